@@ -1,0 +1,125 @@
+/* See arena.h. A list of chunks, each at least twice as large as what is asked for. */
+#include "arena.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 16, FIRST_CHUNK = 1 << 16, LARGEST_CHUNK = 1 << 24 };
+
+typedef struct Chunk {
+    struct Chunk *next;
+    size_t used, size;
+    _Alignas(ALIGN) unsigned char bytes[];
+} Chunk;
+
+struct Arena {
+    Chunk *top;
+    size_t total;
+};
+
+static void die(size_t bytes)
+{
+    fprintf(stderr, "gplan: out of memory (%zu bytes more were needed)\n", bytes);
+    exit(3);
+}
+
+Arena *arena_new(void)
+{
+    Arena *arena = calloc(1, sizeof *arena);
+    if (!arena)
+        die(sizeof *arena);
+    return arena;
+}
+
+void arena_free(Arena *arena)
+{
+    if (!arena)
+        return;
+    for (Chunk *chunk = arena->top, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+    free(arena);
+}
+
+size_t arena_bytes(const Arena *arena)
+{
+    return arena->total;
+}
+
+static Chunk *chunk_new(Arena *arena, size_t bytes)
+{
+    size_t size = arena->top ? arena->top->size : FIRST_CHUNK / 2;
+    size = size < LARGEST_CHUNK ? 2 * size : LARGEST_CHUNK;
+    if (size < bytes)
+        size = bytes;
+    Chunk *chunk = size <= SIZE_MAX - sizeof *chunk ? calloc(1, sizeof *chunk + size) : NULL;
+    if (!chunk)
+        die(bytes);
+    chunk->size = size;
+    chunk->next = arena->top;
+    arena->top = chunk;
+    arena->total += sizeof *chunk + size;
+    return chunk;
+}
+
+void *arena_alloc(Arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX - ALIGN)
+        die(bytes);
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    Chunk *chunk = arena->top;
+    if (!chunk || chunk->size - chunk->used < bytes)
+        chunk = chunk_new(arena, bytes);
+    void *result = chunk->bytes + chunk->used;
+    chunk->used += bytes;
+    return result;
+}
+
+void *arena_array(Arena *arena, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        die(SIZE_MAX);
+    return arena_alloc(arena, count * size);
+}
+
+char *arena_copy(Arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_vprintf(Arena *arena, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length < 0)
+        length = 0;
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *arena_printf(Arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = arena_vprintf(arena, format, args);
+    va_end(args);
+    return text;
+}
+
+void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity ? 2 * *capacity : 16;
+    void *bigger = arena_array(arena, *capacity, size);
+    if (count)
+        memcpy(bigger, array, count * size);
+    return bigger;
+}

@@ -1,0 +1,396 @@
+/* The door of the frontend: what the user wrote -> a Graph.
+ *
+ * The graph is a set of flat tables addressed by Id. Rules that every pass keeps:
+ *
+ *  - Nodes stand in a valid order: a node reads only values that stand before it.
+ *  - A node has one or more outputs, each a Value with its own lifetime.
+ *  - Views (slices, transposes, broadcasts, reshapes) sit on operand edges: a Use is a value
+ *    and a View of it. They are never nodes, never scheduled and take no bytes.
+ *  - The operands of an elementwise node all have the dims of its output (broadcast is a
+ *    stride of 0 in the view), so whoever loops over it needs no broadcasting rule.
+ *  - An operand has a view that is not plain only where the op's row says `strided`.
+ *  - State has versions: an update makes w@1 from w@0 (Value.previous) in the same bytes.
+ */
+#ifndef GPLAN_FRONTEND_H
+#define GPLAN_FRONTEND_H
+
+#include "frontend/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef uint32_t Id; /* an index into a table of the Graph */
+#define NONE UINT32_MAX
+
+enum { MAX_RANK = 8, MAX_OUTPUTS = 4, MAX_ARGS = 16 };
+
+/* ---- Source text and messages (diag.c) ------------------------------------------------------ */
+
+/* A stretch of the source; lines and columns count from 1, `end` is the first column after it.
+ * A place with line 0 is no place: the message is about the file as a whole. */
+typedef struct {
+    uint32_t line, column, end_line, end;
+} Place;
+
+typedef struct {
+    const char *file; /* as the user named it; "<stdin>" for - */
+    const char *text; /* ends with a 0 that length does not count */
+    size_t length;
+} Source;
+
+typedef struct Diag Diag; /* where messages go, and how many there were */
+
+Diag *diag_new(Arena *arena, FILE *to, bool color);
+void diag_source(Diag *diag, const Source *source); /* what later places refer to */
+int diag_errors(const Diag *diag);                  /* errors so far */
+bool diag_full(const Diag *diag);                   /* so many that it is time to give up */
+
+/* `file:line:col: error: text`, the source line, a caret. Always returns false, so that a rule
+ * can say `return diag_error(...)`. The first word of the text is the op where there is one. */
+bool diag_error(Diag *diag, Place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void diag_warning(Diag *diag, Place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Both belong to the message before them: another place involved; how to mend it. */
+void diag_note(Diag *diag, Place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void diag_hint(Diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The name in `names` (count of them) that `word` was probably meant to be, or NULL. */
+const char *suggest(const char *word, const char *const *names, size_t count);
+
+/* ---- The graph ------------------------------------------------------------------------------ */
+
+typedef enum { F32, F16, BF16, I32, I64, U8, BOOL, DTYPES } Dtype;
+
+typedef enum {
+    VALUE_RESULT,  /* of a node */
+    VALUE_INPUT,   /* written by the caller */
+    VALUE_PARAM,   /* a parameter: initialised, loaded, saved */
+    VALUE_CONST,   /* a tensor of constants: as a parameter, but never trained */
+    VALUE_STATE,   /* running statistics, optimizer state: saved beside the parameters */
+    VALUE_LITERAL, /* one number, rank 0: stands in the code, takes no bytes */
+} ValueKind;
+
+typedef enum { INIT_ZEROS, INIT_ONES, INIT_CONST, INIT_UNIFORM, INIT_NORMAL, INIT_LIST } InitKind;
+
+/* What a persistent value holds after a reset. xavier and he are INIT_UNIFORM and INIT_NORMAL
+ * whose spread was taken from the shape. */
+typedef struct {
+    uint8_t kind;
+    double a, b; /* const: a; uniform: from a to b; normal: mean a, deviation b */
+    const double *list;
+    size_t count; /* of list */
+} Init;
+
+typedef struct {
+    int64_t offset; /* elements from the start of the value, as for the strides */
+    int64_t dim[MAX_RANK], stride[MAX_RANK];
+    uint8_t rank;
+} View;
+
+typedef struct {
+    Id value, view; /* view: NONE where the operand is the whole value, as it lies */
+} Use;
+
+typedef struct {
+    Id node;          /* who makes it; NONE for inputs, parameters, literals */
+    Id previous;      /* the version whose bytes it takes over: w@0 of w@1; NONE */
+    const char *name; /* unique; the key in a parameter file, the comment in emitted code */
+    Place place;      /* where it was declared, for notes */
+    uint8_t output;   /* which output of the node */
+    uint8_t dtype, rank, kind;
+    uint8_t program; /* that was being lowered when it was made */
+    bool frozen;     /* a parameter that takes no gradient */
+    uint8_t hint;    /* HINT_KEEP, HINT_RECOMPUTE */
+    int64_t dim[MAX_RANK];
+    double literal; /* VALUE_LITERAL */
+    Init init;      /* VALUE_PARAM, VALUE_CONST, VALUE_STATE */
+} Value;
+
+enum { HINT_KEEP = 1, HINT_RECOMPUTE = 2, HINT_CHECKPOINT = 4 };
+
+/* The block call or the turn of a repeat that a node came from. Scope 0 is the model. Scopes with
+ * the same template were made from the same text: candidates for being planned once. */
+typedef struct {
+    const char *path;   /* layer.3.mlp, "" for the model: stable under edits elsewhere */
+    Id parent;          /* NONE for the model */
+    Id template;        /* which block or repeat of the source, counted from 0 */
+    uint32_t iteration; /* of the repeat, from 0 */
+    uint8_t hint;       /* HINT_CHECKPOINT on a block */
+    Place call;         /* who called: for "in the call of layer here" */
+} Scope;
+
+/* A setting of an op, resolved: a number, a list of integers or a word out of the row's choice. */
+typedef struct {
+    double number;          /* also the value of an integer, a bool (0, 1) or a word (its place) */
+    int64_t list[MAX_RANK]; /* an integer stands in list[0] too */
+    uint8_t count;          /* of list */
+    bool given;             /* by the user, as against the row's default */
+    bool is_word;           /* number is the place of a word in Arg.words */
+} Attr;
+
+typedef enum { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE } Phase;
+
+/* What the emitted file can be asked to run. A node belongs to one of them: the model is lowered
+ * once for each, onto the same parameters. */
+typedef enum { PROGRAM_FORWARD, PROGRAM_MICRO, PROGRAM_UPDATE, PROGRAMS } ProgramKind;
+
+typedef struct OpRow OpRow;
+
+typedef struct {
+    const OpRow *op;
+    Id use, uses;     /* operands: graph->use.at[use ...]; value NONE where one was not given */
+    Id value, values; /* outputs, likewise */
+    Id attr;          /* settings, in the order of the row's arguments; one for each Arg */
+    Id scope;
+    const char *name; /* scope path and what it is bound to, or op and ordinal: the key of its
+                         random numbers, and part of its parameters' names */
+    Place place;
+    uint8_t phase, program;
+} Node;
+
+typedef struct {
+    Use use;
+    const char *name;
+    Place place;
+} Output;
+
+/* The train statement, carried for the gradient pass. */
+typedef struct {
+    const char *name;    /* of an optimizer or of one of its settings */
+    const char *pattern; /* settings for a group of parameters: which; NULL for all */
+    Attr value;
+    Place place;
+} TrainSetting;
+
+typedef struct {
+    bool present;
+    Use loss;
+    const char *optimizer;
+    Place place;
+    ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
+} Train;
+
+typedef struct {
+    const char *name;
+    int64_t value;
+    bool batch; /* marked `batch` in the model line */
+    Place place;
+} Dimension;
+
+typedef struct Graph {
+    Arena *arena;
+    Diag *diag;
+    const Source *source;
+    const char *name; /* of the model */
+    ARRAY(Dimension) dimension;
+    ARRAY(Value) value;
+    ARRAY(Node) node;
+    ARRAY(Use) use;
+    ARRAY(View) view;
+    ARRAY(Attr) attr;
+    ARRAY(Scope) scope;
+    ARRAY(Output) output;
+    Train train;
+    struct NameTable *names;      /* of inputs, parameters, consts and state */
+    struct NameTable *node_names; /* of the nodes of the program being lowered */
+    ProgramKind program;          /* that nodes are being added to */
+    bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
+} Graph;
+
+/* Nodes, outputs and operands of a graph, in short. */
+static inline Use node_use(const Graph *g, const Node *n, Id i)
+{
+    return g->use.at[n->use + i];
+}
+
+static inline Id node_value(const Node *n, Id i)
+{
+    return n->value + i;
+}
+
+/* ---- Views and shapes (view.c) -------------------------------------------------------------- */
+
+size_t dtype_size(Dtype dtype);
+const char *dtype_name(Dtype dtype); /* "f32" */
+Dtype dtype_find(const char *name);  /* DTYPES where there is none */
+bool dtype_is_float(Dtype dtype);
+
+View value_view(const Value *value);         /* the whole value, as it lies */
+View use_view(const Graph *g, Use use);      /* of an operand, whether or not it has one */
+Use use_of(Id value);                        /* the whole value */
+Use use_make(Graph *g, Id value, View view); /* keeps no view where it is the plain one */
+bool view_is_plain(const View *view, const Value *value);
+bool view_is_dense(const View *view); /* elements lie in order without a gap */
+int64_t view_count(const View *view); /* elements; they fit: see dims_check */
+int64_t value_count(const Value *value);
+uint64_t value_bytes(const Value *value);
+char *shape_text(Arena *arena, Dtype dtype, int rank, const int64_t *dim); /* f32[8, 1024] */
+char *use_text(const Graph *g, Use use);                                   /* its shape */
+/* Dims are positive and the bytes fit in 62 bits; otherwise says why in *error. */
+bool dims_check(Dtype dtype, int rank, const int64_t *dim, const char **error);
+/* NumPy's broadcasting: dims of the result into out; -1 where they do not agree. */
+int dims_broadcast(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int64_t *out);
+View view_broadcast(const View *view, int rank, const int64_t *dim); /* strides of 0 */
+/* The same elements under other dims, without a copy; false where the strides forbid it. */
+bool view_reshape(const View *view, int rank, const int64_t *dim, View *out);
+
+/* ---- The op's row --------------------------------------------------------------------------- */
+
+typedef enum { ARG_TENSOR, ARG_INT, ARG_INTS, ARG_FLOAT, ARG_BOOL, ARG_WORD, ARG_STRING } ArgKind;
+
+enum {
+    ARG_OPTIONAL = 1, /* a tensor that may be left out */
+    ARG_PARAM = 2,    /* a tensor that the row's `params` makes where it is left out */
+    ARG_VARIADIC = 4, /* any number of tensors, the only ARG_TENSOR of its row */
+    ARG_FRONT = 8,    /* a setting the kernel does not get: it only shapes parameters or the view */
+    ARG_HIDDEN = 16,  /* a setting that only the row's own rules fill in, for the kernel */
+};
+
+typedef struct {
+    const char *name;
+    uint8_t kind;
+    uint8_t flags;
+    uint8_t count;        /* ARG_INTS: length of the kernel's array; one number given means all */
+    const char *fallback; /* as the user would write it; NULL: must be given (settings) */
+    const char *words;    /* "same valid": what a word may be; ARG_INTS may have words too.
+                             On a tensor of an elementwise op: the one dtype it has, apart from
+                             the others (the condition of `where`) */
+    const char *help;     /* for the reference: a few words */
+} Arg;
+
+enum {
+    OP_ELEMENTWISE = 1, /* one C expression, see `expr`; chains fuse */
+    OP_RANDOM = 2,    /* draws numbers: keyed by its name, so that running it again repeats them */
+    OP_EFFECT = 4,    /* must run exactly once in its program (updates, running statistics) */
+    OP_HIDDEN = 8,    /* no name in the language: made by other rows */
+    OP_TO_BOOL = 16,  /* elementwise: the result is bool whatever the operands are */
+    OP_FLOAT = 32,    /* elementwise: integer operands become f32 */
+    OP_NUMBERS = 64,  /* elementwise: not for bool operands */
+    OP_LOGICAL = 128, /* elementwise: for bool operands only */
+};
+
+/* A call of an op with its arguments bound, before there is a node. */
+typedef struct Call {
+    const OpRow *op;
+    Place place;
+    Id scope;
+    const char *name; /* see Node.name */
+    uint8_t phase;
+    ARRAY(Use) use;      /* one for each ARG_TENSOR of the row, or all of a variadic one */
+    Place *use_place;    /* of each operand, where the source has it; else NULL */
+    Attr attr[MAX_ARGS]; /* one for each Arg; unused for tensors */
+    struct {             /* left by the shape rule */
+        uint8_t dtype, rank;
+        int64_t dim[MAX_RANK];
+    } out[MAX_OUTPUTS];
+    int outs;
+    ARRAY(Use) result; /* left by call_finish: what the call stands for */
+} Call;
+
+struct OpRow {
+    const char *name;
+    const char *kernel; /* file in runtime/c and runtime/cuda; NULL: the row's name */
+    const char *expr;   /* elementwise: C over operands a b c d and the settings' names */
+    const char *help;   /* one line for the reference; the shape rule in words */
+    Arg args[MAX_ARGS]; /* ends at the first without a name */
+    /* Makes the ARG_PARAM operands that were not given: call_param. */
+    bool (*params)(Graph *g, Call *c);
+    /* Either: stands for other ops or for views of its operands. Leaves c->result. */
+    bool (*build)(Graph *g, Call *c);
+    /* Or: checks operands and settings, resolves settings, declares outputs: call_output.
+     * Elementwise rows need none; if one has it, it runs after dtypes and dims have been made
+     * equal and declares the one output (cast). */
+    bool (*shape)(Graph *g, Call *c);
+    /* Builds the gradient of each operand from those of the outputs (value NONE: no gradient). */
+    bool (*grad)(Graph *g, Id node, const Use *dout, Use *din);
+    double (*flops)(const Graph *g, Id node); /* NULL: one for each element of output 0 */
+    uint32_t flags;
+    uint32_t strided;     /* bit i: operand i may have any view; elementwise rows: all may */
+    uint32_t inplace;     /* bit i: output 0 may take the bytes of operand i, if it dies here */
+    uint32_t out_strided; /* bit i: output i may be a window of a larger buffer (concat) */
+};
+enum { ALL_OPERANDS = -1 };
+
+/* Rows are found by name; the build makes the table from the files in ops/. */
+const OpRow *op_find(const char *name);
+const OpRow *op_at(size_t i);                  /* in order of name; NULL past the end */
+int op_arg(const OpRow *op, const char *name); /* its place in args, or -1 */
+
+/* ---- Building: for lowering and for the rows' own functions (graph.c, call.c) ---------------- */
+
+Graph *graph_new(Arena *arena, Diag *diag, const Source *source);
+Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank,
+               const int64_t *dim, Place place);
+Use graph_literal(Graph *g, double number, Dtype dtype);
+Id graph_find(const Graph *g, const char *name); /* an input, parameter, const or state; NONE */
+/* Nodes added from now on belong to this program; their names start afresh. */
+void graph_program(Graph *g, ProgramKind program, bool training);
+
+/* A call of `op` in the place, scope, phase and name of `from`, with every setting at its default.
+ */
+Call call_begin(Graph *g, const Call *from, const char *op);
+Call call_at(const Graph *g, Id node); /* to begin calls from, in gradients */
+void call_use(Graph *g, Call *c, Use use);
+void call_set(Call *c, const char *setting, double number);
+void call_set_list(Call *c, const char *setting, int count, const int64_t *list);
+/* Makes parameters, checks, broadcasts, copies operands that may not be strided, and adds the
+ * node. On failure the message is out and each result has the value NONE. */
+bool call_finish(Graph *g, Call *c);
+/* All of it for an op whose settings are at their default; the first result. */
+Use call_op(Graph *g, const Call *from, const char *op, int count, const Use *operands);
+
+/* For the rows' functions. */
+Use call_operand(const Call *c, int i); /* value NONE where not given */
+bool call_has(const Call *c, int i);    /* operand i was given */
+const Attr *call_attr(const Call *c, const char *setting);
+int64_t call_int(const Call *c, const char *setting);
+const Attr *node_attr(const Graph *g, Id node, const char *setting);
+View call_view(const Graph *g, const Call *c, int i); /* dims and strides of operand i */
+Dtype call_dtype(const Graph *g, const Call *c, int i);
+bool call_error(Graph *g, const Call *c, const char *format, ...)
+    __attribute__((format(printf, 3, 4))); /* "op: text" at the call; false */
+/* At operand i, with a note where that was declared. */
+bool call_error_at(Graph *g, const Call *c, int i, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+bool call_output(Graph *g, Call *c, Dtype dtype, int rank, const int64_t *dim);
+void call_result(Graph *g, Call *c, Use use); /* in `build` */
+/* An axis setting counted from 0; a negative one counts from the end. False with a message. */
+bool call_axis(Graph *g, const Call *c, const char *setting, int rank, int *axis);
+/* Operand `arg` becomes a new parameter of these dims: NAME.arg, or the one that has the name
+ * already when the same call is lowered again. */
+bool call_param(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim);
+/* The same for running statistics and the like: VALUE_STATE. */
+bool call_state(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim);
+Init init_xavier(int64_t fan_in, int64_t fan_out); /* uniform */
+Init init_he(int64_t fan_in);                      /* normal */
+Init init_const(double number);
+
+/* ---- The passes ----------------------------------------------------------------------------- */
+
+typedef struct Ast Ast;
+
+typedef struct {
+    const char *name;
+    int64_t value;
+    bool used;
+} Define; /* -D NAME=VALUE */
+
+/* Reads a file ("-": standard input) whole; NULL and a message where it cannot. */
+const Source *source_read(Arena *arena, Diag *diag, const char *path);
+/* Text -> syntax tree; reports every syntax error it can find. NULL where there was one. */
+Ast *parse(Arena *arena, Diag *diag, const Source *source);
+/* Syntax tree -> graph: blocks and repeats unrolled, names resolved, every value shaped.
+ * NULL where there was an error. */
+Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
+             size_t defines);
+/* Removes what no output, loss or effect needs, merges equal nodes; order is kept. */
+void simplify(Graph *g);
+/* The graph as stable text, for -d. */
+void graph_dump(const Graph *g, FILE *to);
+/* The table of ops in LANGUAGE.md, from the rows. */
+void ops_reference(FILE *to);
+
+#endif

@@ -1,0 +1,129 @@
+/* The tables of the graph: values, names, and their text form. */
+#include "frontend/frontend.h"
+#include "frontend/names.h"
+
+#include <assert.h>
+#include <string.h>
+
+Graph *graph_new(Arena *arena, Diag *diag, const Source *source)
+{
+    Graph *g = ARENA_NEW(arena, Graph);
+    g->arena = arena;
+    g->diag = diag;
+    g->source = source;
+    g->name = "model";
+    g->names = names_new(arena);
+    ARRAY_PUSH(arena, &g->scope, (Scope){.path = "", .parent = NONE, .template = NONE});
+    graph_program(g, PROGRAM_FORWARD, false);
+    return g;
+}
+
+void graph_program(Graph *g, ProgramKind program, bool training)
+{
+    g->program = program;
+    g->training = training;
+    g->node_names = names_new(g->arena);
+}
+
+Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank,
+               const int64_t *dim, Place place)
+{
+    Value value = {.node = NONE,
+                   .previous = NONE,
+                   .name = name,
+                   .place = place,
+                   .dtype = (uint8_t)dtype,
+                   .rank = (uint8_t)rank,
+                   .kind = (uint8_t)kind,
+                   .program = (uint8_t)g->program};
+    assert(rank <= MAX_RANK);
+    memcpy(value.dim, dim, (size_t)rank * sizeof *dim);
+    Id id = (Id)g->value.count;
+    if (kind != VALUE_RESULT && kind != VALUE_LITERAL)
+        *names_at(g->names, name) = id;
+    ARRAY_PUSH(g->arena, &g->value, value);
+    return id;
+}
+
+Id graph_find(const Graph *g, const char *name)
+{
+    return names_find(g->names, name);
+}
+
+Use graph_literal(Graph *g, double number, Dtype dtype)
+{
+    Id id = graph_value(g, VALUE_LITERAL, "", dtype, 0, (int64_t[1]){0}, (Place){0});
+    g->value.at[id].literal = number;
+    return use_of(id);
+}
+
+/* ---- Text, for -d --------------------------------------------------------------------------- */
+
+static void dump_use(const Graph *g, Use use, FILE *to)
+{
+    if (use.value == NONE) {
+        fprintf(to, "none");
+        return;
+    }
+    const Value *value = &g->value.at[use.value];
+    if (value->kind == VALUE_LITERAL)
+        fprintf(to, "%.9g", value->literal);
+    else
+        fprintf(to, "%%%u", use.value);
+    if (use.view == NONE)
+        return;
+    const View *view = &g->view.at[use.view];
+    fprintf(to, "<%lld", (long long)view->offset);
+    for (int i = 0; i < view->rank; i++)
+        fprintf(to, "%s%lld:%lld", i ? " " : "; ", (long long)view->dim[i],
+                (long long)view->stride[i]);
+    fprintf(to, ">");
+}
+
+static void dump_attr(const Arg *arg, const Attr *attr, FILE *to)
+{
+    fprintf(to, " %s=", arg->name);
+    if (arg->kind == ARG_INTS)
+        for (int i = 0; i < attr->count; i++)
+            fprintf(to, "%s%lld", i ? "," : "", (long long)attr->list[i]);
+    else
+        fprintf(to, "%.9g", attr->number);
+}
+
+static void dump_node(const Graph *g, const Node *node, FILE *to)
+{
+    for (Id i = 0; i < node->values; i++)
+        fprintf(to, "%s%%%u", i ? ", " : "  ", node_value(node, i));
+    fprintf(to, " = %s(", node->op->name);
+    for (Id i = 0; i < node->uses; i++) {
+        fprintf(to, "%s", i ? ", " : "");
+        dump_use(g, node_use(g, node, i), to);
+    }
+    fprintf(to, ")");
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++)
+        if (node->op->args[i].kind != ARG_TENSOR && !(node->op->args[i].flags & ARG_FRONT))
+            dump_attr(&node->op->args[i], &g->attr.at[node->attr + (Id)i], to);
+    fprintf(to, " :");
+    for (Id i = 0; i < node->values; i++)
+        fprintf(to, " %s", use_text(g, use_of(node_value(node, i))));
+    fprintf(to, "  # %s\n", node->name);
+}
+
+void graph_dump(const Graph *g, FILE *to)
+{
+    static const char *const kinds[] = {"result", "input", "param", "const", "state", "literal"};
+    fprintf(to, "model %s\n", g->name);
+    for (size_t i = 0; i < g->value.count; i++) {
+        const Value *value = &g->value.at[i];
+        if (value->kind != VALUE_RESULT && value->kind != VALUE_LITERAL)
+            fprintf(to, "  %%%zu = %s %s : %s\n", i, kinds[value->kind], value->name,
+                    use_text(g, use_of((Id)i)));
+    }
+    for (size_t i = 0; i < g->node.count; i++)
+        dump_node(g, &g->node.at[i], to);
+    for (size_t i = 0; i < g->output.count; i++) {
+        fprintf(to, "  output %s = ", g->output.at[i].name);
+        dump_use(g, g->output.at[i].use, to);
+        fprintf(to, "\n");
+    }
+}

@@ -1,0 +1,116 @@
+/* The door of the planner: a Graph and a budget -> a Plan.
+ *
+ * The Plan is a value. Everything downstream (emission, pictures, reports, verification) reads
+ * it and decides nothing.
+ */
+#ifndef GPLAN_PLANNER_H
+#define GPLAN_PLANNER_H
+
+#include "frontend/frontend.h"
+#include "planner/pack.h"
+
+/* What is scheduled, recomputed and emitted: one op, or a chain of elementwise ops that run as
+ * one loop. Its nodes stand in order; values between them take no bytes. */
+typedef struct {
+    Id node, nodes;       /* clusters->node[node ...] */
+    Id operand, operands; /* clusters->operand[...]: values read from outside, each once */
+    Id result, results;   /* clusters->result[...]: values that somebody outside reads */
+    uint8_t program;
+} Cluster;
+
+typedef struct {
+    Cluster *at;
+    Id count;
+    Id *node;    /* graph nodes, cluster by cluster */
+    Id *operand; /* values */
+    Id *result;  /* values */
+    Id *of;      /* graph node -> its cluster */
+} Clusters;
+
+/* What the planner must know of where the code will run. */
+typedef struct Target {
+    const char *name;
+    uint32_t align;   /* of every buffer, in bytes */
+    uint32_t threads; /* that workspace is planned for */
+    uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
+                          Id cluster);
+} Target;
+
+typedef enum {
+    BUFFER_PARAM,
+    BUFFER_STATE,
+    BUFFER_INPUT,
+    BUFFER_OUTPUT,
+    BUFFER_ACTIVATION,
+    BUFFER_WORKSPACE,
+    BUFFER_KINDS
+} BufferKind;
+
+/* Bytes that hold one value (or a kernel's workspace) from birth up to, not including, death.
+ * Times count occurrences over all programs, one program after the other; persistent buffers
+ * live from 0 to the end. */
+typedef struct {
+    Id value;              /* NONE for workspace */
+    Id root;               /* the buffer it lies in: itself, or one whose bytes it takes (in place)
+                              or that it is a window of (concat). Only roots are packed. */
+    View layout;           /* of the value, in elements from the root's first byte */
+    uint32_t birth, death; /* of a root: of all that lies in it */
+    uint64_t offset;       /* of the root in the arena, in bytes */
+    uint64_t bytes;        /* of a root: what is reserved */
+    uint8_t kind, program;
+    bool external; /* the caller's memory: no bytes in the arena */
+} Buffer;
+
+/* One run of a cluster: which buffer stands behind each of its operands and results. */
+typedef struct {
+    Id cluster;
+    Id arg;       /* plan->arg[arg ...]: operands in the cluster's order, then results */
+    Id workspace; /* a buffer, or NONE */
+} Occurrence;
+
+typedef struct {
+    Occurrence *at;
+    Id count;
+    uint32_t begin; /* time of the first occurrence */
+    uint32_t times; /* how often a call runs it: micro-batches */
+} Program;
+
+typedef struct {
+    const Graph *graph;
+    const Clusters *clusters;
+    Program program[PROGRAMS];
+    Buffer *buffer;
+    Id buffers;
+    Id *arg;
+    uint32_t end;        /* time after the last occurrence */
+    uint64_t arena;      /* bytes, all buffers packed */
+    uint64_t persistent; /* of them, those that live from 0 to the end */
+    uint64_t bound;      /* no packing of these lifetimes is smaller */
+    uint64_t floor;      /* no plan of these clusters is smaller, in whatever order */
+    uint64_t peak;       /* largest sum of live bytes */
+    uint32_t peak_time;  /* where */
+} Plan;
+
+typedef struct {
+    uint64_t budget;  /* 0: none */
+    bool io_external; /* inputs and outputs are the caller's memory */
+    bool params_external;
+    uint64_t effort; /* of the packer; 0: the default */
+    double seconds;  /* a cap on top; 0: none */
+} PlanOptions;
+
+/* Groups nodes into clusters. Requires a simplified graph. */
+Clusters *fuse(Graph *g);
+void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
+
+/* Orders, places, packs. Always gives a plan; whether it is within the budget is for the caller
+ * to see: plan->arena. */
+Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
+                const PlanOptions *options);
+void plan_dump(const Plan *plan, FILE *to);
+
+/* Replays the plan on abstract memory. NULL where all is well, otherwise what is wrong. Shares no
+ * code with the planner; sets plan->peak and peak_time to what it saw. */
+const char *plan_check(Plan *plan, const Target *target);
+
+#endif

@@ -1,0 +1,109 @@
+/* What every emitted program begins with: the types that kernels are written against.
+ *
+ * A kernel is `GP_KERNEL(name) { ... }` and sees its operands as tensors with dims and strides
+ * (in elements), so one compiled kernel serves every shape. The real type is a macro: the
+ * gradient tests compile the same kernels with double.
+ *
+ * Kernels allocate nothing and keep nothing. The number of threads changes no bit of a result:
+ * work is cut into chunks by the shape alone, and a sum has one order.
+ */
+#ifndef GP_BASE_H
+#define GP_BASE_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef GP_REAL
+#define GP_REAL float
+#endif
+typedef GP_REAL gp_real;
+
+#if defined(__GNUC__)
+#define GP_UNUSED __attribute__((unused))
+#define GP_NOINLINE __attribute__((noinline, unused))
+#else
+#define GP_UNUSED
+#define GP_NOINLINE
+#endif
+
+/* Iterations do not depend on each other (also when an output is written over an operand). */
+#if defined(__clang__)
+#define GP_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define GP_IVDEP _Pragma("GCC ivdep")
+#else
+#define GP_IVDEP
+#endif
+
+/* Before a for loop whose iterations are independent: `GP_PARALLEL(c->run, count > 4096)`. */
+#define GP_PRAGMA(text) _Pragma(#text)
+#if defined(_OPENMP)
+#define GP_PARALLEL(run, when) \
+    GP_PRAGMA(omp parallel for schedule(static) num_threads((run)->threads) if (when))
+#else
+#define GP_PARALLEL(run, when)
+#endif
+
+#define GP_MAX_RANK 8
+
+enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL };
+
+/* What a kernel returns; the caller adds which op it was. */
+enum { GP_OK = 0, GP_EINDEX = 1 /* an index outside its table */ };
+
+typedef struct {
+    void *data; /* NULL: an operand that was not given */
+    int32_t dtype, rank;
+    int64_t dim[GP_MAX_RANK];
+    int64_t stride[GP_MAX_RANK]; /* in elements; 0 where broadcast, negative where flipped */
+} gp_tensor;
+
+/* What holds for a whole run of a program. */
+typedef struct {
+    uint64_t seed, step;
+    int32_t threads;
+} gp_run;
+
+typedef struct {
+    const gp_tensor *in;  /* the row's operands in order */
+    const gp_tensor *out; /* its outputs */
+    int32_t ins, outs;    /* how many */
+    void *work;           /* as many bytes as the kernel's GP_WORKSPACE says, 64-byte aligned */
+    const void *attr;     /* gp_NAME_attr of the kernel: its settings */
+    uint64_t key;         /* of random ops: a hash of the op's stable name */
+    const gp_run *run;
+} gp_call;
+
+/* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */
+#define GP_KERNEL(name) static GP_NOINLINE int gp_##name(const gp_call *c)
+/* GP_WORKSPACE(conv2d) { return bytes; } data pointers may be NULL here, dims are right. The
+ * answer covers every instruction set that the emitted file may be compiled for. */
+#define GP_WORKSPACE(name) static GP_UNUSED size_t gp_##name##_workspace(const gp_call *c)
+#define GP_FUNCTION static inline GP_UNUSED
+
+GP_FUNCTION int64_t gp_count(const gp_tensor *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= t->dim[i];
+    return n;
+}
+
+/* Product of the dims from axis `from` up to, not including, `to`. */
+GP_FUNCTION int64_t gp_span(const gp_tensor *t, int from, int to)
+{
+    int64_t n = 1;
+    for (int i = from; i < to; i++)
+        n *= t->dim[i];
+    return n;
+}
+
+/* Element i of a dense tensor of indices: i32 or i64. */
+GP_FUNCTION int64_t gp_index(const gp_tensor *t, int64_t i)
+{
+    return t->dtype == GP_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* The door of the runtime: kernels as code that runs here and as text that is emitted.
+ *
+ * The runtime is plain C that knows no other folder. The build makes two tables out of it: the
+ * text of every file in c/ and cuda/, and a list of the kernels they define with an adapter
+ * that turns a list of settings into the kernel's own struct.
+ */
+#ifndef GPLAN_RUNTIME_H
+#define GPLAN_RUNTIME_H
+
+#include "runtime/c/base.h"
+
+typedef struct {
+    double number;
+    int64_t list[GP_MAX_RANK];
+} gp_setting;
+
+typedef struct {
+    const char *op; /* name of the row */
+    int (*run)(gp_call *c, const gp_setting *setting);
+    size_t (*workspace)(gp_call *c, const gp_setting *setting); /* NULL: none */
+} gp_kernel;
+
+/* NULL where the op has none; elementwise ops have one that loops over a single expression. */
+const gp_kernel *runtime_kernel(const char *op);
+
+/* Text of a file, e.g. "c/softmax.h"; NULL where there is none. */
+const char *runtime_text(const char *path);
+
+#endif
