@@ -1,0 +1,99 @@
+/* Cases for ops: one line each, run by ops_test.c in every way that the row allows.
+ *
+ * A file tests/ops/cases_FAMILY.c holds a table and, beside or in ref_FAMILY.c, the references:
+ * plain loops in double, written from the definition and not from the kernel.
+ *
+ *     static Tensor square(const Case *c)
+ *     {
+ *         Tensor y = case_like(c, 0);
+ *         for (int64_t i = 0; i < y.count; i++)
+ *             y.at[i] = c->in[0].at[i] * c->in[0].at[i];
+ *         return y;
+ *     }
+ *     OP_CASES(family) = {
+ *         {"square", "f32[2, 3]", "", square},
+ *         {"conv2d", "f32[1, 3, 8, 8] - -", "channels = 4, kernel = 3, pad = same", ref_conv2d},
+ *         {0},
+ *     };
+ *     OP_ERRORS(family) = {
+ *         {"matmul", "f32[2, 3] f32[4, 5]", "", "inner sizes differ: [2, 3] @ [4, 5]"},
+ *         {0},
+ *     };
+ *
+ * Each table registers itself. Every row of the registry must be reached by a case, by name or
+ * as a node of the graph that a case makes (hidden rows).
+ */
+#ifndef TESTS_CASES_H
+#define TESTS_CASES_H
+
+#include "tests/ops/run_graph.h"
+
+typedef struct Case Case;
+typedef Tensor (*Reference)(const Case *c);
+
+typedef struct {
+    const char *op;
+    /* Operands, with spaces between: dtype and dims, `f32[2, 3]`; a range that its numbers are
+     * drawn from, `i32[4]:0..9` (f32: -2..2, integers: -9..9); `-` one that is not given. */
+    const char *operands;
+    const char *settings; /* "stride = 2, pad = [1, 0], mode = bilinear" */
+    Reference reference;  /* NULL: values are tested elsewhere; here the ways agree */
+    double tolerance;     /* 0: 2e-5, or 1e-10 where gp_real is double */
+    int output;           /* which result the reference gives */
+} OpCase;
+
+/* What must be refused: the message must hold the text. */
+typedef struct {
+    const char *op, *operands, *settings, *message;
+} OpError;
+
+/* A case as its reference sees it. */
+struct Case {
+    const OpCase *row;
+    Arena *arena;
+    Tensor in[MAX_ARGS]; /* one for each tensor argument of the row, parameters included */
+    int ins;
+    const Call *call;
+};
+
+/* A setting as the user would give it, or its default; element i of a list of which one number
+ * stands for all. A word gives its place in the row's words. */
+double case_number(const Case *c, const char *setting);
+int64_t case_int(const Case *c, const char *setting);
+int64_t case_at(const Case *c, const char *setting, int i);
+int case_count(const Case *c, const char *setting); /* of a list, as given */
+bool case_is_word(const Case *c, const char *setting, const char *word);
+Tensor case_like(const Case *c, int operand); /* zeros of its dtype and dims */
+Tensor case_new(const Case *c, Dtype dtype, int rank, const int64_t *dim);
+
+/* Runs a case plain, with strided operands, in place, into windows and with several threads.
+ * NULL where all is well. */
+const char *case_check(Arena *arena, const OpCase *row);
+/* NULL where the call is refused with the message. */
+const char *case_refused(Arena *arena, const OpError *row);
+/* Calls visit for every op that the case reaches: its own and those of the nodes it makes. */
+void case_ops(Arena *arena, const OpCase *row, void (*visit)(void *to, const OpRow *op), void *to);
+
+/* The registered tables, for ops_test.c; NULL past the end. */
+const OpCase *cases_at(size_t table);
+const OpError *errors_at(size_t table);
+
+void cases_register(const OpCase *table);
+void errors_register(const OpError *table);
+
+#define OP_CASES(family)                                                   \
+    extern const OpCase cases_##family[];                                  \
+    __attribute__((constructor)) static void register_cases_##family(void) \
+    {                                                                      \
+        cases_register(cases_##family);                                    \
+    }                                                                      \
+    const OpCase cases_##family[]
+#define OP_ERRORS(family)                                                   \
+    extern const OpError errors_##family[];                                 \
+    __attribute__((constructor)) static void register_errors_##family(void) \
+    {                                                                       \
+        errors_register(errors_##family);                                   \
+    }                                                                       \
+    const OpError errors_##family[]
+
+#endif
