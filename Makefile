@@ -1,0 +1,159 @@
+# gplan. The two commands to know: `make demo` and `make test`. `make help` lists the rest.
+
+CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+PREFIX ?= /usr/local
+VERSION := 0.1.0
+
+# Debian packages. The first line builds gplan, the second is needed by demo, tests and checks.
+BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev
+TEST_PACKAGES := $(BUILD_PACKAGES) g++ clang libcriterion-dev libubsan1 libasan8 libgomp1
+LINT_PACKAGES := clang-format clang-tidy cppcheck
+
+# One folder of objects for each compiler and kind of build, so that they never mix.
+SANITIZE ?=
+B := build/$(notdir $(CC))$(if $(SANITIZE),-sanitized)
+G := build/gen
+OPTIMIZE := $(if $(SANITIZE),-O1 -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer,-O2)
+comma := ,
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wwrite-strings
+CPPFLAGS += -I. -I$(G) -D_POSIX_C_SOURCE=200809L -DGPLAN_VERSION='"$(VERSION)"'
+CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
+LDLIBS += -lm
+
+KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh))
+FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))
+FRONTEND := $(filter-out frontend/gplan.c,$(wildcard frontend/*.c frontend/ops/*.c))
+TOOLS := codegen/adapters.c runtime/embed.c
+SOURCES := $(FRONTEND) $(filter-out $(TOOLS),$(wildcard planner/*.c codegen/*.c))
+FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
+OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
+	$(B)/gen/adapters.o
+
+.PHONY: all help setup demo test lint bench bless install clean check-programs
+all: gplan libgplan.a
+
+help:
+	@echo 'make            builds ./gplan and libgplan.a (CC=clang works too)'
+	@echo 'make demo       plans an example under a budget, compiles the C it emits, runs it'
+	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
+	@echo 'make lint       clang-format, cppcheck'
+	@echo 'make bench      how good and how fast the planner is'
+	@echo 'make bless      rewrites the golden files; look at the diff'
+	@echo 'make install    PREFIX=/usr/local: program, library, headers, man page, completion'
+	@echo 'make clean      removes what was built'
+
+gplan: $(B)/gplan
+	@cp $< $@
+libgplan.a: $(B)/libgplan.a
+	@cp $< $@
+
+$(B)/gplan: $(B)/frontend/gplan.o $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(B)/libgplan.a: $(OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(B)/libfrontend.a: $(FRONT_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+$(B)/gen/%.o: $(G)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+$(B)/frontend/ops.o: $(G)/ops.inc
+# Kernels give the same bits here as in emitted code that was compiled without contraction.
+$(B)/gen/adapters.o: CFLAGS += -ffp-contract=off
+# What flex and bison write is not ours to warn about.
+$(B)/gen/lexer.o $(B)/gen/parser.o: CFLAGS += -w
+$(B)/frontend/%.o: | $(G)/parser.h $(G)/lexer.h
+$(B)/gen/%.o: | $(G)/parser.h $(G)/lexer.h
+
+# ---- What the build writes for itself --------------------------------------------------------
+
+$(G)/ops.inc: $(wildcard frontend/ops) Makefile
+	@mkdir -p $(@D)
+	@for family in $(FAMILIES); do echo "OPS($$family)"; done > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(G)/parser.c $(G)/parser.h &: frontend/parser.y
+	@mkdir -p $(@D)
+	bison --warnings=all,no-yacc --defines=$(G)/parser.h --output=$(G)/parser.c $<
+$(G)/lexer.c $(G)/lexer.h &: frontend/lexer.l
+	@mkdir -p $(@D)
+	flex --header-file=$(G)/lexer.h --outfile=$(G)/lexer.c $<
+$(G)/text.c: runtime/embed.c $(KERNELS) Makefile
+	@mkdir -p $(@D) build/tools
+	$(CC) $(CPPFLAGS) -std=c11 -O1 $< -o build/tools/embed
+	build/tools/embed $(KERNELS) > $@.new && mv $@.new $@
+$(G)/adapters.c: codegen/adapters.c $(B)/libfrontend.a $(B)/gen/text.o
+	@mkdir -p $(@D) build/tools
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null $^ $(LDLIBS) -o build/tools/adapters
+	build/tools/adapters > $@.new
+	@cmp -s $@.new $@ && { rm $@.new; touch $@; } || mv $@.new $@
+$(B)/gen/adapters.o: $(KERNELS)
+
+# ---- Tests -----------------------------------------------------------------------------------
+
+# tests/AREA/NAME_test.c is a Criterion program, linked with the helpers of its folder (the .c
+# files there that are neither tests nor benchmarks); tests/AREA/run.sh takes the program to test.
+TESTS := $(wildcard tests/*/*_test.c)
+TEST_PROGRAMS := $(TESTS:%.c=$(B)/%)
+BENCHES := $(wildcard tests/*/*_bench.c)
+helpers = $(patsubst %.c,$(B)/%.o,$(filter-out %_test.c %_bench.c,$(wildcard $(1)*.c)))
+
+.SECONDEXPANSION:
+$(B)/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
+$(B)/tests/%_bench: $(B)/tests/%_bench.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(B)/tests/%.o: CPPFLAGS += -DGPLAN_TESTS
+
+check-programs: $(TEST_PROGRAMS) $(B)/gplan
+
+test:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
+	@$(MAKE) --no-print-directory -j2 SANITIZE=1 check-programs
+	@tests/run.sh build/$(notdir $(CC))-sanitized
+
+bless: $(B)/gplan
+	@for runner in $(wildcard tests/*/run.sh); do $$runner --bless $(abspath $(B)/gplan); done
+	@$(MAKE) --no-print-directory frontend/LANGUAGE.md
+
+bench: $(BENCHES:tests/%.c=bench-%)
+bench-%: $(B)/tests/%
+	$(B)/tests/$*
+bench-pack: bench-pack/pack_bench
+bench-remat: bench-remat/remat_bench
+
+lint:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'
+	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cuh')
+	@$(MAKE) --no-print-directory $(G)/parser.h $(G)/lexer.h $(G)/ops.inc
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
+	  --enable=warning,performance,portability -I. -I$(G) -D_POSIX_C_SOURCE=200809L -j2 \
+	  frontend planner codegen
+
+# ---- Set-up: installs the packages that are missing, or says which they are --------------------
+
+PACKAGES ?= $(TEST_PACKAGES)
+setup:
+	@missing=''; for package in $(PACKAGES); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || \
+	  missing="$$missing $$package"; done; \
+	[ -z "$$missing" ] && exit 0; \
+	root=''; [ "$$(id -u)" = 0 ] || root=sudo; \
+	if ! command -v apt-get >/dev/null || { [ -n "$$root" ] && ! command -v sudo >/dev/null; }; then \
+	  echo "Please install these packages first:$$missing"; exit 1; fi; \
+	echo "Installing:$$missing"; \
+	$$root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$root apt-get install -y -qq \
+	  $$missing >/dev/null
+
+clean:
+	rm -rf build gplan libgplan.a
+
+-include $(shell find build -name '*.d' 2>/dev/null)
