@@ -1,0 +1,147 @@
+/* Activations, element by element. NaN goes through all of them: a comparison that NaN fails
+ * must lead to the operand. */
+#include "frontend/frontend.h"
+
+#define ONE             \
+    {                   \
+        {               \
+            .name = "x" \
+        }               \
+    }
+#define REAL OP_ELEMENTWISE | OP_FLOAT
+
+enum { GELU_EXACT, GELU_TANH };
+
+static bool gelu_build(Graph *g, Call *c)
+{
+    Use x = call_operand(c, 0);
+    bool exact = call_int(c, "form") == GELU_EXACT;
+    call_result(g, c, call_op(g, c, exact ? "gelu_exact" : "gelu_tanh", 1, &x));
+    return c->result.at[0].value != NONE;
+}
+
+static int channel_axis(const View *x)
+{
+    return x->rank > 1 ? 1 : 0;
+}
+
+static bool prelu_params(Graph *g, Call *c)
+{
+    if (call_has(c, 1))
+        return true;
+    View x = call_view(g, c, 0);
+    int64_t channels = x.rank ? x.dim[channel_axis(&x)] : 1;
+    return call_param(g, c, "slope", init_const(0.25), 1, &channels); /* He et al. 2015 */
+}
+
+/* A slope of one number for each channel is turned along the channel axis; any other shape
+ * broadcasts as it stands. */
+static bool prelu_build(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0), slope = call_view(g, c, 1);
+    Use use[2] = {call_operand(c, 0), call_operand(c, 1)};
+    if (slope.rank == 1 && x.rank > 2 && slope.dim[0] != 1) {
+        if (slope.dim[0] != x.dim[1])
+            return call_error_at(g, c, 1, "%lld slopes for the %lld channels of %s",
+                                 (long long)slope.dim[0], (long long)x.dim[1], use_text(g, use[0]));
+        View turned = {.rank = (uint8_t)(x.rank - 1), .offset = slope.offset};
+        for (int i = 1; i < turned.rank; i++)
+            turned.dim[i] = 1;
+        turned.dim[0] = slope.dim[0];
+        turned.stride[0] = slope.stride[0];
+        use[1] = use_make(g, use[1].value, turned);
+    }
+    call_result(g, c, call_op(g, c, "prelu_each", 2, use));
+    return c->result.at[0].value != NONE;
+}
+
+const OpRow ops_activation[] = {
+    {.name = "relu",
+     .expr = "a < 0 ? 0 : a",
+     .args = ONE,
+     .flags = OP_ELEMENTWISE | OP_NUMBERS,
+     .help = "max(x, 0)"},
+    {.name = "leaky_relu",
+     .expr = "a < 0 ? slope * a : a",
+     .args = {{.name = "x"},
+              {.name = "slope", .kind = ARG_FLOAT, .fallback = "0.01", .help = "below 0"}},
+     .flags = REAL,
+     .help = "x, or slope * x below 0"},
+    {.name = "prelu",
+     .args = {{.name = "x"},
+              {.name = "slope", .flags = ARG_PARAM, .help = "one for each channel (axis 1)"}},
+     .params = prelu_params,
+     .build = prelu_build,
+     .help = "leaky_relu whose slopes are learned"},
+    {.name = "prelu_each",
+     .expr = "a < 0 ? b * a : a",
+     .args = {{.name = "x"}, {.name = "slope"}},
+     .flags = REAL | OP_HIDDEN},
+    {.name = "elu",
+     .expr = "a > 0 ? a : alpha * gp_expm1(a)",
+     .args = {{.name = "x"}, {.name = "alpha", .kind = ARG_FLOAT, .fallback = "1.0"}},
+     .flags = REAL,
+     .help = "x, or alpha * (exp(x) - 1) below 0"},
+    {.name = "selu",
+     .expr =
+         "(gp_real)1.0507009873554805 * (a > 0 ? a : (gp_real)1.6732632423543773 * gp_expm1(a))",
+     .args = ONE,
+     .flags = REAL,
+     .help = "elu scaled so that activations normalise themselves"},
+    {.name = "celu",
+     .expr = "a > 0 ? a : alpha * gp_expm1(a / alpha)",
+     .args = {{.name = "x"}, {.name = "alpha", .kind = ARG_FLOAT, .fallback = "1.0"}},
+     .flags = REAL,
+     .help = "x, or alpha * (exp(x / alpha) - 1) below 0"},
+    {.name = "gelu",
+     .args = {{.name = "x"},
+              {.name = "form", .kind = ARG_WORD, .fallback = "exact", .words = "exact tanh"}},
+     .build = gelu_build,
+     .help = "x times the normal distribution function of x, or its approximation by tanh"},
+    {.name = "gelu_exact",
+     .expr = "(gp_real)0.5 * a * (1 + gp_erf(a * (gp_real)0.7071067811865476))",
+     .args = ONE,
+     .flags = REAL | OP_HIDDEN},
+    {.name = "gelu_tanh",
+     .expr = "(gp_real)0.5 * a *"
+             " (1 + gp_tanh((gp_real)0.7978845608028654 * (a + (gp_real)0.044715 * a * a * a)))",
+     .args = ONE,
+     .flags = REAL | OP_HIDDEN},
+    {.name = "silu",
+     .expr = "a * gp_sigmoid(a)",
+     .args = ONE,
+     .flags = REAL,
+     .help = "x * sigmoid(x), also called swish"},
+    {.name = "sigmoid",
+     .expr = "gp_sigmoid(a)",
+     .args = ONE,
+     .flags = REAL,
+     .help = "1 / (1 + exp(-x))"},
+    {.name = "tanh", .expr = "gp_tanh(a)", .args = ONE, .flags = REAL, .help = "tanh"},
+    {.name = "softplus",
+     .expr = "gp_softplus(a)",
+     .args = ONE,
+     .flags = REAL,
+     .help = "log(1 + exp(x))"},
+    {.name = "softsign",
+     .expr = "a / (1 + gp_fabs(a))",
+     .args = ONE,
+     .flags = REAL,
+     .help = "x / (1 + |x|)"},
+    {.name = "hardsigmoid",
+     .expr = "gp_hardsigmoid(a)",
+     .args = ONE,
+     .flags = REAL,
+     .help = "x / 6 + 1 / 2, kept between 0 and 1"},
+    {.name = "hardswish",
+     .expr = "a * gp_hardsigmoid(a)",
+     .args = ONE,
+     .flags = REAL,
+     .help = "x * hardsigmoid(x)"},
+    {.name = "mish",
+     .expr = "a * gp_tanh(gp_softplus(a))",
+     .args = ONE,
+     .flags = REAL,
+     .help = "x * tanh(softplus(x))"},
+    {0},
+};
