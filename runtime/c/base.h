@@ -46,6 +46,14 @@ typedef GP_REAL gp_real;
 #define GP_PARALLEL(run, when)
 #endif
 
+/* The number of this thread within a parallel loop: which part of the workspace is its own. */
+#if defined(_OPENMP)
+int omp_get_thread_num(void);
+#define gp_thread() omp_get_thread_num()
+#else
+#define gp_thread() 0
+#endif
+
 #define GP_MAX_RANK 8
 
 enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL };

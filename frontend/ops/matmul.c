@@ -1,0 +1,134 @@
+/* Products of matrices. The kernel sees both operands with the same batch dims: the rule turns
+ * vectors into matrices and broadcasts by views, so nothing is copied. */
+#include "frontend/frontend.h"
+
+static bool is_f32(Graph *g, const Call *c, int i)
+{
+    Dtype dtype = call_dtype(g, c, i);
+    return dtype == F32 || call_error_at(g, c, i, "takes f32, not %s; cast(x, f32) makes it so",
+                                         use_text(g, call_operand(c, i)));
+}
+
+/* A vector as a matrix of one row or, on the right, of one column. */
+static View as_matrix(View v, bool right)
+{
+    if (v.rank != 1)
+        return v;
+    v.rank = 2;
+    int one = right ? 1 : 0;
+    v.dim[1 - one] = v.dim[0];
+    v.stride[1 - one] = v.stride[0];
+    v.dim[one] = 1;
+    v.stride[one] = 1;
+    return v;
+}
+
+static const char *plain_text(Graph *g, const Call *c, int i)
+{
+    View v = call_view(g, c, i);
+    return shape_text(g->arena, DTYPES, v.rank, v.dim);
+}
+
+static bool matmul_shape(Graph *g, Call *c)
+{
+    if (!is_f32(g, c, 0) || !is_f32(g, c, 1))
+        return false;
+    View given[2] = {call_view(g, c, 0), call_view(g, c, 1)};
+    for (int i = 0; i < 2; i++)
+        if (given[i].rank == 0)
+            return call_error_at(g, c, i, "a single number has no rows or columns; use *");
+    View a = as_matrix(given[0], false), b = as_matrix(given[1], true);
+    if (a.dim[a.rank - 1] != b.dim[b.rank - 2])
+        return call_error_at(g, c, 1, "inner sizes differ: %s @ %s", plain_text(g, c, 0),
+                             plain_text(g, c, 1));
+
+    int64_t dim[MAX_RANK];
+    int batch = dims_broadcast(a.rank - 2, a.dim, b.rank - 2, b.dim, dim);
+    if (batch < 0)
+        return call_error_at(g, c, 1, "batch sizes differ: %s @ %s", plain_text(g, c, 0),
+                             plain_text(g, c, 1));
+    View *operand[2] = {&a, &b};
+    for (int i = 0; i < 2; i++) {
+        int64_t full[MAX_RANK];
+        for (int d = 0; d < batch; d++)
+            full[d] = dim[d];
+        full[batch] = operand[i]->dim[operand[i]->rank - 2];
+        full[batch + 1] = operand[i]->dim[operand[i]->rank - 1];
+        View view = view_broadcast(operand[i], batch + 2, full);
+        c->use.at[i] = use_make(g, c->use.at[i].value, view);
+    }
+    int rank = batch;
+    if (given[0].rank > 1)
+        dim[rank++] = a.dim[a.rank - 2];
+    if (given[1].rank > 1)
+        dim[rank++] = b.dim[b.rank - 1];
+    return call_output(g, c, F32, rank, dim);
+}
+
+static double matmul_flops(const Graph *g, Id node)
+{
+    const Node *n = &g->node.at[node];
+    View a = use_view(g, node_use(g, n, 0));
+    return 2.0 * (double)value_count(&g->value.at[n->value]) * (double)a.dim[a.rank - 1];
+}
+
+static bool dense_params(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    if (call_has(c, 1))
+        return true;
+    int64_t units = call_int(c, "units");
+    if (units <= 0)
+        return call_error(g, c,
+                          call_attr(c, "units")->given
+                              ? "units must be positive"
+                              : "needs units, as in dense(x, 10), or a weight");
+    if (x.rank == 0)
+        return call_error_at(g, c, 0, "a single number has no features");
+    int64_t inputs = x.dim[x.rank - 1];
+    return call_param(g, c, "w", init_xavier(inputs, units), 2, (int64_t[]){inputs, units}) &&
+           (!call_int(c, "bias") || call_has(c, 2) ||
+            call_param(g, c, "b", init_const(0), 1, &units));
+}
+
+static bool dense_build(Graph *g, Call *c)
+{
+    Use operand[2] = {call_operand(c, 0), call_operand(c, 1)};
+    View x = call_view(g, c, 0), w = call_view(g, c, 1);
+    if (w.rank != 2)
+        return call_error_at(g, c, 1, "w must be [inputs, units], not %s", use_text(g, operand[1]));
+    if (x.rank == 0 || x.dim[x.rank - 1] != w.dim[0])
+        return call_error_at(g, c, 1, "inner sizes differ: x %s, w %s", plain_text(g, c, 0),
+                             plain_text(g, c, 1));
+    Use y = call_op(g, c, "matmul", 2, operand);
+    if (y.value != NONE && call_has(c, 2)) {
+        View b = call_view(g, c, 2);
+        if (b.rank != 1 || b.dim[0] != w.dim[1])
+            return call_error_at(g, c, 2, "b must be [%lld], one for each unit, not %s",
+                                 (long long)w.dim[1], use_text(g, call_operand(c, 2)));
+        y = call_op(g, c, "add", 2, (Use[]){y, call_operand(c, 2)});
+    }
+    call_result(g, c, y);
+    return y.value != NONE;
+}
+
+const OpRow ops_matmul[] = {
+    {.name = "matmul",
+     .args = {{.name = "a"}, {.name = "b"}},
+     .shape = matmul_shape,
+     .flops = matmul_flops,
+     .strided = 3,
+     .out_strided = 1,
+     .help = "a @ b: [..., M, K] @ [..., K, N] -> [..., M, N]; batch dims broadcast; a vector "
+             "on the left is a row, on the right a column"},
+    {.name = "dense",
+     .args = {{.name = "x"},
+              {.name = "w", .flags = ARG_PARAM, .help = "[inputs, units]"},
+              {.name = "b", .flags = ARG_PARAM | ARG_OPTIONAL, .help = "[units]"},
+              {.name = "units", .kind = ARG_INT, .flags = ARG_FRONT, .fallback = "none"},
+              {.name = "bias", .kind = ARG_BOOL, .flags = ARG_FRONT, .fallback = "true"}},
+     .params = dense_params,
+     .build = dense_build,
+     .help = "x @ w + b on the last axis: [..., inputs] -> [..., units]"},
+    {0},
+};

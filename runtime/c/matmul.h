@@ -1,0 +1,188 @@
+/* Batched matrix product: A [..., M, K] @ B [..., K, N]. The batch dims of both operands are the
+ * same (a broadcast one has a stride of 0). The output lacks M or N where the operand was a
+ * vector; that dim is 1 then. */
+#ifndef GP_MATMUL_H
+#define GP_MATMUL_H
+
+#include "gemm.h"
+
+enum {
+    GP_THIN = 3,         /* so few rows do not pay for packing the other operand */
+    GP_FEW_TILES = 16,   /* with fewer, tiles are made smaller to keep threads busy */
+    GP_MATMUL_ROWS = 384 /* of the largest tile */
+};
+
+/* What there is to do: one product for each place in the batch, cut into tiles. */
+typedef struct {
+    gp_matrix a, b, c;
+    int64_t m, n, k;
+    int rank; /* of the batch */
+    int64_t dim[GP_MAX_RANK], a_stride[GP_MAX_RANK], b_stride[GP_MAX_RANK], c_stride[GP_MAX_RANK];
+    int64_t batches, rows, columns; /* rows, columns: of a tile */
+} gp_product;
+
+/* C' = B' A': rows become columns. */
+GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
+{
+    return (gp_matrix){a.at, a.col, a.row};
+}
+
+GP_FUNCTION void gp_product_turn(gp_product *p)
+{
+    const gp_matrix a = p->a;
+    const int64_t m = p->m;
+    p->a = gp_turned(p->b);
+    p->b = gp_turned(a);
+    p->c = gp_turned(p->c);
+    p->m = p->n;
+    p->n = m;
+    for (int i = 0; i < p->rank; i++) {
+        const int64_t stride = p->a_stride[i];
+        p->a_stride[i] = p->b_stride[i];
+        p->b_stride[i] = stride;
+    }
+}
+
+/* Batch dims that only continue the rows of A are rows: x [B, T, C] @ w is one product. */
+GP_FUNCTION void gp_product_merge(gp_product *p)
+{
+    while (p->rank > 0) {
+        const int i = p->rank - 1;
+        const int rows = p->a_stride[i] == p->m * p->a.row && p->c_stride[i] == p->m * p->c.row;
+        if (p->dim[i] != 1 && (p->b_stride[i] != 0 || !rows))
+            return;
+        p->m *= p->dim[i];
+        p->rank--;
+    }
+}
+
+GP_FUNCTION void gp_product_tiles(gp_product *p)
+{
+    p->batches = 1;
+    for (int i = 0; i < p->rank; i++)
+        p->batches *= p->dim[i];
+    p->rows = GP_MATMUL_ROWS;
+    p->columns = GP_NC;
+    while (p->batches * gp_ceil_div(p->m, p->rows) * gp_ceil_div(p->n, p->columns) < GP_FEW_TILES) {
+        if (p->rows > GP_MC)
+            p->rows = GP_MC;
+        else if (p->columns > 4 * GP_NR)
+            p->columns /= 2;
+        else
+            break;
+    }
+    p->rows = gp_least(p->rows, p->m);
+    p->columns = gp_least(p->columns, p->n);
+}
+
+GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
+{
+    const gp_tensor *a = &call->in[0], *b = &call->in[1], *c = &call->out[0];
+    const int r = a->rank - 2;
+    gp_product p = {.a = {a->data, a->stride[r], a->stride[r + 1]},
+                    .b = {b->data, b->stride[r], b->stride[r + 1]},
+                    .c = {c->data, 0, 1},
+                    .m = a->dim[r],
+                    .n = b->dim[r + 1],
+                    .k = a->dim[r + 1],
+                    .rank = r};
+    if (c->rank == r + 2) {
+        p.c.row = c->stride[r];
+        p.c.col = c->stride[r + 1];
+    } else if (c->rank == r + 1) { /* either m or n is 1 and its stride says nothing */
+        p.c.row = p.n == 1 ? c->stride[r] : 0;
+        p.c.col = p.n == 1 ? 1 : c->stride[r];
+    }
+    for (int i = 0; i < r; i++) {
+        p.dim[i] = a->dim[i];
+        p.a_stride[i] = a->stride[i];
+        p.b_stride[i] = b->stride[i];
+        p.c_stride[i] = c->stride[i];
+    }
+    gp_product_merge(&p);
+    if (p.n <= GP_THIN && p.n < p.m)
+        gp_product_turn(&p);
+    gp_product_tiles(&p);
+    return p;
+}
+
+/* Few rows: B is read once, as it lies. */
+GP_FUNCTION void gp_thin_rows(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
+                              int64_t k)
+{
+    gp_real sum[GP_THIN][GP_NC] = {{0}};
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < m; i++) {
+            const gp_real x = a.at[i * a.row + p * a.col];
+            const gp_real *restrict row = b.at + p * b.row;
+            for (int64_t j = 0; j < n; j++)
+                sum[i][j] += x * row[j];
+        }
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c.at[i * c.row + j * c.col] = sum[i][j];
+}
+
+GP_FUNCTION gp_real gp_dot(const gp_real *restrict a, const gp_real *restrict b, int64_t k)
+{
+    enum { LANES = 16 };
+    gp_real lane[LANES] = {0}, sum = 0;
+    int64_t p = 0;
+    for (; p + LANES <= k; p += LANES)
+        for (int i = 0; i < LANES; i++)
+            lane[i] += a[p + i] * b[p + i];
+    for (; p < k; p++)
+        sum += a[p] * b[p];
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            lane[i] += lane[i + width];
+    return sum + lane[0];
+}
+
+GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
+{
+    const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
+    const int64_t j = unit % across * p->columns, i = unit / across % down * p->rows;
+    int64_t batch = unit / across / down;
+    gp_matrix a = gp_matrix_at(p->a, i, 0), b = gp_matrix_at(p->b, 0, j);
+    gp_matrix c = gp_matrix_at(p->c, i, j);
+    for (int d = p->rank; d-- > 0; batch /= p->dim[d]) {
+        const int64_t at = batch % p->dim[d];
+        a.at += at * p->a_stride[d];
+        b.at += at * p->b_stride[d];
+        c.at += at * p->c_stride[d];
+    }
+    const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
+    if (p->m <= GP_THIN && b.col == 1)
+        gp_thin_rows(c, a, b, m, n, p->k);
+    else if (p->m <= GP_THIN && b.row == 1 && a.col == 1)
+        for (int64_t x = 0; x < n; x++)
+            for (int64_t y = 0; y < m; y++)
+                c.at[y * c.row + x * c.col] = gp_dot(a.at + y * a.row, b.at + x * b.col, p->k);
+    else
+        gp_gemm_tile(c, a, b, m, n, p->k, 0, work);
+}
+
+/* For whatever strides: they decide whether batches merge and whether the product is turned. */
+GP_WORKSPACE(matmul)
+{
+    const gp_tensor *a = &c->in[0], *b = &c->in[1];
+    const int64_t m = gp_span(a, 0, a->rank - 1), n = b->dim[b->rank - 1], k = a->dim[a->rank - 1];
+    int64_t own = gp_gemm_work(m, gp_least(n, GP_NC), k);
+    if (n <= GP_THIN && own < gp_gemm_work(n, gp_least(m, GP_NC), k))
+        own = gp_gemm_work(n, gp_least(m, GP_NC), k);
+    return (size_t)(own * c->run->threads) * sizeof(gp_real);
+}
+
+GP_KERNEL(matmul)
+{
+    const gp_product p = gp_product_plan(c);
+    const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
+    const int64_t own = gp_gemm_work(p.rows, p.columns, p.k);
+    GP_PARALLEL(c->run, units > 1 && p.batches * p.m * p.n * p.k > 32768)
+    for (int64_t unit = 0; unit < units; unit++)
+        gp_product_tile(&p, unit, (gp_real *)c->work + gp_thread() * own);
+    return GP_OK;
+}
+
+#endif
