@@ -55,10 +55,10 @@ $(B)/gplan: $(B)/frontend/gplan.o $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(B)/libgplan.a: $(OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) qcs $@ $^
 $(B)/libfrontend.a: $(FRONT_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) qcs $@ $^
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)

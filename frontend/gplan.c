@@ -1,0 +1,223 @@
+/* gplan: the command. Reads as the data flow; each call is a pass, explained where it lives. */
+#include "codegen/codegen.h"
+#include "frontend/options.h"
+#include "planner/remat.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Dumps: -d PASS,PASS -------------------------------------------------------------------- */
+
+static const char *const passes[] = {"lower", "simplify", "fuse", "plan"};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+/* Whether the comma list names the pass. */
+static bool wanted(const char *list, const char *pass)
+{
+    size_t length = strlen(pass);
+    for (const char *at = list; at && (at = strstr(at, pass)); at += length)
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || !at[length]))
+            return true;
+    return false;
+}
+
+static bool known(const char *list)
+{
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, ",");
+        bool found = false;
+        for (int i = 0; i < PASSES; i++)
+            found |= strlen(passes[i]) == length && memcmp(passes[i], at, length) == 0;
+        if (!found)
+            return false;
+        at += length + (at[length] == ',');
+    }
+    return true;
+}
+
+/* ---- Output --------------------------------------------------------------------------------- */
+
+static const char *extension(const char *path)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    return dot && !strchr(dot, '/') ? dot + 1 : NULL;
+}
+
+/* model.c -> model.h, or the base of it: "dir/model.c" -> "model.h". */
+static char *header_path(Arena *arena, const char *output, const char *model, bool base)
+{
+    if (!output)
+        return arena_printf(arena, "%s.h", model);
+    const char *slash = base ? strrchr(output, '/') : NULL;
+    const char *start = slash ? slash + 1 : output;
+    return arena_printf(arena, "%.*s.h", (int)(extension(output) - 1 - start), start);
+}
+
+static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan)
+{
+    const char *kind = o->emit ? o->emit : extension(o->output);
+    EmitOptions emit = {.header = header_path(arena, o->output, plan->graph->name, true),
+                        .prefix = c_prefix(arena, plan->graph->name),
+                        .threads = o->threads};
+    if (strcmp(kind, "report") == 0)
+        return files_write(diag, &(OutFile){o->output, emit_report(plan, o->budget, false)}, 1);
+    if (strcmp(kind, "h") == 0)
+        return files_write(diag, &(OutFile){o->output, emit_c_header(plan, &emit)}, 1);
+    OutFile file[] = {
+        {o->output, emit_c(plan, &emit)},
+        {header_path(arena, o->output, plan->graph->name, false), emit_c_header(plan, &emit)}};
+    return files_write(diag, file, o->output ? 2 : 1);
+}
+
+/* Wrong usage that only the whole command line shows. -1: all is well. */
+static int check_usage(const Options *o)
+{
+    static const char *const kinds[] = {"c", "h", "report"};
+    const char *kind = o->emit ? o->emit : extension(o->output);
+    bool found = !o->output && !o->emit;
+    for (int i = 0; kind && i < 3; i++)
+        found |= strcmp(kind, kinds[i]) == 0;
+    if (!found) {
+        fprintf(stderr, "gplan: cannot write '%s': the kinds are c, h and report\n",
+                kind ? kind : o->output);
+        return 2;
+    }
+    if (o->dump && !known(o->dump)) {
+        fprintf(stderr, "gplan: -d %s: the passes are lower,simplify,fuse,plan\n", o->dump);
+        return 2;
+    }
+    if (o->output && !extension(o->output)) {
+        fprintf(stderr, "gplan: -o %s: give it an extension, e.g. %s.c\n", o->output, o->output);
+        return 2;
+    }
+    if (o->budget && o->reserve >= o->budget) {
+        fprintf(stderr, "gplan: --reserve leaves nothing of the budget\n");
+        return 2;
+    }
+    return -1;
+}
+
+/* ---- The budget ----------------------------------------------------------------------------- */
+
+static const Node *node_at(const Plan *plan, uint32_t time)
+{
+    for (int p = 0; p < PROGRAMS; p++) {
+        const Program *program = &plan->program[p];
+        if (time < program->begin + program->count) {
+            const Cluster *c = &plan->clusters->at[program->at[time - program->begin].cluster];
+            return &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
+        }
+    }
+    return NULL;
+}
+
+static bool fits(Arena *arena, Diag *diag, const Options *o, const Plan *plan)
+{
+    uint64_t budget = o->budget - o->reserve;
+    if (!o->budget || plan->arena <= budget)
+        return true;
+    const Node *node = node_at(plan, plan->peak_time);
+    diag_error(diag, node ? node->place : (Place){0},
+               "%s does not fit: it needs %s (%llu bytes), %s more than the budget",
+               plan->graph->name, size_text(arena, plan->arena), (unsigned long long)plan->arena,
+               size_text(arena, plan->arena - budget));
+    if (node)
+        diag_note(diag, (Place){0}, "most is live here, while %s runs: %s; parameters take %s",
+                  node->name, size_text(arena, plan->peak), size_text(arena, plan->persistent));
+    diag_hint(diag, "--budget %llu would do; --report shows what is live",
+              (unsigned long long)(plan->arena + o->reserve));
+    return false;
+}
+
+/* ---- The passes in order -------------------------------------------------------------------- */
+
+static int compile(Arena *arena, Diag *diag, const Options *o)
+{
+    const Source *source = source_read(arena, diag, o->model);
+    if (!source)
+        return 1;
+
+    /* text -> syntax tree */
+    Ast *ast = parse(arena, diag, source);
+    if (!ast)
+        return 1;
+
+    /* syntax tree -> graph: blocks unrolled, names resolved, every value shaped */
+    Graph *g = lower(arena, diag, source, ast, o->define.at, o->define.count);
+    if (!g)
+        return 1;
+    if (wanted(o->dump, "lower"))
+        graph_dump(g, stdout);
+
+    /* what nobody needs goes, equal nodes merge */
+    simplify(g);
+    if (wanted(o->dump, "simplify"))
+        graph_dump(g, stdout);
+
+    /* elementwise chains become clusters */
+    Clusters *clusters = fuse(g);
+    if (wanted(o->dump, "fuse"))
+        clusters_dump(g, clusters, stdout);
+
+    /* order, in place, lifetimes, offsets */
+    Target target = target_c(o->threads);
+    PlanOptions how = {.budget = o->budget ? o->budget - o->reserve : 0,
+                       .io_external = o->io_external,
+                       .params_external = o->params_external,
+                       .effort = o->effort,
+                       .seconds = o->seconds};
+    Plan *plan = plan_make(g, clusters, &target, &how);
+
+    /* an independent proof, always */
+    const char *fault = plan_check(plan, &target);
+    if (wanted(o->dump, "plan"))
+        plan_dump(plan, stdout);
+    if (fault) {
+        fprintf(stderr, "gplan: internal error: the plan is wrong: %s\nPlease report this.\n",
+                fault);
+        return 3;
+    }
+
+    if (o->min_budget) {
+        printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
+        return 0;
+    }
+    if (!fits(arena, diag, o, plan))
+        return 1;
+
+    /* text, in memory, written when complete */
+    if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet)) {
+        Text page = emit_report(plan, o->budget, o->color == COLOR_ALWAYS);
+        if (!files_write(diag, &(OutFile){NULL, page}, 1))
+            return 1;
+    }
+    if ((o->output || o->emit) && !write_output(arena, diag, o, plan))
+        return 1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "pack") == 0)
+        return pack_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "remat") == 0)
+        return remat_main(argc - 1, argv + 1);
+
+    Arena *arena = arena_new();
+    Options options;
+    int status = options_read(arena, argc, argv, &options);
+    if (status < 0)
+        status = check_usage(&options);
+    if (status < 0) {
+        if (options.color == COLOR_AUTO)
+            options.color = isatty(STDERR_FILENO) ? COLOR_ALWAYS : COLOR_NEVER;
+        Diag *diag = diag_new(arena, stderr, options.color == COLOR_ALWAYS);
+        status = compile(arena, diag, &options);
+    }
+    arena_free(arena);
+    if (fflush(stdout) != 0 && status == 0) {
+        fprintf(stderr, "gplan: standard output cannot be written\n");
+        status = 1;
+    }
+    return status;
+}

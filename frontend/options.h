@@ -1,0 +1,32 @@
+/* The command line, as values. */
+#ifndef GPLAN_OPTIONS_H
+#define GPLAN_OPTIONS_H
+
+#include "frontend/frontend.h"
+
+typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorWhen;
+
+typedef struct {
+    const char *model;  /* a path, or "-" */
+    const char *output; /* -o; NULL: standard output */
+    const char *emit;   /* c, h, report; NULL: by the extension of output */
+    const char *dump;   /* passes whose result to print, as a comma list; NULL */
+    uint64_t budget;    /* 0: none */
+    uint64_t reserve;   /* taken off the budget */
+    uint64_t effort;
+    double seconds;
+    uint32_t threads;
+    bool min_budget, report, quiet, verbose, io_external, params_external;
+    ColorWhen color;
+    ARRAY(Define) define;
+} Options;
+
+/* Fills the options or, when the program is done after reading them (--help) or cannot go on
+ * (wrong usage: 2), returns the exit status; -1 means go on. */
+int options_read(Arena *arena, int argc, char **argv, Options *options);
+
+/* 8G, 512M, 1.5GiB, 4096: K, M, G, T are powers of 1024. False where the text is none. */
+bool size_parse(const char *text, uint64_t *bytes);
+char *size_text(Arena *arena, uint64_t bytes); /* 1.50 GiB */
+
+#endif

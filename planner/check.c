@@ -1,0 +1,493 @@
+/* Replays a plan on abstract memory: the proof that a plan is right, whoever made it.
+ *
+ * Requires: a plan. Leaves: plan->peak, the largest sum of bytes that hold something still to be
+ * read. Shares no code with the planner and believes nothing it says about lifetimes: it follows
+ * what is written and what is read.
+ *
+ *  - every operand is read from bytes that hold its value, whole and untouched;
+ *  - a result or workspace covers nothing that this occurrence or a later one still reads, save
+ *    where the row lets a result take its operand's bytes;
+ *  - parameters, state and inputs are never written; outputs are whole when their program ends;
+ *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once.
+ *
+ * The arena is cut into stripes, each with a list of what lies in it, so a write meets only its
+ * neighbours: near-linear for plans whose buffers are not all of the arena's size.
+ */
+#include "planner/planner.h"
+
+#include <string.h>
+
+enum { STRIPES = 2048 };
+
+/* What an occurrence wrote through a buffer, or what was there before the program began. */
+typedef struct {
+    Id buffer, value;
+    uint64_t begin, end;         /* bytes from the first to past the last element */
+    uint32_t written, last_read; /* times; last_read counts up while replaying */
+    uint32_t covered;            /* when somebody wrote over it: END while it is whole */
+    uint32_t absorbed;           /* when it became part of a concat's result around it, or END */
+    bool persistent;
+} Content;
+
+typedef struct {
+    Plan *plan;
+    const Graph *g;
+    const Target *target;
+    Arena *arena;
+    ARRAY(Content) content;
+    Id *held; /* by buffer: the content written through it last, or NONE */
+    struct {
+        ARRAY(Id) list;
+    } stripe[STRIPES];
+    uint64_t stripe_bytes;
+    const char *error;
+} Check;
+
+static const uint32_t END = UINT32_MAX;
+
+static bool fail(Check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(Check *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!c->error)
+        c->error = arena_vprintf(c->arena, format, args);
+    va_end(args);
+    return false;
+}
+
+static const char *name_of(const Check *c, Id buffer)
+{
+    Id value = c->plan->buffer[buffer].value;
+    return value == NONE ? "workspace" : c->g->value.at[value].name;
+}
+
+/* ---- Where a buffer lies -------------------------------------------------------------------- */
+
+static uint64_t element(const Check *c, const Buffer *b)
+{
+    return b->value == NONE ? 1 : dtype_size((Dtype)c->g->value.at[b->value].dtype);
+}
+
+static void extent(const Check *c, const Buffer *b, uint64_t *begin, uint64_t *end)
+{
+    uint64_t size = element(c, b), last = 0;
+    if (b->value == NONE) {
+        *begin = b->offset;
+        *end = b->offset + b->bytes;
+        return;
+    }
+    for (int i = 0; i < b->layout.rank; i++)
+        last += (uint64_t)((b->layout.dim[i] - 1) * b->layout.stride[i]);
+    *begin = b->offset + (uint64_t)b->layout.offset * size;
+    *end = *begin + (last + 1) * size;
+}
+
+static bool same_strides(const View *a, const View *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->stride[i] != b->stride[i] || a->stride[i] <= 0)
+            return false;
+    return true;
+}
+
+/* Two boxes on one grid, the second `distance` elements after the first: is there an element of
+ * both? Each axis can stand a whole period back, so every way to write the distance is tried. */
+static bool boxes_meet(const View *a, const View *b, int axis, int64_t distance)
+{
+    if (axis == a->rank)
+        return distance == 0;
+    int64_t stride = a->stride[axis], steps = distance / stride;
+    for (int64_t s = steps; s <= steps + 1; s++) /* the rest may be negative once */
+        if (s < a->dim[axis] && s + b->dim[axis] > 0 &&
+            boxes_meet(a, b, axis + 1, distance - s * stride))
+            return true;
+    if (distance < 0) {
+        int64_t s = steps - 1;
+        if (s < a->dim[axis] && s + b->dim[axis] > 0)
+            return boxes_meet(a, b, axis + 1, distance - s * stride);
+    }
+    return false;
+}
+
+static bool overlap(const Check *c, Id first, Id second)
+{
+    const Buffer *a = &c->plan->buffer[first], *b = &c->plan->buffer[second];
+    uint64_t a_begin, a_end, b_begin, b_end;
+    extent(c, a, &a_begin, &a_end);
+    extent(c, b, &b_begin, &b_end);
+    if (a_begin >= b_end || b_begin >= a_end)
+        return false;
+    uint64_t size = element(c, a);
+    if (a->value == NONE || b->value == NONE || size != element(c, b) || a->offset != b->offset ||
+        !same_strides(&a->layout, &b->layout))
+        return true;
+    return boxes_meet(&a->layout, &b->layout, 0, b->layout.offset - a->layout.offset);
+}
+
+static bool same_bytes(const Check *c, Id first, Id second)
+{
+    const Buffer *a = &c->plan->buffer[first], *b = &c->plan->buffer[second];
+    return a->offset == b->offset && a->layout.offset == b->layout.offset &&
+           element(c, a) == element(c, b) && view_is_dense(&a->layout) &&
+           view_is_dense(&b->layout) && view_count(&a->layout) == view_count(&b->layout);
+}
+
+static bool check_buffer(Check *c, Id id)
+{
+    const Buffer *b = &c->plan->buffer[id];
+    uint64_t begin, end, align = c->target->align;
+    if (b->value != NONE) {
+        const Value *value = &c->g->value.at[b->value];
+        if (b->layout.rank != value->rank ||
+            memcmp(b->layout.dim, value->dim, value->rank * sizeof *value->dim) != 0)
+            return fail(c, "buffer %u has other dims than %s", id, value->name);
+        if (b->bytes < value_bytes(value))
+            return fail(c, "buffer %u is smaller than %s", id, value->name);
+    }
+    if (b->external)
+        return true;
+    extent(c, b, &begin, &end);
+    if (b->offset % align)
+        return fail(c, "buffer %u (%s) is not aligned to %u bytes", id, name_of(c, id),
+                    (unsigned)align);
+    if (end > c->plan->arena || end < begin)
+        return fail(c, "buffer %u (%s) ends outside the arena", id, name_of(c, id));
+    return true;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* Buffers outside the arena are memory of their own: nothing covers them. */
+static void put(Check *c, Id buffer, uint32_t time, bool persistent)
+{
+    const Buffer *b = &c->plan->buffer[buffer];
+    Id id = (Id)c->content.count;
+    Content content = {.buffer = buffer,
+                       .value = b->value,
+                       .written = time,
+                       .last_read = time,
+                       .covered = END,
+                       .absorbed = END,
+                       .persistent = persistent};
+    extent(c, b, &content.begin, &content.end);
+    ARRAY_PUSH(c->arena, &c->content, content);
+    c->held[buffer] = id;
+    for (uint64_t s = content.begin / c->stripe_bytes;
+         !b->external && s * c->stripe_bytes < content.end; s++)
+        ARRAY_PUSH(c->arena, &c->stripe[s].list, id);
+}
+
+/* Whatever the buffer covers is lost from now on, save contents that `keep` names. */
+static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
+{
+    const Buffer *b = &c->plan->buffer[buffer];
+    uint64_t begin, end;
+    extent(c, b, &begin, &end);
+    for (uint64_t s = begin / c->stripe_bytes; !b->external && s * c->stripe_bytes < end; s++) {
+        size_t kept = 0, count = c->stripe[s].list.count;
+        for (size_t i = 0; i < count; i++) {
+            Id id = c->stripe[s].list.at[i];
+            Content *content = &c->content.at[id];
+            if (content->covered != END)
+                continue; /* gone: out of the list */
+            c->stripe[s].list.at[kept++] = id;
+            bool spared = false;
+            for (Id k = 0; k < keeps; k++)
+                spared |= keep[k] == content->buffer;
+            if (spared || !overlap(c, buffer, content->buffer))
+                continue;
+            if (content->persistent)
+                return fail(c, "step %u writes %s over %s, which persists", time,
+                            name_of(c, buffer), name_of(c, content->buffer));
+            content->covered = time;
+            kept--;
+        }
+        c->stripe[s].list.count = kept;
+    }
+    return true;
+}
+
+static bool holds(Check *c, Id buffer, uint32_t time)
+{
+    const Buffer *b = &c->plan->buffer[buffer];
+    Id id = c->held[buffer];
+    if (id == NONE)
+        return fail(c, "step %u reads %s before it is written", time, name_of(c, buffer));
+    Content *content = &c->content.at[id];
+    if (content->covered != END)
+        return fail(c, "step %u reads %s, but step %u wrote over it", time, name_of(c, buffer),
+                    content->covered);
+    content->last_read = time;
+    return content->value == b->value;
+}
+
+/* ---- One occurrence ------------------------------------------------------------------------- */
+
+/* The row lets result 0 of the cluster take the bytes of this operand. */
+static bool may_take(const Check *c, const Cluster *cluster, Id operand)
+{
+    for (Id k = 0; k < cluster->nodes; k++) {
+        const Node *node = &c->g->node.at[c->plan->clusters->node[cluster->node + k]];
+        Id reads = 0;
+        for (Id u = 0; u < node->uses; u++) {
+            Use use = node_use(c->g, node, u);
+            if (use.value != operand)
+                continue;
+            reads++;
+            if (use.view != NONE)
+                return false;
+            if (!(node->op->flags & OP_ELEMENTWISE) &&
+                (u >= 32 || !(node->op->inplace >> u & 1) || reads > 1))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* A concat's operand that lies in its own place in the result. */
+static bool in_window(const Check *c, const Node *node, Id operand_buffer, Id result_buffer)
+{
+    const Buffer *in = &c->plan->buffer[operand_buffer], *out = &c->plan->buffer[result_buffer];
+    if (strcmp(node->op->name, "concat") != 0 || in->offset != out->offset ||
+        in->layout.rank != out->layout.rank)
+        return false;
+    int axis = (int)node_attr(c->g, (Id)(node - c->g->node.at), "axis")->list[0];
+    int64_t begin = 0;
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(c->g, node, i);
+        View view = use_view(c->g, use);
+        if (use.value == in->value && use.view == NONE &&
+            in->layout.offset == out->layout.offset + begin * out->layout.stride[axis]) {
+            for (int k = 0; k < in->layout.rank; k++)
+                if (in->layout.dim[k] != 1 && in->layout.stride[k] != out->layout.stride[k])
+                    return false;
+            return true;
+        }
+        begin += view.dim[axis];
+    }
+    return false;
+}
+
+/* Operands stay readable while results are written: each pair is apart, or allowed to meet. */
+static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, Id *keeps)
+{
+    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
+    const Node *first = &c->g->node.at[c->plan->clusters->node[cluster->node]];
+    const Id *in = &c->plan->arg[o->arg], *out = in + cluster->operands;
+    for (Id i = 0; i < cluster->operands; i++) {
+        if (o->workspace != NONE && !c->plan->buffer[in[i]].external &&
+            overlap(c, in[i], o->workspace))
+            return fail(c, "step %u: workspace covers its operand %s", time, name_of(c, in[i]));
+        for (Id k = 0; k < cluster->results; k++) {
+            bool apart = c->plan->buffer[in[i]].external || c->plan->buffer[out[k]].external;
+            if (apart || !overlap(c, in[i], out[k]))
+                continue;
+            const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
+            if (in_window(c, first, in[i], out[k]))
+                keep[(*keeps)++] = in[i];
+            else if (!same_bytes(c, in[i], out[k]) || made->output != 0 ||
+                     !may_take(c, cluster, c->plan->buffer[in[i]].value))
+                return fail(c, "step %u: the result %s covers the operand %s", time,
+                            name_of(c, out[k]), name_of(c, in[i]));
+        }
+    }
+    for (Id k = 0; k < cluster->results; k++) {
+        if (o->workspace != NONE && overlap(c, out[k], o->workspace))
+            return fail(c, "step %u: workspace covers its result %s", time, name_of(c, out[k]));
+        for (Id m = 0; m < k; m++)
+            if (!c->plan->buffer[out[m]].external && overlap(c, out[k], out[m]))
+                return fail(c, "step %u: the results %s and %s overlap", time, name_of(c, out[k]),
+                            name_of(c, out[m]));
+    }
+    return true;
+}
+
+static bool check_args(Check *c, const Occurrence *o, uint32_t time)
+{
+    const Clusters *clusters = c->plan->clusters;
+    const Cluster *cluster = &clusters->at[o->cluster];
+    uint64_t work = c->target->workspace(c->target, c->g, clusters, o->cluster);
+    if (work && (o->workspace == NONE || o->workspace >= c->plan->buffers ||
+                 c->plan->buffer[o->workspace].bytes < work))
+        return fail(c, "step %u has less workspace than the %llu bytes it needs", time,
+                    (unsigned long long)work);
+    for (Id k = 0; k < cluster->operands + cluster->results; k++) {
+        Id buffer = c->plan->arg[o->arg + k];
+        Id value = k < cluster->operands
+                       ? clusters->operand[cluster->operand + k]
+                       : clusters->result[cluster->result + k - cluster->operands];
+        if (buffer >= c->plan->buffers || c->plan->buffer[buffer].value != value)
+            return fail(c, "step %u: argument %u is not a buffer of %s", time, k,
+                        c->g->value.at[value].name);
+    }
+    return true;
+}
+
+static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
+{
+    if (o->cluster >= c->plan->clusters->count)
+        return fail(c, "step %u runs a cluster that does not exist", time);
+    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
+    if (!check_args(c, o, time))
+        return false;
+    const Id *arg = &c->plan->arg[o->arg];
+    for (Id k = 0; k < cluster->operands; k++)
+        if (!holds(c, arg[k], time))
+            return fail(c, "step %u reads %s from bytes that hold something else", time,
+                        name_of(c, arg[k]));
+    Id *keep = ARENA_ARRAY(c->arena, Id, cluster->operands * cluster->results + 1), keeps = 0;
+    if (!check_pairs(c, o, time, keep, &keeps))
+        return false;
+    if (o->workspace != NONE && !cover(c, o->workspace, time, NULL, 0))
+        return false;
+    for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
+        if (!cover(c, arg[k], time, keep, keeps))
+            return false;
+    for (Id k = 0; k < keeps; k++)
+        c->content.at[c->held[keep[k]]].absorbed = time;
+    for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
+        put(c, arg[k], time, false);
+    return true;
+}
+
+/* ---- Programs ------------------------------------------------------------------------------- */
+
+static bool is_persistent(const Check *c, Id buffer)
+{
+    Id value = c->plan->buffer[buffer].value;
+    if (value == NONE)
+        return false;
+    uint8_t kind = c->g->value.at[value].kind;
+    return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST || kind == VALUE_STATE;
+}
+
+/* Programs run in any order: each finds only what persists. */
+static bool begin_program(Check *c, uint32_t time)
+{
+    for (int s = 0; s < STRIPES; s++)
+        c->stripe[s].list.count = 0;
+    memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
+    for (Id i = 0; i < c->plan->buffers; i++)
+        if (is_persistent(c, i)) {
+            if (!cover(c, i, time, NULL, 0))
+                return false;
+            put(c, i, time, true);
+        }
+    return true;
+}
+
+/* Outputs are there when the program ends: read once more, by the caller. */
+static bool end_program(Check *c, int program, uint32_t time)
+{
+    for (size_t i = 0; i < c->g->output.count; i++) {
+        Id value = c->g->output.at[i].use.value;
+        Id node = c->g->value.at[value].node, found = NONE;
+        if (node == NONE || c->g->node.at[node].program != program)
+            continue;
+        for (Id b = 0; b < c->plan->buffers; b++)
+            if (c->plan->buffer[b].value == value && c->held[b] != NONE &&
+                c->content.at[c->held[b]].covered == END)
+                found = b;
+        if (found == NONE)
+            return fail(c, "the output %s is not there at the end", c->g->output.at[i].name);
+        c->content.at[c->held[found]].last_read = time;
+    }
+    return true;
+}
+
+static bool check_runs(Check *c, const Program *program, int kind)
+{
+    const Clusters *clusters = c->plan->clusters;
+    Id *runs = ARENA_ARRAY(c->arena, Id, clusters->count);
+    for (Id i = 0; i < program->count; i++)
+        if (program->at[i].cluster < clusters->count)
+            runs[program->at[i].cluster]++;
+    for (Id i = 0; i < clusters->count; i++) {
+        if (clusters->at[i].program != kind)
+            continue;
+        const Node *node = &c->g->node.at[clusters->node[clusters->at[i].node]];
+        if (!runs[i])
+            return fail(c, "%s never runs", node->name);
+        if (runs[i] > 1 && node->op->flags & OP_EFFECT)
+            return fail(c, "%s has an effect and runs more than once", node->name);
+    }
+    return true;
+}
+
+/* Bytes of contents between the step that wrote them and the last that reads them. What a result
+ * was written over or around is counted with the result from then on. */
+static void find_peak(Check *c)
+{
+    int64_t *change = ARENA_ARRAY(c->arena, int64_t, c->plan->end + 2);
+    for (size_t i = 0; i < c->content.count; i++) {
+        const Content *content = &c->content.at[i];
+        const Buffer *b = &c->plan->buffer[content->buffer];
+        if (b->external)
+            continue;
+        uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
+        if (death > content->covered)
+            death = content->covered;
+        if (death > content->absorbed)
+            death = content->absorbed;
+        change[content->persistent && content->written ? c->plan->end : content->written] +=
+            (int64_t)b->bytes;
+        change[death] -= (int64_t)b->bytes;
+    }
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < c->plan->program[p].count; i++) {
+            Id workspace = c->plan->program[p].at[i].workspace;
+            if (workspace == NONE)
+                continue;
+            change[c->plan->program[p].begin + i] += (int64_t)c->plan->buffer[workspace].bytes;
+            change[c->plan->program[p].begin + i + 1] -= (int64_t)c->plan->buffer[workspace].bytes;
+        }
+    int64_t sum = 0, peak = -1;
+    for (uint32_t t = 0; t <= c->plan->end; t++) {
+        sum += change[t];
+        if (sum > peak) {
+            peak = sum;
+            c->plan->peak_time = t;
+        }
+    }
+    c->plan->peak = (uint64_t)peak;
+}
+
+static bool replay(Check *c)
+{
+    for (Id i = 0; i < c->plan->buffers; i++)
+        if (!check_buffer(c, i))
+            return false;
+    for (int p = 0; p < PROGRAMS; p++) {
+        const Program *program = &c->plan->program[p];
+        if (!begin_program(c, program->begin) || !check_runs(c, program, p))
+            return false;
+        for (Id i = 0; i < program->count; i++)
+            if (!replay_one(c, &program->at[i], program->begin + i))
+                return false;
+        if (!end_program(c, p, program->begin + program->count))
+            return false;
+    }
+    return true;
+}
+
+const char *plan_check(Plan *plan, const Target *target)
+{
+    Arena *arena = arena_new();
+    Check *c = ARENA_NEW(arena, Check);
+    c->plan = plan;
+    c->g = plan->graph;
+    c->target = target;
+    c->arena = arena;
+    c->held = ARENA_ARRAY(arena, Id, plan->buffers);
+    c->stripe_bytes = plan->arena / STRIPES + 1;
+    if (replay(c))
+        find_peak(c);
+    const char *error = NULL;
+    if (c->error)
+        error = arena_copy(plan->graph->arena, c->error, strlen(c->error));
+    arena_free(arena);
+    return error;
+}

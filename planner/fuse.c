@@ -1,0 +1,207 @@
+/* Groups nodes into clusters: chains of elementwise nodes run as one loop, so what lies between
+ * them takes no bytes; every other node is a cluster of its own.
+ *
+ * Requires: a simplified graph. Leaves: clusters in a valid order.
+ *
+ * A cluster runs where its last node stands. That is right as long as nobody outside has read
+ * one of its values before that place, which is what joining a cluster asks for; so clusters
+ * cannot form a cycle, and one pass over the nodes is enough. Linear in nodes and operands.
+ */
+#include "planner/planner.h"
+
+#include <string.h>
+
+/* Emitted loops stay readable and their arguments in registers. */
+enum { MAX_NODES = 32, MAX_OPERANDS = 12 };
+
+typedef struct {
+    Id parent;   /* of the union; a root is its own */
+    Id nodes;    /* in the cluster, for a root */
+    Id operands; /* at most so many values from outside */
+    bool read;   /* somebody outside has read one of its values */
+} Group;
+
+typedef struct {
+    const Graph *g;
+    Group *group; /* by node */
+} Fusion;
+
+static Id find(Fusion *f, Id node)
+{
+    while (f->group[node].parent != node) {
+        f->group[node].parent = f->group[f->group[node].parent].parent;
+        node = f->group[node].parent;
+    }
+    return node;
+}
+
+static bool is_elementwise(const Node *node)
+{
+    return node->op->flags & OP_ELEMENTWISE && !(node->op->flags & OP_EFFECT);
+}
+
+static bool same_dims(const Graph *g, const Node *a, const Node *b)
+{
+    const Value *m = &g->value.at[a->value], *n = &g->value.at[b->value];
+    return m->rank == n->rank && memcmp(m->dim, n->dim, m->rank * sizeof *m->dim) == 0;
+}
+
+/* Whether `node` may run in one loop with the producer of its operand. */
+static bool fusible(const Fusion *f, const Node *node, Use use)
+{
+    if (use.value == NONE || use.view != NONE || f->g->value.at[use.value].node == NONE)
+        return false;
+    const Node *producer = &f->g->node.at[f->g->value.at[use.value].node];
+    return is_elementwise(node) && is_elementwise(producer) && same_dims(f->g, node, producer) &&
+           producer->program == node->program && producer->phase == node->phase;
+}
+
+static void join(Fusion *f, Id node, Id producer)
+{
+    Id a = find(f, producer), b = find(f, node);
+    if (a == b || f->group[a].read || f->group[a].nodes + f->group[b].nodes > MAX_NODES ||
+        f->group[a].operands + f->group[b].operands > MAX_OPERANDS)
+        return;
+    f->group[b].nodes += f->group[a].nodes;
+    f->group[b].operands += f->group[a].operands - 1; /* what joins them comes from inside */
+    f->group[a].parent = b;
+}
+
+static Id operand_count(const Graph *g, const Node *node)
+{
+    Id count = 0;
+    for (Id i = 0; i < node->uses; i++) {
+        Id value = node_use(g, node, i).value;
+        count += value != NONE && g->value.at[value].kind != VALUE_LITERAL;
+    }
+    return count;
+}
+
+static Fusion group_nodes(const Graph *g)
+{
+    Fusion f = {g, ARENA_ARRAY(g->arena, Group, g->node.count)};
+    for (Id n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        f.group[n] = (Group){.parent = n, .nodes = 1, .operands = operand_count(g, node)};
+        for (Id i = 0; i < node->uses; i++)
+            if (fusible(&f, node, node_use(g, node, i)))
+                join(&f, n, g->value.at[node_use(g, node, i).value].node);
+        for (Id i = 0; i < node->uses; i++) {
+            Id value = node_use(g, node, i).value;
+            Id producer = value == NONE ? NONE : g->value.at[value].node;
+            if (producer != NONE && find(&f, producer) != find(&f, n))
+                f.group[find(&f, producer)].read = true;
+        }
+    }
+    return f;
+}
+
+/* ---- From groups to the table of clusters --------------------------------------------------- */
+
+/* Fills cluster numbers by the place of the last node, and nodes cluster by cluster. */
+static void number_clusters(Fusion *f, Clusters *c)
+{
+    const Graph *g = f->g;
+    Id *last = ARENA_ARRAY(g->arena, Id, g->node.count);
+    for (Id n = 0; n < g->node.count; n++)
+        last[find(f, n)] = n;
+    for (Id n = 0; n < g->node.count; n++) {
+        Id root = find(f, n);
+        if (last[root] != n)
+            continue;
+        c->at[c->count] =
+            (Cluster){.nodes = f->group[root].nodes, .program = g->node.at[n].program};
+        c->of[n] = c->count++;
+    }
+    for (Id n = 0; n < g->node.count; n++)
+        c->of[n] = c->of[last[find(f, n)]];
+    Id next = 0;
+    for (Id i = 0; i < c->count; i++) {
+        c->at[i].node = next;
+        next += c->at[i].nodes;
+        c->at[i].nodes = 0;
+    }
+    for (Id n = 0; n < g->node.count; n++) {
+        Cluster *cluster = &c->at[c->of[n]];
+        c->node[cluster->node + cluster->nodes++] = n;
+    }
+}
+
+static void list_operands(const Graph *g, Clusters *c)
+{
+    Id *seen = ARENA_ARRAY(g->arena, Id, g->value.count); /* cluster + 1 that listed the value */
+    Id next = 0;
+    for (Id i = 0; i < c->count; i++) {
+        Cluster *cluster = &c->at[i];
+        cluster->operand = next;
+        for (Id k = 0; k < cluster->nodes; k++) {
+            const Node *node = &g->node.at[c->node[cluster->node + k]];
+            for (Id u = 0; u < node->uses; u++) {
+                Id value = node_use(g, node, u).value;
+                if (value == NONE || g->value.at[value].kind == VALUE_LITERAL ||
+                    seen[value] == i + 1)
+                    continue;
+                if (g->value.at[value].node != NONE && c->of[g->value.at[value].node] == i)
+                    continue;
+                seen[value] = i + 1;
+                c->operand[next++] = value;
+            }
+        }
+        cluster->operands = next - cluster->operand;
+    }
+}
+
+/* Values that another cluster or an output reads; the rest are not stored. */
+static void list_results(const Graph *g, Clusters *c)
+{
+    bool *read = ARENA_ARRAY(g->arena, bool, g->value.count);
+    for (Id i = 0; i < c->count; i++)
+        for (Id k = 0; k < c->at[i].operands; k++)
+            read[c->operand[c->at[i].operand + k]] = true;
+    for (size_t i = 0; i < g->output.count; i++)
+        read[g->output.at[i].use.value] = true;
+    Id next = 0;
+    for (Id i = 0; i < c->count; i++) {
+        Cluster *cluster = &c->at[i];
+        cluster->result = next;
+        for (Id k = 0; k < cluster->nodes; k++) {
+            const Node *node = &g->node.at[c->node[cluster->node + k]];
+            for (Id v = 0; v < node->values; v++)
+                if (read[node_value(node, v)])
+                    c->result[next++] = node_value(node, v);
+        }
+        cluster->results = next - cluster->result;
+    }
+}
+
+Clusters *fuse(Graph *g)
+{
+    Fusion f = group_nodes(g);
+    Clusters *c = ARENA_NEW(g->arena, Clusters);
+    c->at = ARENA_ARRAY(g->arena, Cluster, g->node.count);
+    c->node = ARENA_ARRAY(g->arena, Id, g->node.count);
+    c->of = ARENA_ARRAY(g->arena, Id, g->node.count);
+    c->operand = ARENA_ARRAY(g->arena, Id, g->use.count);
+    c->result = ARENA_ARRAY(g->arena, Id, g->value.count);
+    number_clusters(&f, c);
+    list_operands(g, c);
+    list_results(g, c);
+    return c;
+}
+
+void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to)
+{
+    for (Id i = 0; i < clusters->count; i++) {
+        const Cluster *c = &clusters->at[i];
+        fprintf(to, "cluster %u:", i);
+        for (Id k = 0; k < c->nodes; k++)
+            fprintf(to, " %s", g->node.at[clusters->node[c->node + k]].op->name);
+        fprintf(to, " (");
+        for (Id k = 0; k < c->operands; k++)
+            fprintf(to, "%s%%%u", k ? ", " : "", clusters->operand[c->operand + k]);
+        fprintf(to, ") ->");
+        for (Id k = 0; k < c->results; k++)
+            fprintf(to, " %%%u", clusters->result[c->result + k]);
+        fprintf(to, "  # %s\n", g->node.at[clusters->node[c->node + c->nodes - 1]].name);
+    }
+}

@@ -1,0 +1,35 @@
+/* What the planner's passes hand to each other, between fuse and the finished Plan. */
+#ifndef GPLAN_PLANNER_INTERNAL_H
+#define GPLAN_PLANNER_INTERNAL_H
+
+#include "planner/planner.h"
+
+/* Values that their producers write straight into a concat's result. */
+typedef struct {
+    Id *host;       /* by value: the result it is a window of, or NONE */
+    int64_t *begin; /* by value: where the window begins along the concat's axis */
+} Windows;
+
+/* How much of a concat is written in place. */
+typedef enum { WINDOW_ALL, WINDOW_LAST, WINDOW_NONE, WINDOW_MODES } WindowMode;
+
+/* The concat nodes of the graph, in order. */
+typedef struct {
+    Id *node;
+    Id count;
+    uint8_t *mode; /* WindowMode of each */
+} Concats;
+
+/* place.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow. */
+Concats concats_find(const Graph *g, const Clusters *clusters);
+void windows_set(const Graph *g, const Clusters *clusters, const Concats *concats,
+                 Windows *windows);
+int concat_axis(const Graph *g, Id node);
+
+/* live.c: occurrences, buffers and lifetimes for these windows; offsets are still to come. */
+Plan *live(const Graph *g, const Clusters *clusters, const Target *target,
+           const PlanOptions *options, const Windows *windows);
+uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time);
+uint64_t round_up(uint64_t bytes, uint64_t align);
+
+#endif

@@ -1,0 +1,280 @@
+/* Occurrences, buffers and their lifetimes, for clusters in the order given.
+ *
+ * Requires: clusters, and which values lie in windows. Leaves: a Plan without offsets. A result
+ * takes the bytes of an operand that dies with it where the row allows it; that is decided here,
+ * since deaths follow from the order. Linear in operands.
+ */
+#include "planner/internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct {
+    const Graph *g;
+    const Clusters *clusters;
+    const Windows *windows;
+    const Target *target;
+    const PlanOptions *options;
+    Plan *plan;
+    ARRAY(Buffer) buffer;
+    uint32_t *last;  /* by value: time of its last reader, plus 1; the end for outputs */
+    Id *buffer_of;   /* by value; NONE before it has one */
+    bool *is_output; /* by value */
+} Live;
+
+uint64_t round_up(uint64_t bytes, uint64_t align)
+{
+    return (bytes + align - 1) / align * align;
+}
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+static void list_occurrences(Live *l)
+{
+    Plan *plan = l->plan;
+    const Clusters *c = l->clusters;
+    uint32_t time = 0;
+    Id args = 0;
+    for (int p = 0; p < PROGRAMS; p++) {
+        Program *program = &plan->program[p];
+        program->begin = time;
+        program->times = 1;
+        for (Id i = 0; i < c->count; i++)
+            program->count += c->at[i].program == p;
+        program->at = ARENA_ARRAY(l->g->arena, Occurrence, program->count);
+        Id next = 0;
+        for (Id i = 0; i < c->count; i++)
+            if (c->at[i].program == p) {
+                program->at[next++] = (Occurrence){.cluster = i, .arg = args, .workspace = NONE};
+                args += c->at[i].operands + c->at[i].results;
+            }
+        time += program->count;
+    }
+    plan->end = time;
+    plan->arg = ARENA_ARRAY(l->g->arena, Id, args);
+}
+
+static void find_last_readers(Live *l)
+{
+    for (int p = 0; p < PROGRAMS; p++) {
+        const Program *program = &l->plan->program[p];
+        for (Id i = 0; i < program->count; i++) {
+            const Cluster *c = &l->clusters->at[program->at[i].cluster];
+            for (Id k = 0; k < c->operands; k++)
+                l->last[l->clusters->operand[c->operand + k]] = program->begin + i + 1;
+        }
+    }
+    for (size_t i = 0; i < l->g->output.count; i++) { /* they stay until the next call */
+        Id value = l->g->output.at[i].use.value;
+        Id node = l->g->value.at[value].node;
+        const Program *program = &l->plan->program[node == NONE ? 0 : l->g->node.at[node].program];
+        l->last[value] = program->begin + program->count;
+        l->is_output[value] = true;
+    }
+}
+
+/* ---- Buffers -------------------------------------------------------------------------------- */
+
+static Id add_buffer(Live *l, Buffer buffer)
+{
+    Id id = (Id)l->buffer.count;
+    if (buffer.root == NONE)
+        buffer.root = id;
+    ARRAY_PUSH(l->g->arena, &l->buffer, buffer);
+    Buffer *root = &l->buffer.at[buffer.root];
+    if (root->death < buffer.death)
+        root->death = buffer.death;
+    return id;
+}
+
+static void add_persistent(Live *l)
+{
+    static const struct {
+        uint8_t kind;
+        bool persists;
+    } kinds[] = {
+        [VALUE_RESULT] = {BUFFER_ACTIVATION, false}, [VALUE_INPUT] = {BUFFER_INPUT, true},
+        [VALUE_PARAM] = {BUFFER_PARAM, true},        [VALUE_CONST] = {BUFFER_PARAM, true},
+        [VALUE_STATE] = {BUFFER_STATE, true},        [VALUE_LITERAL] = {BUFFER_ACTIVATION, false},
+    };
+    for (Id v = 0; v < l->g->value.count; v++) {
+        const Value *value = &l->g->value.at[v];
+        if (!kinds[value->kind].persists || (!l->last[v] && !l->is_output[v]))
+            continue;
+        bool external =
+            value->kind == VALUE_INPUT ? l->options->io_external : l->options->params_external;
+        l->buffer_of[v] = add_buffer(l, (Buffer){.value = v,
+                                                 .root = NONE,
+                                                 .layout = value_view(value),
+                                                 .death = l->plan->end ? l->plan->end : 1,
+                                                 .bytes = value_bytes(value),
+                                                 .kind = kinds[value->kind].kind,
+                                                 .external = external});
+    }
+}
+
+static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
+{
+    uint32_t death = l->last[value] > time ? l->last[value] : time + 1;
+    return (Buffer){.value = value,
+                    .root = NONE,
+                    .layout = value_view(&l->g->value.at[value]),
+                    .birth = time,
+                    .death = death,
+                    .bytes = value_bytes(&l->g->value.at[value]),
+                    .kind = l->is_output[value] ? BUFFER_OUTPUT : BUFFER_ACTIVATION,
+                    .program = (uint8_t)program,
+                    .external = l->is_output[value] && l->options->io_external};
+}
+
+/* The buffer of a value that others may lie in before it is complete: made when the first of
+ * them is written. */
+static Id open_buffer(Live *l, Id value, uint32_t time, int program)
+{
+    if (l->buffer_of[value] != NONE)
+        return l->buffer_of[value];
+    Buffer buffer = result_buffer(l, value, time, program);
+    Id host = l->windows->host[value];
+    if (host != NONE) {
+        Id host_buffer = open_buffer(l, host, time, program);
+        const View *outer = &l->buffer.at[host_buffer].layout;
+        int axis = concat_axis(l->g, l->g->value.at[host].node);
+        buffer.root = l->buffer.at[host_buffer].root;
+        buffer.layout.offset = outer->offset + l->windows->begin[value] * outer->stride[axis];
+        memcpy(buffer.layout.stride, outer->stride, sizeof outer->stride);
+        buffer.external = l->buffer.at[host_buffer].external;
+    }
+    return l->buffer_of[value] = add_buffer(l, buffer);
+}
+
+/* ---- In place ------------------------------------------------------------------------------- */
+
+/* Every node of the cluster reads the value only where the loop writes the same element. */
+static bool read_plainly(const Live *l, const Cluster *c, Id value)
+{
+    for (Id k = 0; k < c->nodes; k++) {
+        const Node *node = &l->g->node.at[l->clusters->node[c->node + k]];
+        Id reads = 0;
+        for (Id u = 0; u < node->uses; u++) {
+            Use use = node_use(l->g, node, u);
+            if (use.value != value)
+                continue;
+            bool elementwise = node->op->flags & OP_ELEMENTWISE;
+            bool allowed = elementwise || (u < 32 && node->op->inplace >> u & 1);
+            if (use.view != NONE || !allowed || (++reads > 1 && !elementwise))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The operand whose bytes the result may take over, as a buffer; NONE where there is none. */
+static Id find_victim(const Live *l, const Cluster *c, Id result, uint32_t time)
+{
+    const Value *made = &l->g->value.at[result];
+    if (made->output != 0 || l->windows->host[result] != NONE || l->is_output[result])
+        return NONE;
+    for (Id k = 0; k < c->operands; k++) {
+        Id value = l->clusters->operand[c->operand + k];
+        Id id = l->buffer_of[value];
+        const Buffer *buffer = &l->buffer.at[id], *root = &l->buffer.at[buffer->root];
+        if (l->g->value.at[value].kind == VALUE_RESULT && l->last[value] == time + 1 &&
+            root->death == time + 1 && !root->external && buffer->bytes == value_bytes(made) &&
+            root->bytes == buffer->bytes && l->g->value.at[value].dtype == made->dtype &&
+            read_plainly(l, c, value))
+            return id;
+    }
+    return NONE;
+}
+
+static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t time, int program)
+{
+    for (Id k = 0; k < c->results; k++) {
+        Id value = l->clusters->result[c->result + k];
+        Id victim = l->buffer_of[value] == NONE ? find_victim(l, c, value, time) : NONE;
+        if (victim != NONE) {
+            Buffer buffer = result_buffer(l, value, time, program);
+            buffer.root = l->buffer.at[victim].root;
+            l->buffer_of[value] = add_buffer(l, buffer); /* the root lives on: no second victim */
+        } else {
+            open_buffer(l, value, time, program);
+        }
+        l->plan->arg[o->arg + c->operands + k] = l->buffer_of[value];
+    }
+}
+
+static void add_workspace(Live *l, Occurrence *o, uint32_t time, int program)
+{
+    uint64_t bytes = l->target->workspace(l->target, l->g, l->clusters, o->cluster);
+    if (bytes)
+        o->workspace = add_buffer(l, (Buffer){.value = NONE,
+                                              .root = NONE,
+                                              .birth = time,
+                                              .death = time + 1,
+                                              .bytes = bytes,
+                                              .kind = BUFFER_WORKSPACE,
+                                              .program = (uint8_t)program});
+}
+
+static void walk(Live *l)
+{
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < l->plan->program[p].count; i++) {
+            Occurrence *o = &l->plan->program[p].at[i];
+            const Cluster *c = &l->clusters->at[o->cluster];
+            uint32_t time = l->plan->program[p].begin + i;
+            for (Id k = 0; k < c->operands; k++) {
+                l->plan->arg[o->arg + k] = l->buffer_of[l->clusters->operand[c->operand + k]];
+                assert(l->plan->arg[o->arg + k] != NONE);
+            }
+            add_results(l, c, o, time, p);
+            add_workspace(l, o, time, p);
+        }
+}
+
+Plan *live(const Graph *g, const Clusters *clusters, const Target *target,
+           const PlanOptions *options, const Windows *windows)
+{
+    Live l = {.g = g,
+              .clusters = clusters,
+              .windows = windows,
+              .target = target,
+              .options = options,
+              .plan = ARENA_NEW(g->arena, Plan),
+              .last = ARENA_ARRAY(g->arena, uint32_t, g->value.count),
+              .buffer_of = ARENA_ARRAY(g->arena, Id, g->value.count),
+              .is_output = ARENA_ARRAY(g->arena, bool, g->value.count)};
+    memset(l.buffer_of, 0xff, g->value.count * sizeof *l.buffer_of);
+    l.plan->graph = g;
+    l.plan->clusters = clusters;
+    list_occurrences(&l);
+    find_last_readers(&l);
+    add_persistent(&l);
+    walk(&l);
+    l.plan->buffer = l.buffer.at;
+    l.plan->buffers = (Id)l.buffer.count;
+    return l.plan;
+}
+
+/* The largest sum of bytes alive together, and when. */
+uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time)
+{
+    Arena *arena = plan->graph->arena;
+    int64_t *change = ARENA_ARRAY(arena, int64_t, plan->end + 2);
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        if (b->root != i || b->external)
+            continue;
+        change[b->birth] += (int64_t)round_up(b->bytes, align);
+        change[b->death] -= (int64_t)round_up(b->bytes, align);
+    }
+    int64_t sum = 0, peak = 0;
+    for (uint32_t t = 0; t <= plan->end; t++) {
+        sum += change[t];
+        if (sum > peak) {
+            peak = sum;
+            *time = t;
+        }
+    }
+    return (uint64_t)peak;
+}

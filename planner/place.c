@@ -1,0 +1,119 @@
+/* Which operands of a concat are written by their producers straight into its result.
+ *
+ * Requires: clusters. Leaves: a host for each value that lies in a window. A value may lie in a
+ * window when its producer can write with gaps, everyone who reads it can read with gaps, and
+ * nobody needs it as it is (an output, another concat). Windows nest: a concat's result may lie
+ * in the result of a later one. Linear in operands.
+ */
+#include "planner/internal.h"
+
+#include <string.h>
+
+int concat_axis(const Graph *g, Id node)
+{
+    return (int)node_attr(g, node, "axis")->list[0];
+}
+
+Concats concats_find(const Graph *g, const Clusters *clusters)
+{
+    const OpRow *concat = op_find("concat");
+    Concats concats = {.node = ARENA_ARRAY(g->arena, Id, clusters->count + 1)};
+    for (Id n = 0; n < g->node.count; n++)
+        if (g->node.at[n].op == concat)
+            concats.node[concats.count++] = n;
+    concats.mode = ARENA_ARRAY(g->arena, uint8_t, concats.count + 1);
+    return concats;
+}
+
+/* A window along the first axis that is longer than 1 has no gaps. */
+static bool window_is_dense(const Value *result, int axis)
+{
+    for (int i = 0; i < axis; i++)
+        if (result->dim[i] != 1)
+            return false;
+    return true;
+}
+
+static bool takes_strides(const Node *node, Id operand)
+{
+    if (node->op->flags & OP_ELEMENTWISE)
+        return true;
+    return operand < 32 ? node->op->strided >> operand & 1 : node->op->strided == UINT32_MAX;
+}
+
+/* By value: whether all who read it take it with gaps, and how many concats read it. */
+typedef struct {
+    bool *gaps;
+    bool *taken; /* an output, or read by more than one concat or twice by one */
+    uint8_t *concats;
+} Readers;
+
+static Readers find_readers(const Graph *g, const OpRow *concat)
+{
+    Readers r = {ARENA_ARRAY(g->arena, bool, g->value.count),
+                 ARENA_ARRAY(g->arena, bool, g->value.count),
+                 ARENA_ARRAY(g->arena, uint8_t, g->value.count)};
+    memset(r.gaps, 1, g->value.count);
+    for (Id n = 0; n < g->node.count; n++)
+        for (Id i = 0; i < g->node.at[n].uses; i++) {
+            Use use = node_use(g, &g->node.at[n], i);
+            if (use.value == NONE)
+                continue;
+            if (g->node.at[n].op == concat)
+                r.taken[use.value] |= r.concats[use.value]++ > 0;
+            else if (use.view != NONE || !takes_strides(&g->node.at[n], i))
+                r.gaps[use.value] = false;
+        }
+    for (size_t i = 0; i < g->output.count; i++)
+        r.taken[g->output.at[i].use.value] = true;
+    return r;
+}
+
+static bool writes_strides(const Graph *g, const Value *value)
+{
+    const OpRow *op = g->node.at[value->node].op;
+    return op->flags & OP_ELEMENTWISE || op->out_strided >> value->output & 1;
+}
+
+static bool may_lie(const Graph *g, const Readers *readers, const Node *concat, Use use, int axis,
+                    bool host_is_dense)
+{
+    const Value *value = use.value == NONE ? NULL : &g->value.at[use.value];
+    if (!value || value->node == NONE || use.view != NONE || readers->taken[use.value] ||
+        g->node.at[value->node].program != concat->program || value->previous != NONE)
+        return false;
+    if (host_is_dense && window_is_dense(&g->value.at[concat->value], axis))
+        return true;
+    return writes_strides(g, value) && readers->gaps[use.value];
+}
+
+/* Hosts first: what a concat's own result lies in decides whether its windows have gaps. */
+void windows_set(const Graph *g, const Clusters *clusters, const Concats *concats, Windows *windows)
+{
+    (void)clusters;
+    Readers readers = find_readers(g, op_find("concat"));
+    memset(windows->host, 0xff, g->value.count * sizeof *windows->host);
+    for (Id k = concats->count; k-- > 0;) {
+        const Node *node = &g->node.at[concats->node[k]];
+        int axis = concat_axis(g, concats->node[k]);
+        bool host_is_dense = windows->host[node->value] == NONE;
+        Id last = NONE; /* the operand made last: nothing is held back by its window */
+        for (Id i = 0; i < node->uses; i++) {
+            Use use = node_use(g, node, i);
+            Id made = g->value.at[use.value].node;
+            if (made != NONE && (last == NONE || made > g->value.at[last].node))
+                last = use.value;
+        }
+        int64_t begin = 0;
+        for (Id i = 0; i < node->uses; i++) {
+            Use use = node_use(g, node, i);
+            bool wanted = concats->mode[k] == WINDOW_ALL ||
+                          (concats->mode[k] == WINDOW_LAST && use.value == last);
+            if (wanted && may_lie(g, &readers, node, use, axis, host_is_dense)) {
+                windows->host[use.value] = node->value;
+                windows->begin[use.value] = begin;
+            }
+            begin += use_view(g, use).dim[axis];
+        }
+    }
+}

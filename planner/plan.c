@@ -1,0 +1,181 @@
+/* From clusters to a packed Plan: chooses which concats are written in place, then offsets.
+ *
+ * Requires: clusters. Leaves: a Plan that plan_check accepts. With n occurrences and c concats,
+ * choosing the windows takes O(n c) while that is small; beyond, all windows are taken.
+ */
+#include "planner/internal.h"
+
+#include <string.h>
+
+/* Occurrences times concats up to which each concat is tried on its own. */
+static const uint64_t TRY_CONCATS = 50 * 1000 * 1000;
+/* Steps of the packer on one plan: tenths of a second where it does not meet its bound at once. */
+static const uint64_t PACK_EFFORT = 20 * 1000 * 1000;
+
+typedef struct {
+    const Graph *g;
+    const Clusters *clusters;
+    const Target *target;
+    const PlanOptions *options;
+    Windows windows;
+    Concats concats;
+} Planner;
+
+static Plan *attempt(Planner *p)
+{
+    windows_set(p->g, p->clusters, &p->concats, &p->windows);
+    Plan *plan = live(p->g, p->clusters, p->target, p->options, &p->windows);
+    plan->peak = live_peak(plan, p->target->align, &plan->peak_time);
+    return plan;
+}
+
+/* One concat after the other, in the mode that gives the lowest peak with the others as they
+ * are; on a tie the one that copies least. */
+static Plan *choose_windows(Planner *p)
+{
+    Plan *best = attempt(p);
+    if ((uint64_t)p->concats.count * p->clusters->count > TRY_CONCATS)
+        return best;
+    for (Id i = 0; i < p->concats.count; i++) {
+        uint8_t kept = p->concats.mode[i];
+        for (uint8_t mode = WINDOW_ALL; mode < WINDOW_MODES; mode++) {
+            p->concats.mode[i] = mode;
+            Plan *plan = attempt(p);
+            if (plan->peak < best->peak) {
+                best = plan;
+                kept = mode;
+            }
+        }
+        p->concats.mode[i] = kept;
+    }
+    return best;
+}
+
+/* ---- Offsets -------------------------------------------------------------------------------- */
+
+static void pack(Plan *plan, const Target *target, const PlanOptions *options)
+{
+    Arena *arena = plan->graph->arena;
+    PackBuffer *item = ARENA_ARRAY(arena, PackBuffer, plan->buffers);
+    Id *buffer = ARENA_ARRAY(arena, Id, plan->buffers);
+    size_t count = 0;
+    for (Id i = 0; i < plan->buffers; i++) {
+        Buffer *b = &plan->buffer[i];
+        if (b->root != i || b->external)
+            continue;
+        buffer[count] = i;
+        item[count++] = (PackBuffer){.lower = b->birth,
+                                     .upper = b->death,
+                                     .size = round_up(b->bytes, target->align),
+                                     .align = target->align,
+                                     .fixed = PACK_FREE};
+        if (b->birth == 0 && b->death >= plan->end && b->kind <= BUFFER_INPUT)
+            plan->persistent += round_up(b->bytes, target->align);
+    }
+    PackProblem problem = {.buffer = item, .count = count};
+    PackOptions how = {.effort = options->effort ? options->effort : PACK_EFFORT,
+                       .seconds = options->seconds};
+    PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, count)};
+    pack_solve(&problem, &how, &solution); /* without a capacity it always packs */
+    for (size_t k = 0; k < count; k++)
+        plan->buffer[buffer[k]].offset = solution.offset[k];
+    for (Id i = 0; i < plan->buffers; i++)
+        plan->buffer[i].offset = plan->buffer[plan->buffer[i].root].offset;
+    plan->arena = solution.height;
+    plan->bound = solution.bound;
+}
+
+/* ---- The floor ------------------------------------------------------------------------------ */
+
+static bool in_arena(const Plan *plan, Id buffer)
+{
+    const Buffer *b = &plan->buffer[buffer];
+    return !b->external && b->kind > BUFFER_INPUT;
+}
+
+/* What one occurrence needs at once, whatever the order: its operands, its results that cannot
+ * take an operand's bytes, its workspace. */
+static uint64_t need(const Plan *plan, const Occurrence *o, uint32_t align)
+{
+    const Cluster *c = &plan->clusters->at[o->cluster];
+    uint64_t operands = 0, results = 0;
+    for (Id k = 0; k < c->operands; k++)
+        if (in_arena(plan, plan->arg[o->arg + k]))
+            operands += round_up(plan->buffer[plan->arg[o->arg + k]].bytes, align);
+    for (Id k = c->operands; k < c->operands + c->results; k++)
+        if (in_arena(plan, plan->arg[o->arg + k]))
+            results += round_up(plan->buffer[plan->arg[o->arg + k]].bytes, align);
+    const Node *last = &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
+    bool over = last->op->flags & OP_ELEMENTWISE || last->op->inplace ||
+                strcmp(last->op->name, "concat") == 0; /* its operands lie in its result */
+    uint64_t bytes = over ? (operands > results ? operands : results) : operands + results;
+    return bytes + (o->workspace == NONE ? 0 : round_up(plan->buffer[o->workspace].bytes, align));
+}
+
+static void find_floor(Plan *plan, uint32_t align)
+{
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < plan->program[p].count; i++) {
+            uint64_t bytes = need(plan, &plan->program[p].at[i], align);
+            if (bytes > plan->floor)
+                plan->floor = bytes;
+        }
+    plan->floor += plan->persistent;
+}
+
+Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
+                const PlanOptions *options)
+{
+    Planner p = {.g = g,
+                 .clusters = clusters,
+                 .target = target,
+                 .options = options,
+                 .windows = {ARENA_ARRAY(g->arena, Id, g->value.count),
+                             ARENA_ARRAY(g->arena, int64_t, g->value.count)},
+                 .concats = concats_find(g, clusters)};
+    Plan *plan = choose_windows(&p);
+    pack(plan, target, options);
+    find_floor(plan, target->align);
+    return plan;
+}
+
+/* ---- Text, for -d --------------------------------------------------------------------------- */
+
+static const char *kind_name(uint8_t kind)
+{
+    static const char *const name[BUFFER_KINDS] = {"param",  "state",      "input",
+                                                   "output", "activation", "workspace"};
+    return name[kind];
+}
+
+void plan_dump(const Plan *plan, FILE *to)
+{
+    const Graph *g = plan->graph;
+    fprintf(to, "arena %llu, bound %llu, floor %llu, persistent %llu, peak %llu at %u\n",
+            (unsigned long long)plan->arena, (unsigned long long)plan->bound,
+            (unsigned long long)plan->floor, (unsigned long long)plan->persistent,
+            (unsigned long long)plan->peak, plan->peak_time);
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        fprintf(to, "  buffer %u: %s [%u, %u) at %llu, %llu bytes", i, kind_name(b->kind), b->birth,
+                b->death, (unsigned long long)b->offset, (unsigned long long)b->bytes);
+        if (b->root != i)
+            fprintf(to, " in %u + %lld", b->root, (long long)b->layout.offset);
+        fprintf(to, "%s  # %s\n", b->external ? " external" : "",
+                b->value == NONE ? "" : g->value.at[b->value].name);
+    }
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < plan->program[p].count; i++) {
+            const Occurrence *o = &plan->program[p].at[i];
+            const Cluster *c = &plan->clusters->at[o->cluster];
+            fprintf(to, "  %u: cluster %u (", plan->program[p].begin + i, o->cluster);
+            for (Id k = 0; k < c->operands; k++)
+                fprintf(to, "%s%u", k ? " " : "", plan->arg[o->arg + k]);
+            fprintf(to, ") ->");
+            for (Id k = 0; k < c->results; k++)
+                fprintf(to, " %u", plan->arg[o->arg + c->operands + k]);
+            if (o->workspace != NONE)
+                fprintf(to, " using %u", o->workspace);
+            fprintf(to, "\n");
+        }
+}
