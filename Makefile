@@ -71,8 +71,7 @@ $(B)/frontend/ops.o: $(G)/ops.inc
 $(B)/gen/adapters.o: CFLAGS += -ffp-contract=off
 # What flex and bison write is not ours to warn about.
 $(B)/gen/lexer.o $(B)/gen/parser.o: CFLAGS += -w
-$(B)/frontend/%.o: | $(G)/parser.h $(G)/lexer.h
-$(B)/gen/%.o: | $(G)/parser.h $(G)/lexer.h
+$(FRONT_OBJECTS) $(B)/frontend/gplan.o: | $(G)/parser.h $(G)/lexer.h
 
 # ---- What the build writes for itself --------------------------------------------------------
 
@@ -137,6 +136,35 @@ lint:
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
 	  --enable=warning,performance,portability -I. -I$(G) -D_POSIX_C_SOURCE=200809L -j2 \
 	  frontend planner codegen
+
+# ---- The demo and installing -------------------------------------------------------------------
+
+demo:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) libgomp1'
+	@$(MAKE) --no-print-directory -s -j2 all
+	@examples/demo.sh ./gplan
+
+# The reference's table of ops is the registry's.
+frontend/LANGUAGE.md: $(B)/gplan
+	@awk -v gplan='$(B)/gplan' '/<!-- ops:begin -->/ { print; system(gplan " --ops"); skip = 1 } \
+	  /<!-- ops:end -->/ { skip = 0 } !skip || /<!-- ops:end -->/ { if (!/ops:begin/) print }' \
+	  $@ > $(B)/LANGUAGE.md
+	@cmp -s $(B)/LANGUAGE.md $@ || cp $(B)/LANGUAGE.md $@
+
+HEADERS := planner/pack.h planner/remat.h
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	  $(DESTDIR)$(PREFIX)/include/planner $(DESTDIR)$(PREFIX)/share/man/man1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 755 gplan $(DESTDIR)$(PREFIX)/bin/gplan
+	install -m 644 libgplan.a $(DESTDIR)$(PREFIX)/lib/libgplan.a
+	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/planner/
+	./gplan --man > $(DESTDIR)$(PREFIX)/share/man/man1/gplan.1
+	./gplan --completion > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gplan
+	printf 'prefix=%s\nName: gplan\nDescription: %s\nVersion: %s\nLibs: %s\nCflags: %s\n' \
+	  '$(PREFIX)' 'Memory planning: packing and rematerialization' '$(VERSION)' \
+	  '-L$${prefix}/lib -lgplan -lm' '-I$${prefix}/include' \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/gplan.pc
 
 # ---- Set-up: installs the packages that are missing, or says which they are --------------------
 
