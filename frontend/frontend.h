@@ -65,12 +65,13 @@ const char *suggest(const char *word, const char *const *names, size_t count);
 typedef enum { F32, F16, BF16, I32, I64, U8, BOOL, DTYPES } Dtype;
 
 typedef enum {
-    VALUE_RESULT,  /* of a node */
-    VALUE_INPUT,   /* written by the caller */
-    VALUE_PARAM,   /* a parameter: initialised, loaded, saved */
-    VALUE_CONST,   /* a tensor of constants: as a parameter, but never trained */
-    VALUE_STATE,   /* running statistics, optimizer state: saved beside the parameters */
-    VALUE_LITERAL, /* one number, rank 0: stands in the code, takes no bytes */
+    VALUE_RESULT,   /* of a node */
+    VALUE_INPUT,    /* written by the caller */
+    VALUE_PARAM,    /* a parameter: initialised, loaded, saved */
+    VALUE_CONST,    /* a tensor of constants: as a parameter, but never trained */
+    VALUE_STATE,    /* running statistics, optimizer state: saved beside the parameters */
+    VALUE_GRADIENT, /* of a parameter, summed over micro-batches */
+    VALUE_LITERAL,  /* one number, rank 0: stands in the code, takes no bytes */
 } ValueKind;
 
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_CONST, INIT_UNIFORM, INIT_NORMAL, INIT_LIST } InitKind;
@@ -97,6 +98,7 @@ typedef struct {
 typedef struct {
     Id node;          /* who makes it; NONE for inputs, parameters, literals */
     Id previous;      /* the version whose bytes it takes over: w@0 of w@1; NONE */
+    Id whole;         /* an input of a micro-batch: the input it is a window of; NONE */
     const char *name; /* unique; the key in a parameter file, the comment in emitted code */
     Place place;      /* where it was declared, for notes */
     uint8_t output;   /* which output of the node */
@@ -135,7 +137,13 @@ typedef enum { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE } Phase;
 
 /* What the emitted file can be asked to run. A node belongs to one of them: the model is lowered
  * once for each, onto the same parameters. */
-typedef enum { PROGRAM_FORWARD, PROGRAM_MICRO, PROGRAM_UPDATE, PROGRAMS } ProgramKind;
+typedef enum {
+    PROGRAM_FORWARD, /* the outputs, no dropout */
+    PROGRAM_EVAL,    /* the loss, likewise */
+    PROGRAM_MICRO,   /* forward and backward of one micro-batch, and updates that need no more */
+    PROGRAM_UPDATE,  /* updates from gradients that were summed over micro-batches */
+    PROGRAMS
+} ProgramKind;
 
 typedef struct OpRow OpRow;
 
@@ -290,6 +298,16 @@ typedef struct Call {
     ARRAY(Use) result; /* left by call_finish: what the call stands for */
 } Call;
 
+/* A gradient being built; see frontend/gradients.c. */
+typedef struct {
+    Graph *g;
+    Id node;
+    Call at;            /* to begin calls from: place, scope and phase of the node's gradient */
+    const bool *wanted; /* by operand: somebody needs its gradient */
+    const Use *dout;    /* by output: its gradient; value NONE where nothing flows back */
+    Use *din;           /* by operand, to be filled: dims as the operand's (its view's) */
+} Grad;
+
 struct OpRow {
     const char *name;
     const char *kernel; /* file in runtime/c and runtime/cuda; NULL: the row's name */
@@ -304,13 +322,19 @@ struct OpRow {
      * Elementwise rows need none; if one has it, it runs after dtypes and dims have been made
      * equal and declares the one output (cast). */
     bool (*shape)(Graph *g, Call *c);
-    /* Builds the gradient of each operand from those of the outputs (value NONE: no gradient). */
-    bool (*grad)(Graph *g, Id node, const Use *dout, Use *din);
+    /* Builds the gradients of the operands that want one, from those of the outputs. */
+    bool (*grad)(Grad *grad);
+    /* Elementwise: the gradient of operand i as an expression over the operands a b c d, the
+     * result y, the settings, and the gradient of the result: dy. It keeps alive what it names,
+     * no more. "dy" alone costs nothing; NULL: operand i has no derivative. */
+    const char *dexpr[4];
     double (*flops)(const Graph *g, Id node); /* NULL: one for each element of output 0 */
     uint32_t flags;
-    uint32_t strided;     /* bit i: operand i may have any view; elementwise rows: all may */
-    uint32_t inplace;     /* bit i: output 0 may take the bytes of operand i, if it dies here */
-    uint32_t out_strided; /* bit i: output i may be a window of a larger buffer (concat) */
+    uint32_t strided; /* bit i: operand i may have any view; elementwise rows: all may */
+    uint32_t inplace; /* bit i: output 0 may take the bytes of operand i, if it dies here */
+    uint8_t updates[MAX_OUTPUTS]; /* output i is a new version of operand updates[i] - 1, in its
+                                     bytes */
+    uint32_t out_strided;         /* bit i: output i may be a window of a larger buffer (concat) */
 };
 enum { ALL_OPERANDS = -1 };
 
@@ -364,6 +388,10 @@ bool call_axis(Graph *g, const Call *c, const char *setting, int rank, int *axis
 bool call_param(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim);
 /* The same for running statistics and the like: VALUE_STATE. */
 bool call_state(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim);
+/* For gradients: operands and results of the node, and calls of ops on them. */
+Use grad_operand(const Grad *grad, int i);
+Use grad_result(const Grad *grad, int i);
+Use grad_op(Grad *grad, const char *op, int count, const Use *operands);
 Init init_xavier(int64_t fan_in, int64_t fan_out); /* uniform */
 Init init_he(int64_t fan_in);                      /* normal */
 Init init_const(double number);
@@ -386,6 +414,10 @@ Ast *parse(Arena *arena, Diag *diag, const Source *source);
  * NULL where there was an error. */
 Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
              size_t defines);
+/* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
+ * gradient[value] for each parameter that takes one (value NONE for all others). False with a
+ * message where something on the way has no derivative. */
+bool gradients(Graph *g, Use loss, Use **gradient);
 /* Removes what no output, loss or effect needs, merges equal nodes; order is kept. */
 void simplify(Graph *g);
 /* The graph as stable text, for -d. */

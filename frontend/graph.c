@@ -30,6 +30,7 @@ Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank
 {
     Value value = {.node = NONE,
                    .previous = NONE,
+                   .whole = NONE,
                    .name = name,
                    .place = place,
                    .dtype = (uint8_t)dtype,
@@ -111,7 +112,8 @@ static void dump_node(const Graph *g, const Node *node, FILE *to)
 
 void graph_dump(const Graph *g, FILE *to)
 {
-    static const char *const kinds[] = {"result", "input", "param", "const", "state", "literal"};
+    static const char *const kinds[] = {"result", "input",    "param",  "const",
+                                        "state",  "gradient", "literal"};
     fprintf(to, "model %s\n", g->name);
     for (size_t i = 0; i < g->value.count; i++) {
         const Value *value = &g->value.at[i];

@@ -93,9 +93,10 @@ static void add_persistent(Live *l)
         uint8_t kind;
         bool persists;
     } kinds[] = {
-        [VALUE_RESULT] = {BUFFER_ACTIVATION, false}, [VALUE_INPUT] = {BUFFER_INPUT, true},
-        [VALUE_PARAM] = {BUFFER_PARAM, true},        [VALUE_CONST] = {BUFFER_PARAM, true},
-        [VALUE_STATE] = {BUFFER_STATE, true},        [VALUE_LITERAL] = {BUFFER_ACTIVATION, false},
+        [VALUE_RESULT] = {BUFFER_ACTIVATION, false},  [VALUE_INPUT] = {BUFFER_INPUT, true},
+        [VALUE_PARAM] = {BUFFER_PARAM, true},         [VALUE_CONST] = {BUFFER_PARAM, true},
+        [VALUE_STATE] = {BUFFER_STATE, true},         [VALUE_GRADIENT] = {BUFFER_STATE, true},
+        [VALUE_LITERAL] = {BUFFER_ACTIVATION, false},
     };
     for (Id v = 0; v < l->g->value.count; v++) {
         const Value *value = &l->g->value.at[v];
