@@ -19,6 +19,7 @@ typedef struct {
     int rank; /* of the batch */
     int64_t dim[GP_MAX_RANK], a_stride[GP_MAX_RANK], b_stride[GP_MAX_RANK], c_stride[GP_MAX_RANK];
     int64_t batches, rows, columns; /* rows, columns: of a tile */
+    int thin;
 } gp_product;
 
 /* C' = B' A': rows become columns. */
@@ -99,28 +100,16 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
         p.b_stride[i] = b->stride[i];
         p.c_stride[i] = c->stride[i];
     }
+    /* Thin or not must not hang on what merges: a buffer's place would change the sums. */
+    int64_t rows = p.m;
+    for (int i = 0; i < r; i++)
+        rows *= p.b_stride[i] == 0 ? p.dim[i] : 1;
+    p.thin = p.n <= GP_THIN || rows <= GP_THIN;
     gp_product_merge(&p);
-    if (p.n <= GP_THIN && p.n < p.m)
+    if (p.n <= GP_THIN && p.n < rows)
         gp_product_turn(&p);
     gp_product_tiles(&p);
     return p;
-}
-
-/* Few rows: B is read once, as it lies. */
-GP_FUNCTION void gp_thin_rows(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
-                              int64_t k)
-{
-    gp_real sum[GP_THIN][GP_NC] = {{0}};
-    for (int64_t p = 0; p < k; p++)
-        for (int64_t i = 0; i < m; i++) {
-            const gp_real x = a.at[i * a.row + p * a.col];
-            const gp_real *restrict row = b.at + p * b.row;
-            for (int64_t j = 0; j < n; j++)
-                sum[i][j] += x * row[j];
-        }
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++)
-            c.at[i * c.row + j * c.col] = sum[i][j];
 }
 
 GP_FUNCTION gp_real gp_dot(const gp_real *restrict a, const gp_real *restrict b, int64_t k)
@@ -139,6 +128,58 @@ GP_FUNCTION gp_real gp_dot(const gp_real *restrict a, const gp_real *restrict b,
     return sum + lane[0];
 }
 
+/* sum += x * row, in stretches of a known length that every optimiser turns into vectors. */
+GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, gp_real x, const gp_real *restrict row,
+                               int64_t n)
+{
+    enum { LANES = 16 };
+    int64_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (int i = 0; i < LANES; i++)
+            sum[j + i] += x * row[j + i];
+    for (; j < n; j++)
+        sum[j] += x * row[j];
+}
+
+/* k elements as they follow each other in memory: where they lie, or copied. */
+GP_FUNCTION const gp_real *gp_gather(gp_real *to, const gp_real *from, int64_t step, int64_t k)
+{
+    if (step == 1)
+        return from;
+    for (int64_t p = 0; p < k; p++)
+        to[p] = from[p * step];
+    return to;
+}
+
+/* Few rows (at most GP_THIN): B is read once, as it lies. A column's elements are summed one
+ * after the other where the rows of B lie in order, in lanes where its columns do; n = 1 counts
+ * as a column whatever its stride, so that the place of a buffer never changes the order. */
+GP_FUNCTION void gp_thin_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
+                              int64_t k)
+{
+    gp_real sum[GP_THIN][GP_NC] = {{0}}, copy[GP_KC], rows[GP_THIN][GP_KC];
+    for (int64_t p0 = 0; p0 < k; p0 += GP_KC) {
+        const int64_t depth = gp_least(GP_KC, k - p0);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t p = 0; p < depth; p++)
+                rows[i][p] = a.at[i * a.row + (p0 + p) * a.col];
+        if (n > 1 && b.col == 1) {
+            for (int64_t p = 0; p < depth; p++)
+                for (int64_t i = 0; i < m; i++)
+                    gp_add_scaled(sum[i], rows[i][p], b.at + (p0 + p) * b.row, n);
+            continue;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            const gp_real *column = gp_gather(copy, b.at + j * b.col + p0 * b.row, b.row, depth);
+            for (int64_t i = 0; i < m; i++)
+                sum[i][j] += gp_dot(rows[i], column, depth);
+        }
+    }
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c.at[i * c.row + j * c.col] = sum[i][j];
+}
+
 GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
 {
     const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
@@ -153,25 +194,20 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
-    if (p->m <= GP_THIN && b.col == 1)
-        gp_thin_rows(c, a, b, m, n, p->k);
-    else if (p->m <= GP_THIN && b.row == 1 && a.col == 1)
-        for (int64_t x = 0; x < n; x++)
-            for (int64_t y = 0; y < m; y++)
-                c.at[y * c.row + x * c.col] = gp_dot(a.at + y * a.row, b.at + x * b.col, p->k);
+    if (p->thin)
+        gp_thin_tile(c, a, b, m, n, p->k);
     else
         gp_gemm_tile(c, a, b, m, n, p->k, 0, work);
 }
 
-/* For whatever strides: they decide whether batches merge and whether the product is turned. */
+/* The same for whatever strides, though they decide which batches merge. */
 GP_WORKSPACE(matmul)
 {
     const gp_tensor *a = &c->in[0], *b = &c->in[1];
     const int64_t m = gp_span(a, 0, a->rank - 1), n = b->dim[b->rank - 1], k = a->dim[a->rank - 1];
-    int64_t own = gp_gemm_work(m, gp_least(n, GP_NC), k);
-    if (n <= GP_THIN && own < gp_gemm_work(n, gp_least(m, GP_NC), k))
-        own = gp_gemm_work(n, gp_least(m, GP_NC), k);
-    return (size_t)(own * c->run->threads) * sizeof(gp_real);
+    if (n <= GP_THIN || m <= GP_THIN)
+        return 0;
+    return (size_t)(gp_gemm_work(m, gp_least(n, GP_NC), k) * c->run->threads) * sizeof(gp_real);
 }
 
 GP_KERNEL(matmul)

@@ -1,0 +1,302 @@
+/* Convolutions. conv2d is the kernel; conv1d is conv2d on images of one row, by views. */
+#include "frontend/ops/window.h"
+
+static const char *plain_text(Graph *g, const Call *c, int i)
+{
+    View v = call_view(g, c, i);
+    return shape_text(g->arena, DTYPES, v.rank, v.dim);
+}
+
+/* ---- What all of them check ----------------------------------------------------------------- */
+
+/* The bias, where there is one: a number for each output channel. */
+static bool check_bias(Graph *g, const Call *c, int64_t channels)
+{
+    if (!call_has(c, 2))
+        return true;
+    View b = call_view(g, c, 2);
+    if (b.rank != 1 || b.dim[0] != channels)
+        return call_error_at(g, c, 2, "b must be [%lld], one for each output channel, not %s",
+                             (long long)channels, plain_text(g, c, 2));
+    return window_f32(g, c, 2);
+}
+
+static bool check_groups(Graph *g, const Call *c, int64_t channels, const char *which)
+{
+    int64_t groups = call_int(c, "groups");
+    if (groups < 1 || channels % groups != 0)
+        return call_error(g, c, "groups = %lld does not divide the %lld %s channels",
+                          (long long)groups, (long long)channels, which);
+    return true;
+}
+
+/* Weights whose axis 1 is the input channels of a group. */
+static bool check_weights(Graph *g, const Call *c)
+{
+    View x = call_view(g, c, 0), w = call_view(g, c, 1);
+    int64_t groups = call_int(c, "groups");
+    if (!check_groups(g, c, x.dim[1], "input") || !check_groups(g, c, w.dim[0], "output"))
+        return false;
+    if (w.dim[1] != x.dim[1] / groups)
+        return call_error_at(g, c, 1, "w %s is for %lld input channels%s, but x %s has %lld%s",
+                             plain_text(g, c, 1), (long long)w.dim[1],
+                             groups > 1 ? " in each group" : "", plain_text(g, c, 0),
+                             (long long)(x.dim[1] / groups), groups > 1 ? " in each" : "");
+    return check_bias(g, c, w.dim[0]);
+}
+
+static bool too_small(Graph *g, const Call *c)
+{
+    return call_error_at(g, c, 0, "the window of w %s does not fit into x %s with its padding",
+                         plain_text(g, c, 1), plain_text(g, c, 0));
+}
+
+/* The settings of the layer form: how many channels, and the kernel for each axis. */
+static bool layer_settings(Graph *g, Call *c, int axes)
+{
+    int64_t channels = call_int(c, "channels");
+    View x = call_view(g, c, 0);
+    if (x.rank != axes + 2)
+        return call_error_at(g, c, 0, "x must be %s, not %s",
+                             axes == 1 ? "[N, C, L]" : "[N, C, H, W]",
+                             use_text(g, call_operand(c, 0)));
+    if (!call_attr(c, "channels")->given || !call_attr(c, "kernel")->given)
+        return call_error(g, c,
+                          "needs channels and kernel, as in %s(x, 32, kernel = 3), "
+                          "or a weight",
+                          c->op->name);
+    if (channels < 1)
+        return call_error(g, c, "channels must be positive");
+    return window_setting(g, c, "kernel", axes, 1) && check_groups(g, c, x.dim[1], "input") &&
+           check_groups(g, c, channels, "output");
+}
+
+static bool layer_bias(Graph *g, Call *c)
+{
+    int64_t channels = call_int(c, "channels");
+    if (!call_int(c, "bias") || call_has(c, 2))
+        return true;
+    return call_param(g, c, "b", init_const(0), 1, &channels);
+}
+
+/* w [channels, C / groups, kernel...]. */
+static bool conv_params(Graph *g, Call *c, int axes)
+{
+    if (call_has(c, 1))
+        return true;
+    if (!layer_settings(g, c, axes))
+        return false;
+    const Attr *kernel = call_attr(c, "kernel");
+    int64_t dim[4] = {call_int(c, "channels"), call_view(g, c, 0).dim[1] / call_int(c, "groups")};
+    double fan_in = (double)dim[1];
+    for (int i = 0; i < axes; i++) {
+        dim[2 + i] = kernel->list[i];
+        fan_in *= (double)dim[2 + i];
+    }
+    Init init = init_he(fan_in < 9e18 ? (int64_t)fan_in : INT64_MAX);
+    return call_param(g, c, "w", init, axes + 2, dim) && layer_bias(g, c);
+}
+
+/* ---- conv2d --------------------------------------------------------------------------------- */
+
+static bool conv2d_params(Graph *g, Call *c)
+{
+    return conv_params(g, c, 2);
+}
+
+static bool conv2d_shape(Graph *g, Call *c)
+{
+    if (!window_operand(g, c, 0, 4, "[N, C, H, W]") ||
+        !window_operand(g, c, 1, 4, "[channels, C / groups, KH, KW]") || !check_weights(g, c) ||
+        !window_setting(g, c, "stride", 2, 1) || !window_setting(g, c, "dilation", 2, 1))
+        return false;
+    View x = call_view(g, c, 0), w = call_view(g, c, 1);
+    int64_t dim[4] = {x.dim[0], w.dim[0]};
+    WindowAxis axis[2];
+    for (int i = 0; i < 2; i++)
+        axis[i] = (WindowAxis){.kernel = w.dim[2 + i],
+                               .stride = call_attr(c, "stride")->list[i],
+                               .dilation = call_attr(c, "dilation")->list[i]};
+    if (!window_pad(g, c, axis, 2, x.dim + 2))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if ((dim[2 + i] = window_count(&axis[i], x.dim[2 + i], false)) == 0)
+            return too_small(g, c);
+    return call_output(g, c, F32, 4, dim);
+}
+
+/* Two for each weight that an output element sees. */
+static double conv2d_flops(const Graph *g, Id node)
+{
+    const Node *n = &g->node.at[node];
+    View w = use_view(g, node_use(g, n, 1));
+    return 2.0 * (double)value_count(&g->value.at[n->value]) * (double)(view_count(&w) / w.dim[0]);
+}
+
+/* ---- conv1d --------------------------------------------------------------------------------- */
+
+static bool conv1d_params(Graph *g, Call *c)
+{
+    return conv_params(g, c, 1);
+}
+
+/* [A, B, L] as [A, B, 1, L]. */
+static Use with_rows(Graph *g, Use use)
+{
+    View v = use_view(g, use);
+    v.rank = 4;
+    v.dim[3] = v.dim[2];
+    v.stride[3] = v.stride[2];
+    v.dim[2] = 1;
+    return use_make(g, use.value, v);
+}
+
+static bool conv1d_build(Graph *g, Call *c)
+{
+    if (!window_operand(g, c, 0, 3, "[N, C, L]") ||
+        !window_operand(g, c, 1, 3, "[channels, C / groups, K]") || !check_weights(g, c) ||
+        !window_setting(g, c, "stride", 1, 1) || !window_setting(g, c, "dilation", 1, 1))
+        return false;
+    View x = call_view(g, c, 0), w = call_view(g, c, 1);
+    WindowAxis axis = {
+        .kernel = w.dim[2], .stride = call_int(c, "stride"), .dilation = call_int(c, "dilation")};
+    if (!window_pad(g, c, &axis, 1, x.dim + 2))
+        return false;
+    if (window_count(&axis, x.dim[2], false) == 0)
+        return too_small(g, c);
+
+    Call conv = call_begin(g, c, "conv2d");
+    call_use(g, &conv, with_rows(g, call_operand(c, 0)));
+    call_use(g, &conv, with_rows(g, call_operand(c, 1)));
+    call_use(g, &conv, call_operand(c, 2));
+    call_set_list(&conv, "stride", 2, (int64_t[]){1, axis.stride});
+    call_set_list(&conv, "dilation", 2, (int64_t[]){1, axis.dilation});
+    call_set_list(&conv, "pad", 4, (int64_t[]){0, axis.begin, 0, axis.end});
+    call_set(&conv, "groups", (double)call_int(c, "groups"));
+    if (!call_finish(g, &conv))
+        return false;
+    View y = use_view(g, conv.result.at[0]);
+    y.rank = 3;
+    y.dim[2] = y.dim[3];
+    y.stride[2] = y.stride[3];
+    call_result(g, c, use_make(g, conv.result.at[0].value, y));
+    return true;
+}
+
+/* ---- conv_transpose2d ----------------------------------------------------------------------- */
+
+static bool conv_transpose2d_params(Graph *g, Call *c)
+{
+    if (call_has(c, 1))
+        return true;
+    if (!layer_settings(g, c, 2))
+        return false;
+    int64_t inputs = call_view(g, c, 0).dim[1], groups = call_int(c, "groups");
+    const int64_t *kernel = call_attr(c, "kernel")->list;
+    int64_t dim[4] = {inputs, call_int(c, "channels") / groups, kernel[0], kernel[1]};
+    return call_param(g, c, "w", init_he(inputs / groups), 4, dim) && layer_bias(g, c);
+}
+
+static bool conv_transpose2d_shape(Graph *g, Call *c)
+{
+    if (!window_operand(g, c, 0, 4, "[N, C, H, W]") ||
+        !window_operand(g, c, 1, 4, "[C, channels / groups, KH, KW]") ||
+        !window_setting(g, c, "stride", 2, 1) || !window_setting(g, c, "dilation", 2, 1) ||
+        !window_setting(g, c, "output_pad", 2, 0))
+        return false;
+    View x = call_view(g, c, 0), w = call_view(g, c, 1);
+    int64_t groups = call_int(c, "groups"), dim[4] = {x.dim[0]};
+    if (!check_groups(g, c, x.dim[1], "input"))
+        return false;
+    if (w.dim[0] != x.dim[1])
+        return call_error_at(g, c, 1, "w %s is for %lld input channels, but x %s has %lld",
+                             plain_text(g, c, 1), (long long)w.dim[0], plain_text(g, c, 0),
+                             (long long)x.dim[1]);
+    dim[1] = w.dim[1] * groups;
+    WindowAxis axis[2] = {{0}};
+    if (!check_bias(g, c, dim[1]) || !window_pad(g, c, axis, 2, x.dim + 2))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int64_t stride = call_attr(c, "stride")->list[i];
+        int64_t dilation = call_attr(c, "dilation")->list[i];
+        int64_t extra = call_attr(c, "output_pad")->list[i];
+        if (extra > 0 && extra >= stride && extra >= dilation)
+            return call_error(g, c, "output_pad = %lld must be less than stride or dilation",
+                              (long long)extra);
+        if (x.dim[2 + i] > INT64_MAX / 4 / stride)
+            return call_error(g, c, "stride = %lld makes the result too large", (long long)stride);
+        dim[2 + i] = (x.dim[2 + i] - 1) * stride - axis[i].begin - axis[i].end +
+                     dilation * (w.dim[2 + i] - 1) + extra + 1;
+        if (dim[2 + i] < 1)
+            return call_error(g, c, "pad takes away all of the result");
+    }
+    return call_output(g, c, F32, 4, dim);
+}
+
+static double conv_transpose2d_flops(const Graph *g, Id node)
+{
+    const Node *n = &g->node.at[node];
+    View x = use_view(g, node_use(g, n, 0)), w = use_view(g, node_use(g, n, 1));
+    return 2.0 * (double)view_count(&x) * (double)(view_count(&w) / w.dim[0]);
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define LAYER(shape, axes)                                                                  \
+    {.name = "x"}, {.name = "w", .flags = ARG_PARAM, .help = shape},                        \
+    {.name = "b", .flags = ARG_PARAM | ARG_OPTIONAL, .help = "[channels]"},                 \
+    {.name = "channels", .kind = ARG_INT, .flags = ARG_FRONT, .fallback = "none",           \
+     .help = "of the result, where there is no w"},                                         \
+    {.name = "kernel", .kind = ARG_INTS, .count = axes, .flags = ARG_FRONT,                 \
+     .fallback = "none", .help = "size of the window, where there is no w"}
+#define GROUPS {.name = "groups", .kind = ARG_INT, .fallback = "1"}
+#define BIAS {.name = "bias", .kind = ARG_BOOL, .flags = ARG_FRONT, .fallback = "true"}
+#define INTS(label, number, text) \
+    {.name = label, .kind = ARG_INTS, .count = number, .fallback = text}
+#define PAD(number) \
+    {.name = "pad", .kind = ARG_INTS, .count = number, .fallback = "0", .words = "same valid", \
+     .help = "one number, one for each axis, or begins and ends"}
+/* clang-format on */
+
+const OpRow ops_conv[] = {
+    {.name = "conv2d",
+     .args = {LAYER("[channels, C / groups, KH, KW]", 2), INTS("stride", 2, "1"), PAD(4),
+              INTS("dilation", 2, "1"), GROUPS, BIAS},
+     .params = conv2d_params,
+     .shape = conv2d_shape,
+     .flops = conv2d_flops,
+     .strided = 1,
+     .out_strided = 1,
+     .help = "[N, C, H, W] -> [N, channels, (H + pads - KH) / stride + 1, ...]"},
+    {.name = "conv1d",
+     .args = {LAYER("[channels, C / groups, K]", 1), INTS("stride", 1, "1"), PAD(2),
+              INTS("dilation", 1, "1"), GROUPS, BIAS},
+     .params = conv1d_params,
+     .build = conv1d_build,
+     .help = "[N, C, L] -> [N, channels, (L + pads - K) / stride + 1]"},
+    {.name = "conv_transpose2d",
+     .args = {LAYER("[C, channels / groups, KH, KW]", 2),
+              INTS("stride", 2, "1"),
+              {.name = "pad",
+               .kind = ARG_INTS,
+               .count = 4,
+               .fallback = "0",
+               .help = "taken away from the result"},
+              {.name = "output_pad",
+               .kind = ARG_INTS,
+               .count = 2,
+               .flags = ARG_FRONT,
+               .fallback = "0",
+               .help = "added at its end"},
+              INTS("dilation", 2, "1"),
+              GROUPS,
+              BIAS},
+     .params = conv_transpose2d_params,
+     .shape = conv_transpose2d_shape,
+     .flops = conv_transpose2d_flops,
+     .strided = 1,
+     .out_strided = 1,
+     .help = "[N, C, H, W] -> [N, channels, (H - 1) * stride + KH - pads + output_pad, ...]"},
+    {0},
+};

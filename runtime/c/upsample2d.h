@@ -1,0 +1,70 @@
+/* Images [N, C, H, W] made larger (or smaller) by repeating or by interpolating their elements.
+ * The sizes of operand and output say by how much. */
+#ifndef GP_UPSAMPLE2D_H
+#define GP_UPSAMPLE2D_H
+
+#include "base.h"
+
+enum { GP_NEAREST, GP_BILINEAR };
+
+typedef struct {
+    int64_t mode, align_corners;
+} gp_upsample2d_attr;
+
+/* An output looks at the elements `low` and `high` of an axis, `part` of the way between. */
+typedef struct {
+    int64_t low, high;
+    gp_real part;
+} gp_between;
+
+GP_FUNCTION gp_between gp_upsample_place(int64_t i, int64_t in, int64_t out, int64_t align_corners)
+{
+    double at;
+    if (align_corners)
+        at = out > 1 ? (double)i * (double)(in - 1) / (double)(out - 1) : 0;
+    else
+        at = ((double)i + 0.5) * (double)in / (double)out - 0.5;
+    at = at < 0 ? 0 : at;
+    const int64_t low = (int64_t)at < in - 1 ? (int64_t)at : in - 1;
+    return (gp_between){low, low + 1 < in ? low + 1 : low, (gp_real)(at - (double)low)};
+}
+
+GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y,
+                                 const gp_upsample2d_attr *a, const gp_real *plane, int64_t row,
+                                 gp_real *to)
+{
+    const int64_t step = x->stride[3], width = y->dim[3];
+    if (a->mode == GP_NEAREST) {
+        const gp_real *from = plane + row * x->dim[2] / y->dim[2] * x->stride[2];
+        for (int64_t j = 0; j < width; j++)
+            to[j * y->stride[3]] = from[j * x->dim[3] / width * step];
+        return;
+    }
+    const gp_between v = gp_upsample_place(row, x->dim[2], y->dim[2], a->align_corners);
+    const gp_real *above = plane + v.low * x->stride[2], *below = plane + v.high * x->stride[2];
+    for (int64_t j = 0; j < width; j++) {
+        const gp_between h = gp_upsample_place(j, x->dim[3], width, a->align_corners);
+        const gp_real top =
+            above[h.low * step] + h.part * (above[h.high * step] - above[h.low * step]);
+        const gp_real bottom =
+            below[h.low * step] + h.part * (below[h.high * step] - below[h.low * step]);
+        to[j * y->stride[3]] = top + v.part * (bottom - top);
+    }
+}
+
+GP_KERNEL(upsample2d)
+{
+    const gp_tensor *x = &c->in[0], *y = &c->out[0];
+    const int64_t rows = y->dim[2], channels = y->dim[1], count = y->dim[0] * channels * rows;
+    GP_PARALLEL(c->run, gp_count(y) > 32768)
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t n = i / rows / channels, channel = i / rows % channels, row = i % rows;
+        gp_upsample_row(x, y, c->attr,
+                        (const gp_real *)x->data + n * x->stride[0] + channel * x->stride[1], row,
+                        (gp_real *)y->data + n * y->stride[0] + channel * y->stride[1] +
+                            row * y->stride[2]);
+    }
+    return GP_OK;
+}
+
+#endif
