@@ -1,0 +1,59 @@
+/* cumsum: the running sum along an axis. Reals are summed in double. */
+#ifndef GP_CUMSUM_H
+#define GP_CUMSUM_H
+
+#include "line.h"
+
+typedef struct {
+    int64_t axis;
+} gp_cumsum_attr;
+
+enum { GP_CUMSUM_LANES = 32 };
+
+/* n numbers along the axis, `inner` apart, for `lanes` neighbours. */
+GP_FUNCTION void gp_cumsum_reals(const gp_real *x, gp_real *to, int64_t n, int64_t inner,
+                                 int64_t lanes)
+{
+    double sum[GP_CUMSUM_LANES] = {0};
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < lanes; i++) {
+            sum[i] += (double)x[k * inner + i];
+            to[k * inner + i] = (gp_real)sum[i];
+        }
+}
+
+GP_FUNCTION void gp_cumsum_ints(const gp_tensor *x, const gp_tensor *to, int64_t at, int64_t n,
+                                int64_t inner, int64_t lanes)
+{
+    for (int64_t i = 0; i < lanes; i++) {
+        uint64_t sum = 0; /* wraps around */
+        for (int64_t k = 0; k < n; k++) {
+            sum += (uint64_t)gp_load_int(x, at + k * inner + i);
+            gp_store_int(to, at + k * inner + i, (int64_t)sum);
+        }
+    }
+}
+
+GP_KERNEL(cumsum)
+{
+    const gp_cumsum_attr *a = c->attr;
+    const gp_tensor *x = &c->in[0], *to = &c->out[0];
+    int axis = (int)a->axis;
+    int64_t outer = gp_span(x, 0, axis), n = x->dim[axis];
+    int64_t inner = gp_span(x, axis + 1, x->rank);
+    int64_t tiles = (inner + GP_CUMSUM_LANES - 1) / GP_CUMSUM_LANES;
+    GP_PARALLEL(c->run, outer * n * inner > 8192)
+    for (int64_t task = 0; task < outer * tiles; task++) {
+        int64_t first = task % tiles * GP_CUMSUM_LANES;
+        int64_t at = task / tiles * n * inner + first;
+        int64_t lanes = inner - first < GP_CUMSUM_LANES ? inner - first : GP_CUMSUM_LANES;
+        if (x->dtype == GP_F32)
+            gp_cumsum_reals((const gp_real *)x->data + at, (gp_real *)to->data + at, n, inner,
+                            lanes);
+        else
+            gp_cumsum_ints(x, to, at, n, inner, lanes);
+    }
+    return GP_OK;
+}
+
+#endif

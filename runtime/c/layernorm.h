@@ -1,0 +1,73 @@
+/* layernorm, normalize (the same without scale and bias) and rmsnorm: rows of the last axes.
+ *
+ * Mean and inverse deviation come from two passes over the row. They are the outputs 1 and 2
+ * (rmsnorm: the inverse root of the mean square is output 1), for a gradient; nobody has to
+ * store them. May run in place. */
+#ifndef GP_LAYERNORM_H
+#define GP_LAYERNORM_H
+
+#include "row.h"
+
+typedef struct {
+    int64_t axes; /* how many of the last axes make a row */
+    double eps;
+} gp_layernorm_attr;
+typedef gp_layernorm_attr gp_normalize_attr, gp_rmsnorm_attr;
+
+GP_FUNCTION void gp_norm_save(const gp_call *c, int output, int64_t row, gp_real x)
+{
+    if (output < c->outs && c->out[output].data)
+        ((gp_real *)c->out[output].data)[row] = x;
+}
+
+/* to = (x - mean) * inverse * scale + bias; NULL stands for ones and zeros. */
+GP_FUNCTION void gp_norm_row(const gp_real *x, gp_real *to, int64_t n, gp_real mean,
+                             gp_real inverse, const gp_real *scale, const gp_real *bias)
+{
+    if (scale && bias)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (x[i] - mean) * inverse * scale[i] + bias[i];
+    else if (scale)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (x[i] - mean) * inverse * scale[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (x[i] - mean) * inverse;
+}
+
+GP_FUNCTION int gp_norm_rows(const gp_call *c, const gp_layernorm_attr *a, int centre)
+{
+    const gp_tensor *t = &c->in[0];
+    const gp_real *scale = c->ins > 1 ? c->in[1].data : NULL;
+    const gp_real *bias = c->ins > 2 ? c->in[2].data : NULL;
+    int64_t rows = gp_span(t, 0, t->rank - (int)a->axes), n = gp_count(t) / rows;
+    GP_PARALLEL(c->run, rows * n > 8192)
+    for (int64_t row = 0; row < rows; row++) {
+        const gp_real *x = (const gp_real *)t->data + row * n;
+        gp_real mean = centre ? gp_row_sum(x, n) / (gp_real)n : 0;
+        gp_real square = gp_row_squares(x, mean, n) / (gp_real)n;
+        gp_real inverse = 1 / gp_sqrt(square + (gp_real)a->eps);
+        if (centre)
+            gp_norm_save(c, 1, row, mean);
+        gp_norm_save(c, centre ? 2 : 1, row, inverse);
+        gp_norm_row(x, (gp_real *)c->out[0].data + row * n, n, mean, inverse, scale, bias);
+    }
+    return GP_OK;
+}
+
+GP_KERNEL(layernorm)
+{
+    return gp_norm_rows(c, c->attr, 1);
+}
+
+GP_KERNEL(normalize)
+{
+    return gp_norm_rows(c, c->attr, 1);
+}
+
+GP_KERNEL(rmsnorm)
+{
+    return gp_norm_rows(c, c->attr, 0);
+}
+
+#endif
