@@ -1,0 +1,132 @@
+/* Ops that pick or add by integer indices. An index outside its table is an error of the emitted
+ * program, never a read outside it. */
+#include "frontend/ops/rules.h"
+
+#include <string.h>
+
+/* The rule of NumPy's take: the axis is replaced by the dims of the indices. */
+static bool shape_gather(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0), index = call_view(g, c, 1);
+    int64_t dim[2 * MAX_RANK];
+    int axis, rank = 0;
+    if (!want_index(g, c, 1) || !call_axis(g, c, "axis", x.rank, &axis))
+        return false;
+    call_set(c, "axis", axis);
+    for (int i = 0; i < axis; i++)
+        dim[rank++] = x.dim[i];
+    for (int i = 0; i < index.rank; i++)
+        dim[rank++] = index.dim[i];
+    for (int i = axis + 1; i < x.rank; i++)
+        dim[rank++] = x.dim[i];
+    return call_output(g, c, call_dtype(g, c, 0), rank, dim);
+}
+
+static bool params_embedding(Graph *g, Call *c)
+{
+    int64_t dim[2] = {call_int(c, "count"), call_int(c, "size")};
+    if (!call_has(c, 0) || call_has(c, 1))
+        return true;
+    if (dim[0] >= 1 && dim[1] >= 1)
+        return call_param(g, c, "table", (Init){.kind = INIT_NORMAL, .b = 0.02}, 2, dim);
+    call_error(g, c, "needs a table, or count and size to make one");
+    diag_hint(g->diag, "embedding(ids, table) or embedding(ids, count = 1000, size = 64)");
+    return false;
+}
+
+static bool build_embedding(Graph *g, Call *c)
+{
+    View table = call_view(g, c, 1);
+    if (!want_index(g, c, 0))
+        return false;
+    if (table.rank < 1)
+        return call_error_at(g, c, 1, "the table has a row for each index, but is %s",
+                             use_text(g, call_operand(c, 1)));
+    Use out = call_op(g, c, "gather", 2, (Use[]){call_operand(c, 1), call_operand(c, 0)});
+    call_result(g, c, out);
+    return out.value != NONE;
+}
+
+static bool shape_one_hot(Graph *g, Call *c)
+{
+    View index = call_view(g, c, 0);
+    int64_t dim[MAX_RANK + 1], depth = call_int(c, "depth");
+    if (!want_index(g, c, 0))
+        return false;
+    if (depth < 1)
+        return call_error(g, c, "depth = %lld must be positive", (long long)depth);
+    memcpy(dim, index.dim, sizeof index.dim);
+    dim[index.rank] = depth;
+    return call_output(g, c, F32, index.rank + 1, dim);
+}
+
+static bool shape_scatter_add(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0), index = call_view(g, c, 1), updates = call_view(g, c, 2);
+    if (!want_f32(g, c, 0) || !want_index(g, c, 1) || !want_f32(g, c, 2))
+        return false;
+    bool fits = x.rank >= 1 && updates.rank == index.rank + x.rank - 1;
+    for (int i = 0; fits && i < updates.rank; i++)
+        fits = updates.dim[i] == (i < index.rank ? index.dim[i] : x.dim[i - index.rank + 1]);
+    if (!fits)
+        return call_error_at(g, c, 2,
+                             "updates must be the dims of index, then those of x after axis 0: "
+                             "x %s, index %s, updates %s",
+                             use_text(g, call_operand(c, 0)), use_text(g, call_operand(c, 1)),
+                             use_text(g, call_operand(c, 2)));
+    return call_output(g, c, F32, x.rank, x.dim);
+}
+
+static double flops_scatter(const Graph *g, Id node)
+{
+    View updates = use_view(g, node_use(g, &g->node.at[node], 2));
+    return (double)view_count(&updates);
+}
+
+static double flops_none(const Graph *g, Id node)
+{
+    (void)g, (void)node;
+    return 0;
+}
+
+const OpRow ops_index[] = {
+    {.name = "gather",
+     .help =
+         "slices of x along an axis, picked by index: the axis is replaced by the dims of index",
+     .args = {{.name = "x", .help = "any dtype, one dimension or more"},
+              {.name = "index", .help = "i32 or i64, from 0 to less than the size of the axis"},
+              {.name = "axis", .kind = ARG_INT, .fallback = "0", .help = "which"}},
+     .shape = shape_gather,
+     .flops = flops_none},
+    {.name = "embedding",
+     .help = "rows of a table, picked by ids: ids [...] and table [count, size] give [..., size]",
+     .args = {{.name = "ids", .help = "i32 or i64"},
+              {.name = "table", .flags = ARG_PARAM, .help = "normal(0.02) at first"},
+              {.name = "count",
+               .kind = ARG_INT,
+               .flags = ARG_FRONT,
+               .fallback = "0",
+               .help = "rows of the table it makes"},
+              {.name = "size",
+               .kind = ARG_INT,
+               .flags = ARG_FRONT,
+               .fallback = "0",
+               .help = "of a row"}},
+     .params = params_embedding,
+     .build = build_embedding},
+    {.name = "one_hot",
+     .help = "f32[..., depth]: 1 at the id, 0 elsewhere",
+     .args = {{.name = "ids", .help = "i32 or i64, from 0 to less than depth"},
+              {.name = "depth", .kind = ARG_INT, .flags = ARG_FRONT, .help = "of the new axis"}},
+     .shape = shape_one_hot,
+     .flops = flops_none},
+    {.name = "scatter_add",
+     .help = "x with rows of updates added to its rows at index; index may repeat a row",
+     .args = {{.name = "x", .help = "f32"},
+              {.name = "index", .help = "i32 or i64, from 0 to less than the size of axis 0"},
+              {.name = "updates", .help = "dims of index, then those of x after axis 0"}},
+     .shape = shape_scatter_add,
+     .flops = flops_scatter,
+     .inplace = 1},
+    {0},
+};

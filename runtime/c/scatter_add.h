@@ -1,0 +1,34 @@
+/* scatter_add: x with rows of updates added at indices of axis 0. Updates of one row are added in
+ * their order; threads share out columns, not updates. May run in place of x. */
+#ifndef GP_SCATTER_ADD_H
+#define GP_SCATTER_ADD_H
+
+#include "gather.h"
+
+enum { GP_SCATTER_LANES = 64 };
+
+GP_KERNEL(scatter_add)
+{
+    const gp_tensor *x = &c->in[0], *index = &c->in[1], *out = &c->out[0];
+    const gp_real *update = c->in[2].data;
+    gp_real *to = out->data;
+    int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank);
+    int64_t tiles = (width + GP_SCATTER_LANES - 1) / GP_SCATTER_LANES;
+    if (!gp_indices_fit(index, x->dim[0]))
+        return GP_EINDEX;
+    if (x->data != out->data)
+        gp_move(c->run, x, out->data, out->stride);
+    GP_PARALLEL(c->run, updates * width > 16384)
+    for (int64_t tile = 0; tile < tiles; tile++) {
+        int64_t first = tile * GP_SCATTER_LANES;
+        int64_t end = first + GP_SCATTER_LANES < width ? first + GP_SCATTER_LANES : width;
+        for (int64_t i = 0; i < updates; i++) {
+            gp_real *row = to + gp_index(index, i) * width;
+            for (int64_t k = first; k < end; k++)
+                row[k] += update[i * width + k];
+        }
+    }
+    return GP_OK;
+}
+
+#endif
