@@ -1,0 +1,317 @@
+/* Attention: the kernel on given projections, the layer, and rotary positions.
+ *
+ * The kernel leaves its result as [B, T, H, D] and sdpa shows it as [B, H, T, D]: the projection
+ * that follows joins the heads of a token without a copy. */
+#include "frontend/ops/rules.h"
+
+#include <math.h>
+
+static const int swap_heads[] = {0, 2, 1, 3}; /* [B, T, H, D] to [B, H, T, D] and back */
+
+/* ---- sdpa ------------------------------------------------------------------------------------ */
+
+static bool check_qkv(Graph *g, const Call *c)
+{
+    for (int i = 0; i < 3; i++)
+        if (!want_f32(g, c, i))
+            return false;
+        else if (call_view(g, c, i).rank != 4)
+            return call_error_at(g, c, i, "%s must be [batch, heads, length, size], not %s",
+                                 c->op->args[i].name, use_text(g, call_operand(c, i)));
+    View q = call_view(g, c, 0), k = call_view(g, c, 1), v = call_view(g, c, 2);
+    const char *q_text = use_text(g, call_operand(c, 0)), *k_text = use_text(g, call_operand(c, 1));
+    if (k.dim[0] != q.dim[0] || k.dim[3] != q.dim[3])
+        return call_error_at(g, c, 1, "batch and head size of q and k differ: %s and %s", q_text,
+                             k_text);
+    if (v.dim[0] != k.dim[0] || v.dim[1] != k.dim[1] || v.dim[2] != k.dim[2])
+        return call_error_at(g, c, 2, "batch, heads and length of k and v differ: %s and %s",
+                             k_text, use_text(g, call_operand(c, 2)));
+    if (q.dim[1] % k.dim[1] != 0)
+        return call_error_at(g, c, 1, "the %lld heads of k %s must divide the %lld of q %s",
+                             (long long)k.dim[1], k_text, (long long)q.dim[1], q_text);
+    if (call_int(c, "causal") && q.dim[2] > k.dim[2])
+        return call_error_at(g, c, 0, "causal, but there are more queries than keys: q %s, k %s",
+                             q_text, k_text);
+    return true;
+}
+
+static bool check_mask(Graph *g, const Call *c, const int64_t *dim)
+{
+    View mask = call_view(g, c, 3);
+    int64_t joined[MAX_RANK];
+    if (call_dtype(g, c, 3) != BOOL && call_dtype(g, c, 3) != F32)
+        return call_error_at(g, c, 3, "the mask is bool (what is seen) or f32 (added), not %s",
+                             use_text(g, call_operand(c, 3)));
+    bool fits = mask.rank <= 4 && dims_broadcast(4, dim, mask.rank, mask.dim, joined) == 4;
+    for (int i = 0; fits && i < 4; i++)
+        fits = joined[i] == dim[i];
+    return fits ||
+           call_error_at(g, c, 3, "the mask %s does not broadcast to %s, the scores",
+                         use_text(g, call_operand(c, 3)), shape_text(g->arena, DTYPES, 4, dim));
+}
+
+static bool build_sdpa(Graph *g, Call *c)
+{
+    if (!check_qkv(g, c))
+        return false;
+    View q = call_view(g, c, 0), k = call_view(g, c, 1);
+    double scale = call_attr(c, "scale")->number;
+    Call attend = call_begin(g, c, "attend");
+    call_set(&attend, "causal", (double)call_int(c, "causal"));
+    call_set(&attend, "scale", scale != 0 ? scale : 1 / sqrt((double)q.dim[3]));
+    for (int i = 0; i < 3; i++)
+        call_use(g, &attend, call_operand(c, i));
+    if (call_has(c, 3)) {
+        const int64_t scores[4] = {q.dim[0], q.dim[1], q.dim[2], k.dim[2]};
+        if (!check_mask(g, c, scores))
+            return false;
+        View mask = call_view(g, c, 3);
+        mask = view_broadcast(&mask, 4, scores);
+        call_use(g, &attend, use_make(g, call_operand(c, 3).value, mask));
+    }
+    if (!call_finish(g, &attend))
+        return false;
+    call_result(g, c, use_permute(g, attend.result.at[0], swap_heads));
+    return true;
+}
+
+static bool shape_attend(Graph *g, Call *c)
+{
+    View q = call_view(g, c, 0), v = call_view(g, c, 2);
+    return call_output(g, c, F32, 4, (int64_t[]){q.dim[0], q.dim[2], q.dim[1], v.dim[3]}) &&
+           call_output(g, c, F32, 3, q.dim);
+}
+
+static double flops_attend(const Graph *g, Id node)
+{
+    const Node *n = &g->node.at[node];
+    View q = use_view(g, node_use(g, n, 0)), v = use_view(g, node_use(g, n, 2));
+    double pairs = (double)q.dim[0] * (double)q.dim[1] * (double)q.dim[2] * (double)v.dim[2];
+    return pairs * (double)(2 * (q.dim[3] + v.dim[3]) + 4) *
+           (node_attr(g, node, "causal")->number != 0 ? 0.5 : 1);
+}
+
+/* ---- The layer ------------------------------------------------------------------------------- */
+
+enum { X, CONTEXT, MASK, WQ, WK, WV, WO, BQ, BK, BV, BO };
+
+/* Also settles heads and kv_heads. */
+static bool check_layer(Graph *g, Call *c)
+{
+    int64_t heads = call_int(c, "heads"), kv_heads = call_int(c, "kv_heads");
+    int source = call_has(c, CONTEXT) ? CONTEXT : X;
+    for (int i = X; i <= source; i++)
+        if (!want_f32(g, c, i))
+            return false;
+        else if (call_view(g, c, i).rank != 3)
+            return call_error_at(g, c, i, "%s must be [batch, length, size], not %s",
+                                 c->op->args[i].name, use_text(g, call_operand(c, i)));
+    View x = call_view(g, c, X);
+    if (call_view(g, c, source).dim[0] != x.dim[0])
+        return call_error_at(g, c, source, "batches differ: x %s, context %s",
+                             use_text(g, call_operand(c, X)), use_text(g, call_operand(c, source)));
+    if (heads < 1 || x.dim[2] % heads != 0)
+        return call_error(g, c, "heads = %lld does not divide the size of x %s", (long long)heads,
+                          use_text(g, call_operand(c, X)));
+    kv_heads = kv_heads ? kv_heads : heads;
+    if (kv_heads < 1 || heads % kv_heads != 0)
+        return call_error(g, c, "kv_heads = %lld does not divide heads = %lld", (long long)kv_heads,
+                          (long long)heads);
+    call_set(c, "kv_heads", (double)kv_heads);
+    return true;
+}
+
+static bool make_projection(Graph *g, Call *c, int weight, int64_t from, int64_t to)
+{
+    int bias = weight - WQ + BQ;
+    return (call_has(c, weight) || call_param(g, c, c->op->args[weight].name, init_xavier(from, to),
+                                              2, (int64_t[]){from, to})) &&
+           (call_has(c, bias) || !call_int(c, "bias") ||
+            call_param(g, c, c->op->args[bias].name, init_const(0), 1, &to));
+}
+
+static bool params_attention(Graph *g, Call *c)
+{
+    if (!call_has(c, X))
+        return true;
+    if (!check_layer(g, c))
+        return false;
+    int64_t size = call_view(g, c, X).dim[2];
+    int64_t from = call_view(g, c, call_has(c, CONTEXT) ? CONTEXT : X).dim[2];
+    int64_t kv_size = size / call_int(c, "heads") * call_int(c, "kv_heads");
+    return make_projection(g, c, WQ, size, size) && make_projection(g, c, WK, from, kv_size) &&
+           make_projection(g, c, WV, from, kv_size) && make_projection(g, c, WO, size, size);
+}
+
+static Use project(Graph *g, const Call *c, Use x, int weight)
+{
+    Use bias = call_operand(c, weight - WQ + BQ);
+    Use y = call_op(g, c, "matmul", 2, (Use[]){x, call_operand(c, weight)});
+    return bias.value == NONE ? y : call_op(g, c, "add", 2, (Use[]){y, bias});
+}
+
+/* [B, T, heads * D] as [B, heads, T, D]. */
+static Use heads_of(Graph *g, const Call *c, Use x, int64_t heads)
+{
+    if (x.value == NONE)
+        return x;
+    View view = use_view(g, x);
+    const int64_t dim[4] = {view.dim[0], view.dim[1], heads, view.dim[2] / heads};
+    return use_permute(g, use_reshape(g, c, x, 4, dim), swap_heads);
+}
+
+/* A weight that was given has the dims of the one that would have been made. */
+static bool check_weights(Graph *g, const Call *c)
+{
+    int64_t size = call_view(g, c, X).dim[2];
+    int64_t from = call_view(g, c, call_has(c, CONTEXT) ? CONTEXT : X).dim[2];
+    int64_t kv_size = size / call_int(c, "heads") * call_int(c, "kv_heads");
+    for (int i = WQ; i <= BO; i++) {
+        bool matrix = i <= WO, kv = i == WK || i == WV || i == BK || i == BV;
+        int64_t dim[2] = {kv && matrix ? from : size, kv ? kv_size : size};
+        if (!call_has(c, i))
+            continue;
+        View view = call_view(g, c, i);
+        bool fits = view.rank == 1 + matrix && view.dim[view.rank - 1] == dim[1] &&
+                    (!matrix || view.dim[0] == dim[0]);
+        if (!fits)
+            return call_error_at(g, c, i, "%s must be %s, but is %s", c->op->args[i].name,
+                                 shape_text(g->arena, F32, 1 + matrix, matrix ? dim : dim + 1),
+                                 use_text(g, call_operand(c, i)));
+        if (!want_f32(g, c, i))
+            return false;
+    }
+    return true;
+}
+
+static bool build_attention(Graph *g, Call *c)
+{
+    if (!check_weights(g, c))
+        return false;
+    Use x = call_operand(c, X);
+    Use source = call_has(c, CONTEXT) ? call_operand(c, CONTEXT) : x;
+    int64_t heads = call_int(c, "heads"), kv_heads = call_int(c, "kv_heads");
+    Use q = heads_of(g, c, project(g, c, x, WQ), heads);
+    Use k = heads_of(g, c, project(g, c, source, WK), kv_heads);
+    Use v = heads_of(g, c, project(g, c, source, WV), kv_heads);
+    if (q.value == NONE || k.value == NONE || v.value == NONE)
+        return false;
+    Call sdpa = call_begin(g, c, "sdpa");
+    call_set(&sdpa, "causal", (double)call_int(c, "causal"));
+    call_use(g, &sdpa, q);
+    call_use(g, &sdpa, k);
+    call_use(g, &sdpa, v);
+    if (call_has(c, MASK))
+        call_use(g, &sdpa, call_operand(c, MASK));
+    if (!call_finish(g, &sdpa))
+        return false;
+    Use joined = use_permute(g, sdpa.result.at[0], swap_heads);
+    Use out = project(g, c, use_reshape(g, c, joined, 3, use_view(g, x).dim), WO);
+    call_result(g, c, out);
+    return out.value != NONE;
+}
+
+/* ---- rope ------------------------------------------------------------------------------------ */
+
+static bool shape_rope(Graph *g, Call *c)
+{
+    View view = call_view(g, c, 0);
+    if (!want_f32(g, c, 0))
+        return false;
+    if (view.rank < 2 || view.dim[view.rank - 1] % 2 != 0)
+        return call_error_at(g, c, 0, "takes [..., length, size] with an even size, not %s",
+                             use_text(g, call_operand(c, 0)));
+    if (call_attr(c, "base")->number <= 0)
+        return call_error(g, c, "base = %g must be positive", call_attr(c, "base")->number);
+    return call_output(g, c, F32, view.rank, view.dim);
+}
+
+static double flops_rope(const Graph *g, Id node)
+{
+    return flops_of(g, node, 3);
+}
+
+#define WEIGHT(NAME, HELP)                                 \
+    {                                                      \
+        .name = (NAME), .flags = ARG_PARAM, .help = (HELP) \
+    }
+#define CAUSAL(FLAGS)                                                              \
+    {                                                                              \
+        .name = "causal", .kind = ARG_BOOL, .flags = (FLAGS), .fallback = "false", \
+        .help = "a query sees no later key; the last query sees all"               \
+    }
+#define MASK_ARG                                                                                  \
+    {                                                                                             \
+        .name = "mask", .flags = ARG_OPTIONAL,                                                    \
+        .help = "broadcasts to [B, H, T, S]; bool: which keys are seen, f32: added to the scores" \
+    }
+
+const OpRow ops_attention[] = {
+    {.name = "sdpa",
+     .help = "softmax(q @ k^T * scale) @ v on [B, H, T, D]; k and v may have fewer heads, which "
+             "must divide H, and another length; memory does not grow with the square of T",
+     .args = {{.name = "q", .help = "f32[B, H, T, D]"},
+              {.name = "k", .help = "f32[B, Hk, S, D]"},
+              {.name = "v", .help = "f32[B, Hk, S, Dv]; the result is [B, H, T, Dv]"},
+              MASK_ARG,
+              CAUSAL(ARG_FRONT),
+              {.name = "scale",
+               .kind = ARG_FLOAT,
+               .flags = ARG_FRONT,
+               .fallback = "0",
+               .help = "0: 1 / sqrt(D)"}},
+     .build = build_sdpa},
+    {.name = "attend",
+     .help = "the kernel of sdpa: [B, T, H, Dv], and log-sum-exp [B, H, T]",
+     .args = {{.name = "q"},
+              {.name = "k"},
+              {.name = "v"},
+              {.name = "mask", .flags = ARG_OPTIONAL},
+              CAUSAL(0),
+              {.name = "scale", .kind = ARG_FLOAT, .fallback = "1"}},
+     .shape = shape_attend,
+     .flops = flops_attend,
+     .flags = OP_HIDDEN,
+     .strided = 15},
+    {.name = "attention",
+     .help = "multi-head attention on [B, T, C]: projections wq, wk, wv, sdpa, projection wo; same "
+             "shape. wq, wo: [C, C]; wk, wv: [C, C / heads * kv_heads]",
+     .args = {{.name = "x", .help = "f32[B, T, C]"},
+              {.name = "context",
+               .flags = ARG_OPTIONAL,
+               .help = "f32[B, S, E]: keys and values come from it instead of x"},
+              MASK_ARG,
+              WEIGHT("wq", "xavier at first"),
+              WEIGHT("wk", "xavier at first"),
+              WEIGHT("wv", "xavier at first"),
+              WEIGHT("wo", "xavier at first"),
+              WEIGHT("bq", "zeros at first"),
+              WEIGHT("bk", "zeros at first"),
+              WEIGHT("bv", "zeros at first"),
+              WEIGHT("bo", "zeros at first"),
+              {.name = "heads", .kind = ARG_INT, .flags = ARG_FRONT, .help = "must divide C"},
+              {.name = "kv_heads",
+               .kind = ARG_INT,
+               .flags = ARG_FRONT,
+               .fallback = "0",
+               .help = "heads of k and v, must divide heads; 0: as many"},
+              CAUSAL(ARG_FRONT),
+              {.name = "bias",
+               .kind = ARG_BOOL,
+               .flags = ARG_FRONT,
+               .fallback = "true",
+               .help = "whether the projections have one"}},
+     .params = params_attention,
+     .build = build_attention},
+    {.name = "rope",
+     .help = "rotary positions on [..., T, D]: elements i and i + D/2 of position t are turned by "
+             "t / base^(2i/D); same shape",
+     .args = {{.name = "x", .help = "f32, D even"},
+              {.name = "base", .kind = ARG_FLOAT, .fallback = "10000", .help = "of the angles"},
+              {.name = "offset", .kind = ARG_INT, .fallback = "0", .help = "first position"}},
+     .shape = shape_rope,
+     .flops = flops_rope,
+     .strided = 1,
+     .inplace = 1},
+    {0},
+};

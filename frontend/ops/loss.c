@@ -1,0 +1,288 @@
+/* Losses. Those of class ids have a kernel that gives one loss for each row; the others are
+ * elementwise. What comes out is reduced to one number, unless the user wants all of them. */
+#include "frontend/ops/rules.h"
+
+#include <float.h>
+#include <string.h>
+
+enum { REDUCE_MEAN, REDUCE_SUM, REDUCE_NONE, REDUCE_BATCHMEAN };
+
+static Use number(Graph *g, double x)
+{
+    return graph_literal(g, x, F32);
+}
+
+static Use op1(Graph *g, const Call *c, const char *op, Use a)
+{
+    return call_op(g, c, op, 1, &a);
+}
+
+static Use op2(Graph *g, const Call *c, const char *op, Use a, Use b)
+{
+    return call_op(g, c, op, 2, (Use[]){a, b});
+}
+
+/* Leaves the loss of each element, or their mean or sum, as the result. */
+static bool reduce_losses(Graph *g, Call *c, Use losses)
+{
+    if (losses.value == NONE)
+        return false;
+    int how = (int)call_attr(c, "reduction")->number;
+    if (how == REDUCE_MEAN) {
+        losses = op1(g, c, "mean", losses);
+    } else if (how == REDUCE_SUM) {
+        losses = op1(g, c, "sum", losses);
+    } else if (how == REDUCE_BATCHMEAN) {
+        View view = use_view(g, losses);
+        double batch = view.rank ? (double)view.dim[0] : 1;
+        losses = op2(g, c, "mul", op1(g, c, "sum", losses), number(g, 1 / batch));
+    }
+    call_result(g, c, losses);
+    return losses.value != NONE;
+}
+
+/* ---- Class ids ------------------------------------------------------------------------------- */
+
+static bool check_classes(Graph *g, const Call *c)
+{
+    View scores = call_view(g, c, 0), ids = call_view(g, c, 1);
+    if (!want_f32(g, c, 0) || !want_index(g, c, 1))
+        return false;
+    bool fits =
+        scores.rank == ids.rank + 1 && memcmp(scores.dim, ids.dim, ids.rank * sizeof *ids.dim) == 0;
+    return fits || call_error_at(g, c, 1, "%s [..., classes] and ids [...] do not agree: %s and %s",
+                                 c->op->args[0].name, use_text(g, call_operand(c, 0)),
+                                 use_text(g, call_operand(c, 1)));
+}
+
+/* Losses of the kernel `rows`; their mean is over the rows that are not ignored. */
+static bool finish_classes(Graph *g, Call *c, Call *rows)
+{
+    const Attr *ignored = call_attr(c, "ignore_index");
+    call_set(rows, "ignore", ignored->given);
+    call_set(rows, "ignored", ignored->number);
+    call_use(g, rows, call_operand(c, 0));
+    call_use(g, rows, call_operand(c, 1));
+    if (!call_finish(g, rows))
+        return false;
+    Use losses = rows->result.at[0];
+    if (!ignored->given || call_attr(c, "reduction")->number != REDUCE_MEAN)
+        return reduce_losses(g, c, losses);
+    Use id = graph_literal(g, ignored->number, call_dtype(g, c, 1));
+    Use skipped = op1(g, c, "mean", op2(g, c, "equal", call_operand(c, 1), id));
+    Use counted = op2(g, c, "sub", number(g, 1), skipped);
+    call_result(g, c, op2(g, c, "div", op1(g, c, "mean", losses), counted));
+    return c->result.at[0].value != NONE;
+}
+
+static bool build_cross_entropy(Graph *g, Call *c)
+{
+    double smoothing = call_attr(c, "label_smoothing")->number;
+    if (!check_classes(g, c))
+        return false;
+    if (!(smoothing >= 0 && smoothing <= 1))
+        return call_error(g, c, "label_smoothing = %g must be from 0 to 1", smoothing);
+    Call rows = call_begin(g, c, "cross_entropy_rows");
+    call_set(&rows, "label_smoothing", smoothing);
+    return finish_classes(g, c, &rows);
+}
+
+static bool build_nll(Graph *g, Call *c)
+{
+    Call rows = call_begin(g, c, "nll_rows");
+    return check_classes(g, c) && finish_classes(g, c, &rows);
+}
+
+static bool shape_cross_entropy_rows(Graph *g, Call *c)
+{
+    View ids = call_view(g, c, 1);
+    return call_output(g, c, F32, ids.rank, ids.dim) && call_output(g, c, F32, ids.rank, ids.dim);
+}
+
+static bool shape_nll_rows(Graph *g, Call *c)
+{
+    View ids = call_view(g, c, 1);
+    return call_output(g, c, F32, ids.rank, ids.dim);
+}
+
+static double flops_rows(const Graph *g, Id node)
+{
+    return flops_of(g, node, 4);
+}
+
+/* ---- Two tensors of one shape ---------------------------------------------------------------- */
+
+/* No broadcasting here: a loss of [N, 1] against [N] is a mistake, not a wish. */
+static bool check_pair(Graph *g, const Call *c)
+{
+    View x = call_view(g, c, 0), y = call_view(g, c, 1);
+    if (!want_f32(g, c, 0) || !want_f32(g, c, 1))
+        return false;
+    if (x.rank == y.rank && memcmp(x.dim, y.dim, x.rank * sizeof *x.dim) == 0)
+        return true;
+    return call_error_at(g, c, 1, "%s and %s must have one shape, but are %s and %s",
+                         c->op->args[0].name, c->op->args[1].name, use_text(g, call_operand(c, 0)),
+                         use_text(g, call_operand(c, 1)));
+}
+
+static bool build_mse(Graph *g, Call *c)
+{
+    if (!check_pair(g, c))
+        return false;
+    Use off = op2(g, c, "sub", call_operand(c, 0), call_operand(c, 1));
+    return reduce_losses(g, c, op1(g, c, "square", off));
+}
+
+static bool build_l1(Graph *g, Call *c)
+{
+    if (!check_pair(g, c))
+        return false;
+    Use off = op2(g, c, "sub", call_operand(c, 0), call_operand(c, 1));
+    return reduce_losses(g, c, op1(g, c, "abs", off));
+}
+
+/* With m = min(|x - y|, delta): m * (|x - y| - m / 2). */
+static bool build_huber(Graph *g, Call *c)
+{
+    double delta = call_attr(c, "delta")->number;
+    if (!check_pair(g, c))
+        return false;
+    if (!(delta > 0))
+        return call_error(g, c, "delta = %g must be positive", delta);
+    Use off = op2(g, c, "sub", call_operand(c, 0), call_operand(c, 1));
+    Use size = op1(g, c, "abs", off);
+    Use near = op2(g, c, "minimum", size, number(g, delta));
+    Use rest = op2(g, c, "sub", size, op2(g, c, "mul", near, number(g, 0.5)));
+    return reduce_losses(g, c, op2(g, c, "mul", near, rest));
+}
+
+/* Logarithms stop at -100, so that a certain and wrong answer has a finite loss. */
+static Use bounded_log(Graph *g, const Call *c, Use x)
+{
+    return op2(g, c, "maximum", op1(g, c, "log", x), number(g, -100));
+}
+
+static bool build_bce(Graph *g, Call *c)
+{
+    if (!check_pair(g, c))
+        return false;
+    Use p = call_operand(c, 0), y = call_operand(c, 1);
+    Use yes = op2(g, c, "mul", y, bounded_log(g, c, p));
+    Use not_p = op2(g, c, "sub", number(g, 1), p), not_y = op2(g, c, "sub", number(g, 1), y);
+    Use no = op2(g, c, "mul", not_y, bounded_log(g, c, not_p));
+    return reduce_losses(g, c, op1(g, c, "neg", op2(g, c, "add", yes, no)));
+}
+
+/* log(1 + exp(x)) - x * y. */
+static bool build_bce_with_logits(Graph *g, Call *c)
+{
+    if (!check_pair(g, c))
+        return false;
+    Use x = call_operand(c, 0), y = call_operand(c, 1);
+    Use both = op1(g, c, "softplus", x);
+    return reduce_losses(g, c, op2(g, c, "sub", both, op2(g, c, "mul", x, y)));
+}
+
+/* The logarithm of a target of 0 is never needed: it is multiplied by 0. */
+static bool build_kl_div(Graph *g, Call *c)
+{
+    if (!check_pair(g, c))
+        return false;
+    Use x = call_operand(c, 0), y = call_operand(c, 1);
+    Use log_y = op1(g, c, "log", op2(g, c, "maximum", y, number(g, FLT_MIN)));
+    return reduce_losses(g, c, op2(g, c, "mul", y, op2(g, c, "sub", log_y, x)));
+}
+
+#define REDUCTION(WORDS, HELP)                                                         \
+    {                                                                                  \
+        .name = "reduction", .kind = ARG_WORD, .flags = ARG_FRONT, .fallback = "mean", \
+        .words = (WORDS), .help = (HELP)                                               \
+    }
+#define MEAN_SUM_NONE REDUCTION("mean sum none", "to a number, or none: a loss for each")
+#define IDS                                                                   \
+    {                                                                         \
+        .name = "ids", .help = "i32 or i64[...]: the right class of each row" \
+    }
+#define IGNORE_INDEX                                                                          \
+    {                                                                                         \
+        .name = "ignore_index", .kind = ARG_INT, .flags = ARG_FRONT, .fallback = "-1",        \
+        .help = "where given: rows with this id have no loss and are not counted in the mean" \
+    }
+#define IGNORE                                                                      \
+    {.name = "ignore", .kind = ARG_BOOL, .flags = ARG_HIDDEN, .fallback = "false"}, \
+    {                                                                               \
+        .name = "ignored", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "-1"   \
+    }
+#define PAIR(X_HELP, Y_HELP)               \
+    {.name = "x", .help = (X_HELP)},       \
+    {                                      \
+        .name = "target", .help = (Y_HELP) \
+    }
+
+const OpRow ops_loss[] = {
+    {.name = "cross_entropy",
+     .help = "-log(softmax(logits)[id]) for each row of [..., classes]",
+     .args = {{.name = "logits", .help = "f32[..., classes]"},
+              IDS,
+              {.name = "label_smoothing",
+               .kind = ARG_FLOAT,
+               .flags = ARG_FRONT,
+               .fallback = "0",
+               .help = "share of the target that is spread over all classes"},
+              IGNORE_INDEX,
+              MEAN_SUM_NONE},
+     .build = build_cross_entropy},
+    {.name = "cross_entropy_rows",
+     .kernel = "cross_entropy",
+     .help = "the kernel of cross_entropy: a loss for each row, and its log-sum-exp",
+     .args = {{.name = "logits"},
+              {.name = "ids"},
+              {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
+              IGNORE},
+     .shape = shape_cross_entropy_rows,
+     .flops = flops_rows,
+     .flags = OP_HIDDEN},
+    {.name = "nll",
+     .help = "-log_probs[id] for each row of [..., classes], as log_softmax gives them",
+     .args = {{.name = "log_probs", .help = "f32[..., classes]"}, IDS, IGNORE_INDEX, MEAN_SUM_NONE},
+     .build = build_nll},
+    {.name = "nll_rows",
+     .kernel = "cross_entropy",
+     .help = "the kernel of nll: a loss for each row",
+     .args = {{.name = "log_probs"}, {.name = "ids"}, IGNORE},
+     .shape = shape_nll_rows,
+     .flags = OP_HIDDEN},
+    {.name = "mse",
+     .help = "(x - target)^2",
+     .args = {PAIR("f32", "same shape"), MEAN_SUM_NONE},
+     .build = build_mse},
+    {.name = "l1",
+     .help = "|x - target|",
+     .args = {PAIR("f32", "same shape"), MEAN_SUM_NONE},
+     .build = build_l1},
+    {.name = "huber",
+     .help = "half the square of x - target up to delta, from there a straight line",
+     .args = {PAIR("f32", "same shape"),
+              {.name = "delta",
+               .kind = ARG_FLOAT,
+               .flags = ARG_FRONT,
+               .fallback = "1",
+               .help = "where the line begins"},
+              MEAN_SUM_NONE},
+     .build = build_huber},
+    {.name = "bce",
+     .help = "-(target * log(x) + (1 - target) * log(1 - x)), with logarithms of -100 or more",
+     .args = {PAIR("f32 probabilities", "same shape, from 0 to 1"), MEAN_SUM_NONE},
+     .build = build_bce},
+    {.name = "bce_with_logits",
+     .help = "bce of sigmoid(x), without overflow",
+     .args = {PAIR("f32 logits", "same shape, from 0 to 1"), MEAN_SUM_NONE},
+     .build = build_bce_with_logits},
+    {.name = "kl_div",
+     .help = "target * (log(target) - x): the divergence of exp(x) from target",
+     .args = {PAIR("f32 logarithms of probabilities", "f32 probabilities, same shape"),
+              REDUCTION("mean sum none batchmean",
+                        "mean is over all elements; batchmean: the sum over the size of axis 0")},
+     .build = build_kl_div},
+    {0},
+};

@@ -1,0 +1,73 @@
+/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: log-sum-exp
+ * of each row, for a gradient), nll_rows of logarithms of probabilities.
+ *
+ * An id outside the row is an error, unless it is the one to ignore: its loss is 0. */
+#ifndef GP_CROSS_ENTROPY_H
+#define GP_CROSS_ENTROPY_H
+
+#include "row.h"
+
+typedef struct {
+    double label_smoothing;
+    int64_t ignore;  /* whether there is an id to ignore */
+    int64_t ignored; /* which */
+} gp_cross_entropy_rows_attr;
+typedef struct {
+    int64_t ignore, ignored;
+} gp_nll_rows_attr;
+
+GP_FUNCTION int gp_classes_fit(const gp_tensor *ids, int64_t classes, int64_t ignore,
+                               int64_t ignored)
+{
+    int64_t count = gp_count(ids), wrong = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t id = gp_index(ids, i);
+        wrong += (id < 0 || id >= classes) && !(ignore && id == ignored);
+    }
+    return wrong == 0;
+}
+
+GP_KERNEL(cross_entropy_rows)
+{
+    const gp_cross_entropy_rows_attr *a = c->attr;
+    const gp_tensor *logits = &c->in[0], *ids = &c->in[1];
+    int64_t n = logits->dim[logits->rank - 1], rows = gp_count(ids);
+    gp_real *loss = c->out[0].data, *saved = c->outs > 1 ? c->out[1].data : NULL;
+    gp_real smooth = (gp_real)a->label_smoothing;
+    if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
+        return GP_EINDEX;
+    GP_PARALLEL(c->run, rows * n > 4096)
+    for (int64_t row = 0; row < rows; row++) {
+        const gp_real *x = (const gp_real *)logits->data + row * n;
+        int64_t id = gp_index(ids, row);
+        gp_real most = gp_row_max(x, n), rest = gp_log(gp_row_exps(x, most, n));
+        if (saved)
+            saved[row] = most + rest;
+        if (a->ignore && id == a->ignored) {
+            loss[row] = 0;
+            continue;
+        }
+        loss[row] = rest - (1 - smooth) * (x[id] - most);
+        if (smooth > 0) /* the share that goes to all classes alike */
+            loss[row] -= smooth * (gp_row_sum(x, n) / (gp_real)n - most);
+    }
+    return GP_OK;
+}
+
+GP_KERNEL(nll_rows)
+{
+    const gp_nll_rows_attr *a = c->attr;
+    const gp_tensor *x = &c->in[0], *ids = &c->in[1];
+    int64_t n = x->dim[x->rank - 1], rows = gp_count(ids);
+    gp_real *loss = c->out[0].data;
+    if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
+        return GP_EINDEX;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t id = gp_index(ids, row);
+        int skip = a->ignore && id == a->ignored;
+        loss[row] = skip ? 0 : -((const gp_real *)x->data)[row * n + id];
+    }
+    return GP_OK;
+}
+
+#endif

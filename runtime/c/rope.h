@@ -1,0 +1,59 @@
+/* rope: rotates pairs of a head by angles that grow with the position (Su et al. 2021).
+ *
+ * The pairs are element i and element i + D/2: halves, not neighbours. Position t turns pair i by
+ * t / base^(2i/D). May run in place. */
+#ifndef GP_ROPE_H
+#define GP_ROPE_H
+
+#include "line.h"
+
+typedef struct {
+    double base;
+    int64_t offset; /* position of the first row */
+} gp_rope_attr;
+
+GP_FUNCTION void gp_rope_row(const gp_real *x, int64_t stride, gp_real *to, int64_t half,
+                             const gp_real *cosine, const gp_real *sine)
+{
+    for (int64_t i = 0; i < half; i++) {
+        gp_real a = x[i * stride], b = x[(i + half) * stride];
+        to[i] = a * cosine[i] - b * sine[i];
+        to[i + half] = b * cosine[i] + a * sine[i];
+    }
+}
+
+/* Cosines and sines of one position, for each thread. */
+GP_WORKSPACE(rope)
+{
+    return (size_t)c->run->threads * (size_t)c->in[0].dim[c->in[0].rank - 1] * sizeof(gp_real);
+}
+
+GP_KERNEL(rope)
+{
+    const gp_rope_attr *a = c->attr;
+    const gp_tensor *x = &c->in[0];
+    int time = x->rank - 2;
+    int64_t length = x->dim[time], size = x->dim[time + 1], half = size / 2;
+    gp_line outer = {.rank = 0};
+    for (int i = 0; i < time; i++)
+        gp_line_add(&outer, x->dim[i], x->stride[i]);
+    int64_t rows = gp_line_count(&outer);
+    GP_PARALLEL(c->run, length > 1 && rows * length * size > 1024)
+    for (int64_t t = 0; t < length; t++) {
+        gp_real *cosine = (gp_real *)c->work + gp_thread() * size, *sine = cosine + half;
+        for (int64_t i = 0; i < half; i++) {
+            double turn = pow(a->base, -2.0 * (double)i / (double)size);
+            double angle = (double)(t + a->offset) * turn;
+            cosine[i] = (gp_real)cos(angle);
+            sine[i] = (gp_real)sin(angle);
+        }
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t at = gp_line_at(&outer, row) + t * x->stride[time];
+            gp_rope_row((const gp_real *)x->data + at, x->stride[time + 1],
+                        (gp_real *)c->out[0].data + (row * length + t) * size, half, cosine, sine);
+        }
+    }
+    return GP_OK;
+}
+
+#endif
