@@ -455,6 +455,8 @@ static void add_node(Graph *g, Call *c)
                             c->out[i].dim, c->place);
         g->value.at[id].node = (Id)g->node.count;
         g->value.at[id].output = (uint8_t)i;
+        if (c->op->updates[i])
+            g->value.at[id].previous = c->use.at[c->op->updates[i] - 1].value;
         call_result(g, c, use_of(id));
     }
     ARRAY_PUSH(g->arena, &g->node, node);

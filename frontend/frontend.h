@@ -326,8 +326,10 @@ struct OpRow {
     bool (*grad)(Grad *grad);
     /* Elementwise: the gradient of operand i as an expression over the operands a b c d, the
      * result y, the settings, and the gradient of the result: dy. It keeps alive what it names,
-     * no more. "dy" alone costs nothing; NULL: operand i has no derivative. */
+     * no more. "dy" alone costs nothing; "0": nothing flows back; NULL: there is no derivative.
+     * The registry makes a hidden row NAME_da, NAME_db, ... of each. */
     const char *dexpr[4];
+    const char *reads; /* of such a row: what its operands are, in these letters; g is dy */
     double (*flops)(const Graph *g, Id node); /* NULL: one for each element of output 0 */
     uint32_t flags;
     uint32_t strided; /* bit i: operand i may have any view; elementwise rows: all may */

@@ -180,6 +180,14 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
         ARRAY_PUSH(c->arena, &c->stripe[s].list, id);
 }
 
+/* The buffer holds the next version of a persistent value, in the same bytes. */
+static bool replaces(const Check *c, Id buffer, const Content *content)
+{
+    Id value = c->plan->buffer[buffer].value;
+    return value != NONE && c->g->value.at[value].previous == content->value &&
+           same_bytes(c, buffer, content->buffer);
+}
+
 /* Whatever the buffer covers is lost from now on, save contents that `keep` names. */
 static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
 {
@@ -199,7 +207,7 @@ static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
                 spared |= keep[k] == content->buffer;
             if (spared || !overlap(c, buffer, content->buffer))
                 continue;
-            if (content->persistent)
+            if (content->persistent && !replaces(c, buffer, content))
                 return fail(c, "step %u writes %s over %s, which persists", time,
                             name_of(c, buffer), name_of(c, content->buffer));
             content->covered = time;
@@ -286,6 +294,8 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
             if (apart || !overlap(c, in[i], out[k]))
                 continue;
             const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
+            if (made->previous == c->plan->buffer[in[i]].value && same_bytes(c, in[i], out[k]))
+                continue;
             if (in_window(c, first, in[i], out[k]))
                 keep[(*keeps)++] = in[i];
             else if (!same_bytes(c, in[i], out[k]) || made->output != 0 ||
@@ -349,7 +359,7 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
     for (Id k = 0; k < keeps; k++)
         c->content.at[c->held[keep[k]]].absorbed = time;
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
-        put(c, arg[k], time, false);
+        put(c, arg[k], time, c->g->value.at[c->plan->buffer[arg[k]].value].previous != NONE);
     return true;
 }
 
@@ -427,8 +437,10 @@ static void find_peak(Check *c)
         const Buffer *b = &c->plan->buffer[content->buffer];
         if (b->external)
             continue;
+        if (c->g->value.at[content->value].previous != NONE)
+            continue; /* its first version is counted */
         uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
-        if (death > content->covered)
+        if (death > content->covered && !content->persistent)
             death = content->covered;
         if (death > content->absorbed)
             death = content->absorbed;

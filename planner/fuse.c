@@ -151,7 +151,7 @@ static void list_operands(const Graph *g, Clusters *c)
     }
 }
 
-/* Values that another cluster or an output reads; the rest are not stored. */
+/* Values that another cluster or an output reads, and new versions; the rest are not stored. */
 static void list_results(const Graph *g, Clusters *c)
 {
     bool *read = ARENA_ARRAY(g->arena, bool, g->value.count);
@@ -167,7 +167,7 @@ static void list_results(const Graph *g, Clusters *c)
         for (Id k = 0; k < cluster->nodes; k++) {
             const Node *node = &g->node.at[c->node[cluster->node + k]];
             for (Id v = 0; v < node->values; v++)
-                if (read[node_value(node, v)])
+                if (read[node_value(node, v)] || g->value.at[node_value(node, v)].previous != NONE)
                     c->result[next++] = node_value(node, v);
         }
         cluster->results = next - cluster->result;

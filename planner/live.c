@@ -188,10 +188,24 @@ static Id find_victim(const Live *l, const Cluster *c, Id result, uint32_t time)
     return NONE;
 }
 
+/* A new version of a persistent value, in the bytes of the one before. */
+static Id update_buffer(Live *l, Id value, uint32_t time, int program)
+{
+    Buffer buffer = l->buffer.at[l->buffer_of[l->g->value.at[value].previous]];
+    buffer.value = value;
+    buffer.birth = time;
+    buffer.program = (uint8_t)program;
+    return l->buffer_of[value] = add_buffer(l, buffer);
+}
+
 static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t time, int program)
 {
     for (Id k = 0; k < c->results; k++) {
         Id value = l->clusters->result[c->result + k];
+        if (l->g->value.at[value].previous != NONE) {
+            l->plan->arg[o->arg + c->operands + k] = update_buffer(l, value, time, program);
+            continue;
+        }
         Id victim = l->buffer_of[value] == NONE ? find_victim(l, c, value, time) : NONE;
         if (victim != NONE) {
             Buffer buffer = result_buffer(l, value, time, program);

@@ -1,0 +1,408 @@
+/* The backward pass, as nodes of the graph.
+ *
+ * Requires: a lowered training program. Leaves: its gradient behind it. Nodes are walked from the
+ * last to the first; by then everyone who reads a value has contributed to its gradient. What no
+ * trained parameter feeds gets none. Linear in nodes and operands.
+ *
+ * A row sees its operands through their views. The way back through a view is here: what was
+ * broadcast is summed, what was permuted is permuted back, and slices of one value gather in one
+ * buffer, so that an unrolled recurrence stays linear.
+ */
+#include "frontend/frontend.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A gradient of a part of a value: `use` has the dims of the view, summed where it broadcasts. */
+typedef struct {
+    Use use;
+    View view;
+} Part;
+
+typedef struct {
+    Use sum; /* of what covers the whole value; value NONE: nothing yet */
+    ARRAY(Part) part;
+} Flow;
+
+typedef struct {
+    Graph *g;
+    bool *needs; /* by value: a trained parameter feeds it, and it is a float */
+    Flow *flow;  /* by value */
+    size_t values;
+} Backward;
+
+static const Use nothing = {NONE, NONE};
+
+/* ---- For the rows --------------------------------------------------------------------------- */
+
+Use grad_operand(const Grad *grad, int i)
+{
+    return node_use(grad->g, &grad->g->node.at[grad->node], (Id)i);
+}
+
+Use grad_result(const Grad *grad, int i)
+{
+    return use_of(node_value(&grad->g->node.at[grad->node], (Id)i));
+}
+
+Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
+{
+    return call_op(grad->g, &grad->at, op, count, operands);
+}
+
+/* ---- The way back through a view ------------------------------------------------------------ */
+
+static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
+{
+    int64_t axes[MAX_RANK];
+    int count = 0;
+    for (int i = 0; i < view->rank; i++)
+        if (view->stride[i] == 0 && view->dim[i] > 1) {
+            axes[count++] = i;
+            view->dim[i] = 1;
+        }
+    if (!count)
+        return use;
+    Call c = call_begin(g, at, "sum");
+    call_set_list(&c, "axis", count, axes);
+    call_set(&c, "keepdims", 1);
+    call_use(g, &c, use);
+    return call_finish(g, &c) ? c.result.at[0] : nothing;
+}
+
+/* Turns an operand so that the axes of `view` stand in order of their strides, none negative:
+ * then its elements come in the order in which the view's lie in the value. */
+static Use turn(Graph *g, Use use, View *view)
+{
+    View from = use_view(g, use);
+    for (int i = 0; i < view->rank; i++)
+        if (view->stride[i] < 0) {
+            view->offset += (view->dim[i] - 1) * view->stride[i];
+            from.offset += (from.dim[i] - 1) * from.stride[i];
+            view->stride[i] = -view->stride[i];
+            from.stride[i] = -from.stride[i];
+        }
+    for (int i = 1; i < view->rank; i++) /* axes of one element may stand anywhere */
+        for (int k = i; k > 0 && view->dim[k] > 1 &&
+                        (view->dim[k - 1] == 1 || view->stride[k - 1] < view->stride[k]);
+             k--) {
+            int64_t dim = view->dim[k], stride = view->stride[k];
+            view->dim[k] = view->dim[k - 1];
+            view->stride[k] = view->stride[k - 1];
+            view->dim[k - 1] = dim;
+            view->stride[k - 1] = stride;
+            dim = from.dim[k];
+            stride = from.stride[k];
+            from.dim[k] = from.dim[k - 1];
+            from.stride[k] = from.stride[k - 1];
+            from.dim[k - 1] = dim;
+            from.stride[k - 1] = stride;
+        }
+    return use_make(g, use.value, from);
+}
+
+static Use reshape(Graph *g, const Call *at, Use use, int rank, const int64_t *dim)
+{
+    View from = use_view(g, use), to;
+    if (!view_reshape(&from, rank, dim, &to)) {
+        use = call_op(g, at, "copy", 1, &use);
+        if (use.value == NONE)
+            return use;
+        from = use_view(g, use);
+        bool dense = view_reshape(&from, rank, dim, &to);
+        assert(dense);
+        (void)dense;
+    }
+    return use_make(g, use.value, to);
+}
+
+static Use add(Graph *g, const Call *at, Use a, Use b)
+{
+    if (a.value == NONE)
+        return b;
+    return call_op(g, at, "add", 2, (Use[]){a, b});
+}
+
+/* `use` is the gradient of `operand`, a view of a value: adds it to what flows to the value. */
+static bool contribute(Backward *b, const Call *at, Use operand, Use use)
+{
+    Graph *g = b->g;
+    Flow *flow = &b->flow[operand.value];
+    if (operand.view == NONE) {
+        flow->sum = add(g, at, flow->sum, use);
+        return flow->sum.value != NONE;
+    }
+    View view = use_view(g, operand);
+    const Value value = g->value.at[operand.value];
+    use = sum_broadcast(g, at, use, &view);
+    if (use.value == NONE)
+        return false;
+    use = turn(g, use, &view);
+    if (view_count(&view) == value_count(&value)) {
+        use = reshape(g, at, use, value.rank, value.dim);
+        flow->sum = use.value == NONE ? use : add(g, at, flow->sum, use);
+        return flow->sum.value != NONE;
+    }
+    ARRAY_PUSH(g->arena, &flow->part, (Part){use, view});
+    return true;
+}
+
+/* ---- Slices of one value -------------------------------------------------------------------- */
+
+/* Where a part lies in the value, as a box: its first index and its dims on each axis. */
+typedef struct {
+    Use use;
+    int64_t begin[MAX_RANK], dim[MAX_RANK];
+} Box;
+
+/* Only steps of 1 along the value's own axes make a box. */
+static bool find_box(const Value *value, const Part *part, Box *box)
+{
+    View whole = value_view(value);
+    int64_t offset = part->view.offset;
+    for (int i = 0; i < value->rank; i++) {
+        box->begin[i] = offset / whole.stride[i];
+        offset %= whole.stride[i];
+        box->dim[i] = 1;
+    }
+    int axis = 0;
+    for (int k = 0; k < part->view.rank; k++) {
+        if (part->view.dim[k] == 1)
+            continue;
+        while (axis < value->rank && whole.stride[axis] != part->view.stride[k])
+            axis++;
+        while (axis + 1 < value->rank && value->dim[axis] == 1 &&
+               whole.stride[axis + 1] == part->view.stride[k])
+            axis++; /* of axes with one stride the last is longer than 1 */
+        if (axis == value->rank || box->begin[axis] + part->view.dim[k] > value->dim[axis])
+            return false;
+        box->dim[axis++] = part->view.dim[k];
+    }
+    return true;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const Box *m = a, *n = b;
+    for (int i = 0; i < MAX_RANK; i++)
+        if (m->begin[i] != n->begin[i])
+            return m->begin[i] < n->begin[i] ? -1 : 1;
+    return 0;
+}
+
+/* The axis along which the boxes, in order, fill the value without gap or overlap; -1: none. */
+static int tiled_axis(const Value *value, Box *box, size_t count)
+{
+    qsort(box, count, sizeof *box, by_begin);
+    int axis = -1;
+    for (int i = 0; i < value->rank; i++)
+        if (box[0].dim[i] != value->dim[i]) {
+            if (axis >= 0)
+                return -1;
+            axis = i;
+        }
+    int64_t next = 0;
+    for (size_t k = 0; k < count && axis >= 0; k++) {
+        for (int i = 0; i < value->rank; i++)
+            if (i != axis && box[k].dim[i] != value->dim[i])
+                return -1;
+        if (box[k].begin[axis] != next)
+            return -1;
+        next += box[k].dim[axis];
+    }
+    return axis >= 0 && next == value->dim[axis] ? axis : -1;
+}
+
+/* Parts that fill the value side by side are joined: their producers can then write in place. */
+static Use join_parts(Graph *g, const Call *at, Id id, Flow *flow)
+{
+    const Value value = g->value.at[id];
+    Box *box = ARENA_ARRAY(g->arena, Box, flow->part.count);
+    for (size_t i = 0; i < flow->part.count; i++) {
+        box[i].use = flow->part.at[i].use;
+        if (!find_box(&value, &flow->part.at[i], &box[i]))
+            return nothing;
+    }
+    int axis = tiled_axis(&value, box, flow->part.count);
+    if (axis < 0)
+        return nothing;
+    Call c = call_begin(g, at, "concat");
+    call_set(&c, "axis", axis);
+    for (size_t i = 0; i < flow->part.count; i++)
+        call_use(g, &c, reshape(g, at, box[i].use, value.rank, box[i].dim));
+    return call_finish(g, &c) ? c.result.at[0] : nothing;
+}
+
+/* One after the other into one buffer: each takes over the bytes of the last. */
+static Use add_parts(Graph *g, const Call *at, Id id, Use sum, const Flow *flow)
+{
+    const Value value = g->value.at[id];
+    if (sum.value == NONE) {
+        View zeros = {.rank = value.rank};
+        memcpy(zeros.dim, value.dim, sizeof zeros.dim);
+        Use zero = use_make(g, graph_literal(g, 0, F32).value, zeros);
+        sum = call_op(g, at, "copy", 1, &zero);
+    }
+    for (size_t i = 0; i < flow->part.count && sum.value != NONE; i++) {
+        const Part *part = &flow->part.at[i];
+        int64_t stride[MAX_RANK] = {0};
+        memcpy(stride, part->view.stride, part->view.rank * sizeof *stride);
+        Call c = call_begin(g, at, "add_window");
+        call_set(&c, "offset", (double)part->view.offset);
+        call_set_list(&c, "stride", MAX_RANK, stride);
+        call_use(g, &c, sum);
+        call_use(g, &c, part->use);
+        sum = call_finish(g, &c) ? c.result.at[0] : nothing;
+    }
+    return sum;
+}
+
+/* The whole gradient of a value, when everyone has contributed. */
+static Use collect(Backward *b, const Call *at, Id value)
+{
+    Flow *flow = &b->flow[value];
+    if (!flow->part.count)
+        return flow->sum;
+    Use parts = flow->part.count > 1 ? join_parts(b->g, at, value, flow) : nothing;
+    if (parts.value != NONE)
+        return add(b->g, at, flow->sum, parts);
+    return add_parts(b->g, at, value, flow->sum, flow);
+}
+
+/* ---- The walk ------------------------------------------------------------------------------- */
+
+static bool is_trained(const Value *value)
+{
+    return value->kind == VALUE_PARAM && !value->frozen && dtype_is_float((Dtype)value->dtype);
+}
+
+static bool blocks(const OpRow *op)
+{
+    return op->flags & OP_ELEMENTWISE && op->dexpr[0] && strcmp(op->dexpr[0], "0") == 0 &&
+           !op->dexpr[1];
+}
+
+static void find_needs(Backward *b, size_t nodes)
+{
+    const Graph *g = b->g;
+    for (size_t v = 0; v < b->values; v++)
+        b->needs[v] = is_trained(&g->value.at[v]);
+    for (size_t n = 0; n < nodes; n++) {
+        const Node *node = &g->node.at[n];
+        bool any = false;
+        for (Id i = 0; i < node->uses; i++) {
+            Id value = node_use(g, node, i).value;
+            any |= value != NONE && b->needs[value];
+        }
+        for (Id i = 0; any && i < node->values && !blocks(node->op); i++)
+            b->needs[node_value(node, i)] =
+                dtype_is_float((Dtype)g->value.at[node_value(node, i)].dtype);
+    }
+}
+
+/* The operand of a derived row: a letter of `reads`. */
+static Use read_letter(const Grad *grad, char what)
+{
+    return what == 'y'   ? grad_result(grad, 0)
+           : what == 'g' ? grad->dout[0]
+                         : grad_operand(grad, what - 'a');
+}
+
+static bool elementwise_grad(Grad *grad)
+{
+    Graph *g = grad->g;
+    const Node node = g->node.at[grad->node];
+    for (Id i = 0; i < node.uses; i++) {
+        const char *expr = i < 4 ? node.op->dexpr[i] : NULL;
+        if (!grad->wanted[i] || (expr && strcmp(expr, "0") == 0))
+            continue;
+        if (!expr)
+            return call_error(g, &grad->at, "has no derivative by its argument %s",
+                              node.op->args[i].name);
+        if (strcmp(expr, "dy") == 0) {
+            grad->din[i] = grad->dout[0];
+            continue;
+        }
+        char name[64];
+        snprintf(name, sizeof name, "%s_d%c", node.op->name, 'a' + (char)i);
+        Call c = call_begin(g, &grad->at, name);
+        for (int k = 0; k < MAX_ARGS && node.op->args[k].name; k++)
+            if (node.op->args[k].kind != ARG_TENSOR)
+                c.attr[op_arg(c.op, node.op->args[k].name)] = g->attr.at[node.attr + (Id)k];
+        for (const char *what = c.op->reads; *what; what++)
+            call_use(g, &c, read_letter(grad, *what));
+        if (!call_finish(g, &c))
+            return false;
+        grad->din[i] = c.result.at[0];
+    }
+    return true;
+}
+
+static bool no_derivative(Grad *grad)
+{
+    return call_error(grad->g, &grad->at, "has no derivative, but a trained parameter feeds it");
+}
+
+static bool node_gradient(Backward *b, Id id)
+{
+    Graph *g = b->g;
+    const Node node = g->node.at[id];
+    Use dout[MAX_OUTPUTS], *din = ARENA_ARRAY(g->arena, Use, node.uses + 1);
+    bool *wanted = ARENA_ARRAY(g->arena, bool, node.uses + 1), flows = false, any = false;
+    Grad grad = {.g = g, .node = id, .at = call_at(g, id), .wanted = wanted, .dout = dout};
+    grad.din = din;
+    grad.at.phase = PHASE_BACKWARD;
+    grad.at.name = arena_printf(g->arena, "d.%s", node.name);
+    for (Id i = 0; i < node.values; i++) {
+        dout[i] =
+            b->needs[node_value(&node, i)] ? collect(b, &grad.at, node_value(&node, i)) : nothing;
+        flows |= dout[i].value != NONE;
+    }
+    for (Id i = 0; i < node.uses; i++) {
+        Id value = node_use(g, &node, i).value;
+        wanted[i] = value != NONE && b->needs[value];
+        any |= wanted[i];
+        din[i] = nothing;
+    }
+    if (!flows || !any)
+        return true;
+    bool good = node.op->grad                     ? node.op->grad(&grad)
+                : node.op->flags & OP_ELEMENTWISE ? elementwise_grad(&grad)
+                                                  : no_derivative(&grad);
+    for (Id i = 0; i < node.uses && good; i++)
+        if (wanted[i] && din[i].value != NONE)
+            good = contribute(b, &grad.at, node_use(g, &node, i), din[i]);
+    return good;
+}
+
+bool gradients(Graph *g, Use loss, Use **gradient)
+{
+    size_t nodes = g->node.count;
+    Backward b = {.g = g,
+                  .values = g->value.count,
+                  .needs = ARENA_ARRAY(g->arena, bool, g->value.count),
+                  .flow = ARENA_ARRAY(g->arena, Flow, g->value.count)};
+    for (size_t i = 0; i < b.values; i++)
+        b.flow[i].sum = nothing;
+    find_needs(&b, nodes);
+    Use one = graph_literal(g, 1, F32);
+    View view = use_view(g, loss);
+    for (int i = 0; i < view.rank; i++)
+        view.stride[i] = 0;
+    view.offset = 0;
+    Call at = call_at(g, g->value.at[loss.value].node);
+    if (!contribute(&b, &at, loss, use_make(g, one.value, view)))
+        return false;
+    bool good = true;
+    for (size_t n = nodes; n-- > 0 && good;)
+        if (g->node.at[n].program == g->program)
+            good = node_gradient(&b, (Id)n);
+    *gradient = ARENA_ARRAY(g->arena, Use, b.values);
+    for (size_t v = 0; v < b.values; v++) {
+        Call from = {.place = g->value.at[v].place, .phase = PHASE_BACKWARD};
+        from.name = arena_printf(g->arena, "d.%s", g->value.at[v].name);
+        (*gradient)[v] = good && is_trained(&g->value.at[v]) ? collect(&b, &from, (Id)v) : nothing;
+    }
+    return good;
+}
