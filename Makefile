@@ -1,5 +1,6 @@
 # gplan. The two commands to know: `make demo` and `make test`. `make help` lists the rest.
 
+MAKEFLAGS += --no-builtin-rules
 CC ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
@@ -33,7 +34,7 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o
 
-.PHONY: all help setup demo test lint bench bless install clean check-programs
+.PHONY: FORCE all help setup demo test lint bench bless install clean check-programs
 all: gplan libgplan.a
 
 help:
@@ -75,7 +76,7 @@ $(FRONT_OBJECTS) $(B)/frontend/gplan.o: | $(G)/parser.h $(G)/lexer.h
 
 # ---- What the build writes for itself --------------------------------------------------------
 
-$(G)/ops.inc: $(wildcard frontend/ops) Makefile
+$(G)/ops.inc: FORCE
 	@mkdir -p $(@D)
 	@for family in $(FAMILIES); do echo "OPS($$family)"; done > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
