@@ -15,6 +15,9 @@ typedef struct {
     uint32_t threads;   /* default of the emitted program */
 } EmitOptions;
 
+/* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */
+const char *c_prefix(Arena *arena, const char *model);
+
 /* The targets; `threads` is what workspace is planned for. */
 Target target_c(uint32_t threads);
 

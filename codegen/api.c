@@ -1,0 +1,152 @@
+/* What the caller of an emitted file sees: its tensors in a fixed order, under safe names. */
+#include "codegen/internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct {
+    const char *type, *api_type, *name;
+} dtypes[DTYPES] = {
+    [F32] = {"gp_real", "float", "F32"},       [F16] = {"uint16_t", "uint16_t", "F16"},
+    [BF16] = {"uint16_t", "uint16_t", "BF16"}, [I32] = {"int32_t", "int32_t", "I32"},
+    [I64] = {"int64_t", "int64_t", "I64"},     [U8] = {"uint8_t", "uint8_t", "U8"},
+    [BOOL] = {"uint8_t", "uint8_t", "BOOL"},
+};
+
+const char *c_type(Dtype dtype)
+{
+    return dtypes[dtype].type;
+}
+
+const char *c_api_type(Dtype dtype)
+{
+    return dtypes[dtype].api_type;
+}
+
+const char *c_dtype(Dtype dtype)
+{
+    return dtypes[dtype].name;
+}
+
+static const char *const api_words[] = {
+    "arena_bytes", "arena_align", "threads_max", "ops",      "tensor",  "input",
+    "output",      "param",       "state",       "f32",      "f16",     "bf16",
+    "i32",         "i64",         "u8",          "bool",     "ok",      "eindex",
+    "enan",        "earena",      "efile",       "eformat",  "etensor", "ecancel",
+    "ebind",       "external",    "error_kind",  "error_op", "init",    "reset",
+    "load",        "save",        "forward",     "eval",     "step",    "tensors",
+    "strerror",    "error",       "threads",     "progress", "profile", "profile_print",
+    "op_name",     "bind",        "h",
+};
+
+/* The buffer that holds an input, a parameter or an output. */
+static Id *find_buffers(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    Id *buffer = ARENA_ARRAY(g->arena, Id, g->value.count);
+    memset(buffer, 0xff, g->value.count * sizeof *buffer);
+    for (Id i = 0; i < plan->buffers; i++)
+        if (plan->buffer[i].value != NONE && buffer[plan->buffer[i].value] == NONE)
+            buffer[plan->buffer[i].value] = i;
+    return buffer;
+}
+
+static void number_slots(Api *api)
+{
+    const Plan *plan = api->plan;
+    api->slot = ARENA_ARRAY(plan->graph->arena, Id, plan->buffers);
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        api->slot[i] = b->root == i && b->external ? api->slots++ : NONE;
+    }
+}
+
+static void add(Api *api, Use use, const char *name, const char *kind, const Id *buffers)
+{
+    const Graph *g = api->plan->graph;
+    Id buffer = buffers[use.value];
+    assert(buffer != NONE);
+    const Buffer *b = &api->plan->buffer[buffer];
+    View view = access_view(api->plan, use, buffer);
+    uint64_t offset = (uint64_t)view.offset * dtype_size((Dtype)g->value.at[use.value].dtype);
+    api->tensor[api->tensors++] = (ApiTensor){
+        .value = use.value,
+        .name = name,
+        .kind = kind,
+        .buffer = b,
+        .slot = api->slot[b->root],
+        .offset = b->external ? offset : offset + b->offset,
+        .view = view,
+    };
+}
+
+static void name_tensor(Api *api, Names *macros, ApiTensor *t)
+{
+    Arena *arena = api->plan->graph->arena;
+    bool io = strcmp(t->kind, "INPUT") == 0 || strcmp(t->kind, "OUTPUT") == 0;
+    if (io) {
+        t->accessor = name_claim(&api->names, arena_printf(arena, "%s_%s", api->prefix, t->name));
+        const char *word = t->accessor + strlen(api->prefix) + 1;
+        t->count = name_claim(
+            macros, arena_printf(arena, "%s_%s_COUNT", api->capitals, name_capitals(arena, word)));
+        if (t->slot != NONE)
+            t->bind = name_claim(&api->names, arena_printf(arena, "%s_bind_%s", api->prefix, word));
+    }
+}
+
+static void name_all(Api *api)
+{
+    Arena *arena = api->plan->graph->arena;
+    Names macros = {.arena = arena};
+    api->names = (Names){.arena = arena};
+    api->prefix = name_claim(&api->names, api->options->prefix);
+    api->capitals = name_claim(&macros, name_capitals(arena, api->prefix));
+    for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++) {
+        name_claim(&api->names, arena_printf(arena, "%s_%s", api->prefix, api_words[i]));
+        name_claim(&macros,
+                   arena_printf(arena, "%s_%s", api->capitals, name_capitals(arena, api_words[i])));
+    }
+    for (size_t i = 0; i < api->tensors; i++)
+        name_tensor(api, &macros, &api->tensor[i]);
+}
+
+static const char *saved_kind(const Value *value)
+{
+    switch (value->kind) {
+    case VALUE_PARAM:
+    case VALUE_CONST:
+        return "PARAM";
+    case VALUE_STATE:
+        return "STATE";
+    default:
+        return NULL;
+    }
+}
+
+Api *api_make(const Plan *plan, const EmitOptions *options)
+{
+    const Graph *g = plan->graph;
+    Api *api = ARENA_NEW(g->arena, Api);
+    api->plan = plan;
+    api->options = options;
+    api->tensor = ARENA_ARRAY(g->arena, ApiTensor, g->value.count + g->output.count);
+    api->unused = ARENA_ARRAY(g->arena, const char *, g->value.count);
+    number_slots(api);
+    Id *buffers = find_buffers(plan);
+    for (Id v = 0; v < g->value.count; v++)
+        if (g->value.at[v].kind == VALUE_INPUT) {
+            if (buffers[v] != NONE)
+                add(api, use_of(v), g->value.at[v].name, "INPUT", buffers);
+            else
+                api->unused[api->unuseds++] = g->value.at[v].name;
+        }
+    for (size_t i = 0; i < g->output.count; i++)
+        add(api, g->output.at[i].use, g->output.at[i].name, "OUTPUT", buffers);
+    api->saved_begin = api->tensors;
+    for (Id v = 0; v < g->value.count; v++)
+        if (saved_kind(&g->value.at[v]) && buffers[v] != NONE && g->value.at[v].previous == NONE)
+            add(api, use_of(v), g->value.at[v].name, saved_kind(&g->value.at[v]), buffers);
+    api->saved_end = api->tensors;
+    name_all(api);
+    return api;
+}

@@ -1,0 +1,116 @@
+/* The emitted C file: where everything lies, the runtime it uses, a function for each kind of
+ * cluster, the program, and the functions of its header. */
+#include "codegen/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 40 }; /* activations in the table at the top */
+
+static int by_size(const void *a, const void *b)
+{
+    const Buffer *m = *(const Buffer *const *)a, *n = *(const Buffer *const *)b;
+    if (m->bytes != n->bytes)
+        return m->bytes > n->bytes ? -1 : 1;
+    return (m > n) - (m < n);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const Buffer *m = *(const Buffer *const *)a, *n = *(const Buffer *const *)b;
+    if (m->offset != n->offset)
+        return m->offset < n->offset ? -1 : 1;
+    if (m->birth != n->birth)
+        return m->birth < n->birth ? -1 : 1;
+    return (m > n) - (m < n);
+}
+
+static void write_row(const Plan *plan, const Buffer *b, Out *o)
+{
+    const Graph *g = plan->graph;
+    out(o, " * %12llu %12llu  ", (unsigned long long)b->offset, (unsigned long long)b->bytes);
+    if (b->value == NONE) {
+        out(o, "(workspace)");
+    } else {
+        const Value *value = &g->value.at[b->value];
+        out_comment(o, value->name);
+        out(o, " %s", shape_text(g->arena, (Dtype)value->dtype, value->rank, value->dim));
+    }
+    if (b->kind >= BUFFER_OUTPUT)
+        out(o, ", ops %u to %u", b->birth, b->death - 1);
+    out(o, "\n");
+}
+
+/* What lives all the time, then the largest of the rest, in the order of their places. */
+static void write_offsets(const Plan *plan, Out *o)
+{
+    Arena *arena = plan->graph->arena;
+    const Buffer **row = ARENA_ARRAY(arena, const Buffer *, plan->buffers + 1);
+    out(o, " *\n *       offset        bytes  tensor\n");
+    for (int pass = 0; pass < 2; pass++) {
+        size_t count = 0;
+        for (Id i = 0; i < plan->buffers; i++) {
+            const Buffer *b = &plan->buffer[i];
+            if (b->root == i && !b->external && (b->kind > BUFFER_INPUT) == pass)
+                row[count++] = b;
+        }
+        size_t shown = count < SHOWN ? count : SHOWN;
+        qsort(row, count, sizeof *row, by_size);
+        qsort(row, shown, sizeof *row, by_offset);
+        for (size_t i = 0; i < shown; i++)
+            write_row(plan, row[i], o);
+        if (shown < count)
+            out(o, " * and %zu smaller ones%s\n", count - shown,
+                pass ? "" : " that stay: see the table of tensors");
+    }
+}
+
+static void write_top(const Emission *e, Out *o)
+{
+    const Plan *plan = e->plan;
+    const Graph *g = plan->graph;
+    out(o, "/* The model ");
+    out_comment(o, g->name);
+    out(o, ", made by gplan from ");
+    out_comment(o, g->source ? g->source->file : "a graph");
+    out(o, ". The functions to call are in ");
+    out_comment(o, e->api->options->header);
+    out(o,
+        ".\n *\n * Compile with -O3 -march=native -fopenmp for speed. -DGPLAN_PROFILE adds a time "
+        "per op,\n * -DGPLAN_POISON fills what is dead with NaN, -DGPLAN_CHECK_NAN stops at the "
+        "first op that\n * makes one.\n");
+    out(o, " *\n * The arena: %llu bytes, of which %llu hold parameters and inputs.\n",
+        (unsigned long long)plan->arena, (unsigned long long)plan->persistent);
+    write_offsets(plan, o);
+    out(o, " */\n");
+}
+
+static void write_functions(const Emission *e, Out *o)
+{
+    for (size_t i = 0; i < e->function.count; i++)
+        out(o, "%s\n", e->function.at[i].whole);
+}
+
+Text emit_c(const Plan *plan, const EmitOptions *options)
+{
+    Arena *arena = plan->graph->arena;
+    Emission e = {.api = api_make(plan, options), .plan = plan, .arena = arena};
+    emission_need(&e, "base.h");
+    emission_need(&e, "file.h");
+    if (e.api->saved_begin < e.api->saved_end)
+        emission_need(&e, "init.h");
+    calls_make(&e);
+    Out o = out_new(arena);
+    write_top(&e, &o);
+    out(&o, "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n\n#include ");
+    out_string(&o, options->header);
+    out(&o, "\n\n#ifdef GPLAN_PROFILE\n#include <time.h>\n#endif\n");
+    inline_files(arena, e.file.at, e.file.count, &o);
+    out(&o, "_Static_assert(sizeof(gp_real) == 4, \"the arena was planned for floats\");\n\n"
+            "/* ---- The model: one function for each kind of step ---- */\n\n");
+    write_functions(&e, &o);
+    frame_before(&e, &o);
+    program_write(&e, &o);
+    frame_after(&e, &o);
+    return out_done(&o);
+}

@@ -1,0 +1,156 @@
+/* From occurrences to calls: equal clusters share one function, and differ in its arguments. */
+#include "codegen/internal.h"
+
+#include <string.h>
+
+uint64_t key_of(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+    return hash;
+}
+
+void emission_need(Emission *e, const char *file)
+{
+    for (size_t i = 0; i < e->file.count; i++)
+        if (strcmp(e->file.at[i], file) == 0)
+            return;
+    ARRAY_PUSH(e->arena, &e->file, file);
+}
+
+void emission_address(Emission *e, Address address)
+{
+    ARRAY_PUSH(e->arena, &e->address, address);
+}
+
+static bool is_elementwise(const Emission *e, const Cluster *c)
+{
+    Id node = e->plan->clusters->node[c->node];
+    return e->plan->graph->node.at[node].op->flags & OP_ELEMENTWISE;
+}
+
+/* ---- Names and comments of functions -------------------------------------------------------- */
+
+enum { NAMED_OPS = 3 };
+
+static const char *cluster_name(const Emission *e, const Cluster *c, const char *between)
+{
+    Out o = out_new(e->arena);
+    for (Id k = 0; k < c->nodes && k < NAMED_OPS; k++)
+        out(&o, "%s%s", k ? between : "",
+            e->plan->graph->node.at[e->plan->clusters->node[c->node + k]].op->name);
+    if (c->nodes > NAMED_OPS)
+        out(&o, "%sand%s%u", between, between, c->nodes - NAMED_OPS);
+    return o.at;
+}
+
+static void write_comment(const Emission *e, const Cluster *c, Out *o)
+{
+    const Graph *g = e->plan->graph;
+    out(o, "/* ");
+    for (Id k = 0; k < c->nodes; k++)
+        out(o, "%s%s", k ? ", " : "", g->node.at[e->plan->clusters->node[c->node + k]].op->name);
+    for (Id i = 0; i < c->operands; i++)
+        out(o, "%s%s", i ? ", " : ": ",
+            use_text(g, use_of(e->plan->clusters->operand[c->operand + i])));
+    for (Id i = 0; i < c->results; i++)
+        out(o, "%s%s", i ? ", " : " -> ",
+            use_text(g, use_of(e->plan->clusters->result[c->result + i])));
+    out(o, " */\n");
+}
+
+/* A comma before the column that would be past 100 ends the line. */
+static void write_wrapped(Out *o, const char *head)
+{
+    size_t column = 0, indent = strcspn(head, "(") + 1;
+    while (*head) {
+        size_t length = strcspn(head, ",");
+        length += head[length] == ',';
+        size_t shown = length - (column == indent && *head == ' ');
+        if (column > indent && column + length > 99) {
+            out(o, "\n%*s", (int)indent, "");
+            column = indent;
+            shown = length - (*head == ' ');
+        }
+        out_text(o, head + (length - shown), shown);
+        column += shown;
+        head += length;
+    }
+}
+
+/* ---- Sharing -------------------------------------------------------------------------------- */
+
+static void rehash(Emission *e)
+{
+    size_t slots = e->slots ? e->slots * 2 : 256;
+    e->by_hash = ARENA_ARRAY(e->arena, Id, slots);
+    memset(e->by_hash, 0xff, slots * sizeof *e->by_hash);
+    e->slots = slots;
+    for (size_t i = 0; i < e->function.count; i++) {
+        size_t at = e->function.at[i].hash % slots;
+        while (e->by_hash[at] != NONE)
+            at = (at + 1) % slots;
+        e->by_hash[at] = (Id)i;
+    }
+}
+
+static Id add_function(Emission *e, const Cluster *c, const Out *text, uint64_t hash, size_t slot)
+{
+    const char *name = arena_printf(e->arena, "%s_%zu", cluster_name(e, c, "_"), e->function.count);
+    if (strncmp(name, e->api->prefix, strlen(e->api->prefix)) == 0)
+        name = name_claim(&e->api->names, name);
+    Out o = out_new(e->arena);
+    write_comment(e, c, &o);
+    size_t head = strcspn(text->at, "\n");
+    write_wrapped(
+        &o, arena_printf(e->arena, "static GP_NOINLINE int %s%.*s", name, (int)head, text->at));
+    out(&o, "%s", text->at + head);
+    Id id = (Id)e->function.count;
+    e->by_hash[slot] = id;
+    ARRAY_PUSH(e->arena, &e->function, (Function){name, text->at, o.at, hash});
+    return id;
+}
+
+static Id find_function(Emission *e, const Cluster *c, const Out *text)
+{
+    if (2 * e->function.count >= e->slots)
+        rehash(e);
+    uint64_t hash = key_of(text->at);
+    size_t at = hash % e->slots;
+    for (; e->by_hash[at] != NONE; at = (at + 1) % e->slots)
+        if (e->function.at[e->by_hash[at]].hash == hash &&
+            strcmp(e->function.at[e->by_hash[at]].text, text->at) == 0)
+            return e->by_hash[at];
+    return add_function(e, c, text, hash, at);
+}
+
+void calls_make(Emission *e)
+{
+    const Program *program = &e->plan->program[PROGRAM_FORWARD];
+    for (Id i = 0; i < program->count; i++) {
+        const Occurrence *o = &program->at[i];
+        const Cluster *c = &e->plan->clusters->at[o->cluster];
+        if (access_is_done(e->plan, o))
+            continue;
+        Out text = out_new(e->arena);
+        Id address = (Id)e->address.count;
+        (is_elementwise(e, c) ? loop_write : kernel_write)(e, o, &text);
+        EmitCall call = {.function = find_function(e, c, &text),
+                         .address = address,
+                         .addresses = (Id)e->address.count - address,
+                         .occurrence = o,
+                         .time = program->begin + i};
+        ARRAY_PUSH(e->arena, &e->call, call);
+    }
+}
+
+const char *emission_label(const Emission *e, const EmitCall *call)
+{
+    const Graph *g = e->plan->graph;
+    const Cluster *c = &e->plan->clusters->at[call->occurrence->cluster];
+    const Node *last = &g->node.at[e->plan->clusters->node[c->node + c->nodes - 1]];
+    return arena_printf(e->arena, "%s %s (%s:%u)", cluster_name(e, c, "+"),
+                        g->value.at[last->value].name, g->source ? g->source->file : "",
+                        last->place.line);
+}

@@ -1,0 +1,400 @@
+/* What stands round the program in an emitted file: the end of an op with the checks that can be
+ * compiled in, and the functions of the header. */
+#include "codegen/internal.h"
+#include "runtime/runtime.h"
+
+#include <string.h>
+
+static void write(const Emission *e, Out *o, const char *text)
+{
+    out_template(o, text, e->api->prefix, e->api->capitals);
+}
+
+/* ---- Before the program --------------------------------------------------------------------- */
+
+static const char *const at_macro = "/* Places in memory, as arguments of the functions above. */\n"
+                                    "#define AT(offset) ((void *)(m->arena + (offset)))\n";
+
+static const char *const external_macro =
+    "#define EXTERNAL(slot, offset) ((void *)((unsigned char *)m->external[slot] + (offset)))\n";
+
+static const char *const op_macro = "/* Runs an op; leaves the function where it failed. */\n"
+                                    "#define OP(number, call)                                  \\\n"
+                                    "    do {                                                  \\\n"
+                                    "        if ((code = op_end(m, number, call)) != @_OK)     \\\n"
+                                    "            return code;                                  \\\n"
+                                    "    } while (0)\n"
+                                    "\n";
+
+static const char *const nan_check =
+    "#ifdef GPLAN_CHECK_NAN\n"
+    "static int makes_nan($ *m, int op)\n"
+    "{\n"
+    "    size_t low = 0, high = sizeof result / sizeof *result - 1;\n"
+    "    while (low < high) {\n"
+    "        const size_t middle = (low + high) / 2;\n"
+    "        if (result[middle].op < op)\n"
+    "            low = middle + 1;\n"
+    "        else\n"
+    "            high = middle;\n"
+    "    }\n"
+    "    for (; result[low].op == op; low++) {\n"
+    "        const gp_real *at = RESULT(low);\n"
+    "        for (int64_t row = 0; row < result[low].rows; row++, at += result[low].stride)\n"
+    "            for (int64_t i = 0; i < result[low].count; i++)\n"
+    "                if (at[i] != at[i])\n"
+    "                    return 1;\n"
+    "    }\n"
+    "    return 0;\n"
+    "}\n"
+    "#endif\n\n";
+
+static const char *const poison =
+    "#ifdef GPLAN_POISON\n"
+    "/* All bits set is a NaN in every float type, and an index outside any table. */\n"
+    "static void poison($ *m, int op)\n"
+    "{\n"
+    "    size_t low = 0, high = sizeof death / sizeof *death - 1;\n"
+    "    while (low < high) {\n"
+    "        const size_t middle = (low + high) / 2;\n"
+    "        if (death[middle].op < op)\n"
+    "            low = middle + 1;\n"
+    "        else\n"
+    "            high = middle;\n"
+    "    }\n"
+    "    for (; death[low].op == op && death[low].bytes > 0; low++)\n"
+    "        memset(m->arena + death[low].offset, 0xff, death[low].bytes);\n"
+    "}\n"
+    "#endif\n\n";
+
+static const char *const profile = "#ifdef GPLAN_PROFILE\n"
+                                   "static double now(void)\n"
+                                   "{\n"
+                                   "    struct timespec t;\n"
+                                   "    clock_gettime(CLOCK_MONOTONIC, &t);\n"
+                                   "    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;\n"
+                                   "}\n"
+                                   "#endif\n\n";
+
+static const char *const op_end =
+    "/* After each op: what it returned, with its number; the checks that were compiled in. */\n"
+    "static GP_NOINLINE int op_end($ *m, int op, int code)\n"
+    "{\n"
+    "    if (code != GP_OK)\n"
+    "        return code | op << 4;\n"
+    "#ifdef GPLAN_CHECK_NAN\n"
+    "    if (makes_nan(m, op))\n"
+    "        return @_ENAN | op << 4;\n"
+    "#endif\n"
+    "#ifdef GPLAN_POISON\n"
+    "    poison(m, op);\n"
+    "#endif\n"
+    "#ifdef GPLAN_PROFILE\n"
+    "    const double time = now();\n"
+    "    if (m->seconds)\n"
+    "        m->seconds[op] += time - m->clock;\n"
+    "    m->clock = time;\n"
+    "#endif\n"
+    "    if (m->progress && m->progress(m->user, m->step, op + 1, @_OPS) != 0)\n"
+    "        return @_ECANCEL;\n"
+    "    return @_OK;\n"
+    "}\n\n";
+
+void frame_before(Emission *e, Out *o)
+{
+    tables_tensors(e, o);
+    if (e->api->slots)
+        tables_slots(e, o);
+    if (e->api->saved_begin < e->api->saved_end)
+        tables_init(e, o);
+    if (e->call.count == 0)
+        return;
+    tables_ops(e, o);
+    tables_results(e, o);
+    tables_deaths(e, o);
+    write(e, o, at_macro);
+    write(e, o, e->api->slots ? external_macro : "");
+    if (e->api->slots)
+        out(o, "#define RESULT(i) \\\n"
+               "    (result[i].slot < 0 ? AT(result[i].offset) : EXTERNAL(result[i].slot, "
+               "result[i].offset))\n");
+    else
+        out(o, "#define RESULT(i) AT(result[i].offset)\n");
+    write(e, o, op_macro);
+    write(e, o, nan_check);
+    write(e, o, poison);
+    write(e, o, profile);
+    write(e, o, op_end);
+}
+
+/* ---- The functions of the header ------------------------------------------------------------ */
+
+static void write_init(const Emission *e, Out *o)
+{
+    write(e, o,
+          "int $_init($ *m, void *arena, size_t bytes)\n"
+          "{\n"
+          "    memset(m, 0, sizeof *m);\n"
+          "    m->threads = @_THREADS_MAX;\n");
+    if (e->plan->arena > 0)
+        write(e, o,
+              "    if (!arena || bytes < @_ARENA_BYTES || (uintptr_t)arena % @_ARENA_ALIGN) {\n"
+              "        snprintf(m->detail, sizeof m->detail,\n"
+              "                 \"the arena must have %llu bytes and begin on a multiple of %d\",\n"
+              "                 @_ARENA_BYTES, @_ARENA_ALIGN);\n"
+              "        return @_EARENA;\n"
+              "    }\n");
+    else
+        out(o, "    (void)bytes;\n");
+    write(e, o,
+          "    m->arena = arena;\n"
+          "    return @_OK;\n"
+          "}\n\n");
+}
+
+static const char *const data_in_arena = "static void *data(const $ *m, size_t i)\n"
+                                         "{\n"
+                                         "    return m->arena + tensor[i].offset;\n"
+                                         "}\n\n";
+static const char *const data_anywhere =
+    "static void *data(const $ *m, size_t i)\n"
+    "{\n"
+    "    return slot[i] < 0 ? m->arena + tensor[i].offset : m->external[slot[i]];\n"
+    "}\n\n";
+
+static const char *const reset =
+    "void $_reset($ *m, uint64_t seed)\n"
+    "{\n"
+    "    const gp_run run = {seed, 0, m->threads};\n"
+    "    m->seed = seed;\n"
+    "    m->step = 0;\n"
+    "    for (size_t i = 0; i < sizeof init / sizeof *init; i++) {\n"
+    "        const $_tensor *t = &tensor[SAVED + i];\n"
+    "        int64_t count = 1;\n"
+    "        for (int d = 0; d < t->rank; d++)\n"
+    "            count *= t->dim[d];\n"
+    "        if (data(m, SAVED + i))\n"
+    "            gp_initialize(&run, &init[i], t->name, data(m, SAVED + i), t->dtype, count);\n"
+    "    }\n"
+    "}\n\n";
+
+static const char *const reset_nothing = "void $_reset($ *m, uint64_t seed)\n"
+                                         "{\n"
+                                         "    m->seed = seed;\n"
+                                         "    m->step = 0;\n"
+                                         "}\n\n";
+
+static const char *const files =
+    "static gp_item item(const void *model, size_t i)\n"
+    "{\n"
+    "    const $_tensor *t = &tensor[SAVED + i];\n"
+    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, data(model, SAVED + i), t->bytes};\n"
+    "}\n"
+    "\n"
+    "int $_load($ *m, const char *path)\n"
+    "{\n"
+    "    unsigned char seen[SAVED_COUNT / 8 + 1] = {0};\n"
+    "    const gp_items items = {item, m, SAVED_COUNT, seen, m->detail, sizeof m->detail};\n"
+    "    return gp_load(path, &items);\n"
+    "}\n"
+    "\n"
+    "int $_save(const $ *m, const char *path)\n"
+    "{\n"
+    "    const gp_items items = {item, m, SAVED_COUNT, NULL, NULL, 0};\n"
+    "    return gp_save(path, &items);\n"
+    "}\n\n";
+
+static void write_parameters(const Emission *e, Out *o)
+{
+    const Api *api = e->api;
+    size_t saved = api->saved_end - api->saved_begin;
+    out(o,
+        "/* Parameters and state: the tensors from here on, so many. */\n"
+        "enum { SAVED = %zu, SAVED_COUNT = %zu };\n\n",
+        api->saved_begin, saved);
+    write(e, o, api->slots ? data_anywhere : data_in_arena);
+    write(e, o, saved ? reset : reset_nothing);
+    write(e, o, files);
+}
+
+static void write_accessors(const Emission *e, Out *o)
+{
+    const Api *api = e->api;
+    for (size_t i = 0; i < api->tensors; i++) {
+        const ApiTensor *t = &api->tensor[i];
+        const char *type = c_api_type((Dtype)e->plan->graph->value.at[t->value].dtype);
+        bool input = strcmp(t->kind, "INPUT") == 0;
+        if (!t->accessor)
+            continue;
+        if (t->slot != NONE)
+            out(o, "void %s(%s *m, %s%s *data_)\n{\n    m->external[%u] = (void *)data_;\n}\n\n",
+                t->bind, api->prefix, input ? "const " : "", type, t->slot);
+        else
+            out(o, "%s%s *%s(%s%s *m)\n{\n    return (%s%s *)(void *)(m->arena + %llu);\n}\n\n",
+                input ? "" : "const ", type, t->accessor, input ? "" : "const ", api->prefix,
+                input ? "" : "const ", type, (unsigned long long)t->offset);
+    }
+}
+
+static const char *const bind =
+    "int $_bind($ *m, const char *name, void *data_)\n"
+    "{\n"
+    "    for (size_t i = SAVED; i < SAVED + SAVED_COUNT; i++)\n"
+    "        if (strcmp(tensor[i].name, name) == 0 && slot[i] >= 0) {\n"
+    "            m->external[slot[i]] = data_;\n"
+    "            return @_OK;\n"
+    "        }\n"
+    "    snprintf(m->detail, sizeof m->detail, \"%s: no parameter has this name\", name);\n"
+    "    return @_ETENSOR;\n"
+    "}\n\n";
+
+static const char *const check_bound =
+    "    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++)\n"
+    "        if (slot[i] >= 0 && !m->external[slot[i]]) {\n"
+    "            snprintf(m->detail, sizeof m->detail, \"%s: no memory is bound to it\",\n"
+    "                     tensor[i].name);\n"
+    "            return @_EBIND;\n"
+    "        }\n";
+
+static void write_forward(const Emission *e, Out *o)
+{
+    write(e, o, "int $_forward($ *m)\n{\n");
+    write(e, o, e->api->slots ? check_bound : "");
+    if (e->call.count) {
+        out(o, "    const gp_run run = {m->seed, m->step, m->threads};\n    int code;\n"
+               "#ifdef GPLAN_POISON\n    poison(m, -1);\n#endif\n"
+               "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
+        for (Id i = 0; i < e->functions_run; i++)
+            write(e, o,
+                  arena_printf(e->arena,
+                               "    if ((code = forward_%u(m, &run)) != @_OK)\n"
+                               "        return code;\n",
+                               i));
+    } else if (!e->api->slots) {
+        out(o, "    (void)m;\n");
+    }
+    write(e, o, "    return @_OK;\n}\n\n");
+}
+
+/* Only kernels that look things up can fail, and their text says so. */
+static bool can_fail(const Emission *e, const EmitCall *call)
+{
+    const Cluster *c = &e->plan->clusters->at[call->occurrence->cluster];
+    const OpRow *op = e->plan->graph->node.at[e->plan->clusters->node[c->node]].op;
+    if (op->flags & OP_ELEMENTWISE)
+        return false;
+    const char *text =
+        runtime_text(arena_printf(e->arena, "c/%s.h", op->kernel ? op->kernel : op->name));
+    return text && strstr(text, "GP_EINDEX");
+}
+
+static const char *const error_texts =
+    "    static const char *const text[16] = {\n"
+    "        \"no error\",\n"
+    "        \"an index outside its table\",\n"
+    "        \"a NaN was made\",\n"
+    "        \"the arena is too small or not aligned\",\n"
+    "        \"a file cannot be opened, read or written\",\n"
+    "        \"not a safetensors file, or cut short\",\n"
+    "        \"a tensor that is missing, or has another shape or dtype\",\n"
+    "        \"stopped by the progress function\",\n"
+    "        \"a tensor without memory bound to it\",\n"
+    "    };\n";
+
+static void write_strerror(const Emission *e, Out *o)
+{
+    write(e, o, "const char *$_strerror(int code)\n{\n");
+    write(e, o, error_texts);
+    bool any = false;
+    for (size_t i = 0; i < e->call.count; i++) {
+        if (!can_fail(e, &e->call.at[i]))
+            continue;
+        if (!any)
+            write(e, o,
+                  "    if (@_ERROR_KIND(code) == @_EINDEX)\n"
+                  "        switch (@_ERROR_OP(code)) {\n");
+        any = true;
+        out(o, "        case %zu:\n            return ", i);
+        out_string(o, arena_printf(e->arena, "an index outside the table of %s",
+                                   emission_label(e, &e->call.at[i])));
+        out(o, ";\n");
+    }
+    out(o, any ? "        }\n" : "");
+    if (e->call.count)
+        write(e, o,
+              "#ifdef GPLAN_CHECK_NAN\n"
+              "    if (@_ERROR_KIND(code) == @_ENAN && (unsigned)@_ERROR_OP(code) < @_OPS)\n"
+              "        return op_nan[@_ERROR_OP(code)];\n"
+              "#endif\n");
+    write(e, o, "    return text[code & 15] ? text[code & 15] : \"an unknown error\";\n}\n\n");
+}
+
+static const char *const rest =
+    "const char *$_error(const $ *m)\n"
+    "{\n"
+    "    return m->detail;\n"
+    "}\n"
+    "\n"
+    "const $_tensor *$_tensors(size_t *count)\n"
+    "{\n"
+    "    *count = sizeof tensor / sizeof *tensor;\n"
+    "    return tensor;\n"
+    "}\n"
+    "\n"
+    "void $_threads($ *m, int threads)\n"
+    "{\n"
+    "    m->threads = threads < 1 ? 1 : threads > @_THREADS_MAX ? @_THREADS_MAX : threads;\n"
+    "}\n"
+    "\n"
+    "void $_progress($ *m, int (*see)(void *user, uint64_t step, int op, int ops), void *user)\n"
+    "{\n"
+    "    m->progress = see;\n"
+    "    m->user = user;\n"
+    "}\n";
+
+static const char *const profile_functions =
+    "\n"
+    "#ifdef GPLAN_PROFILE\n"
+    "void $_profile($ *m, double *seconds)\n"
+    "{\n"
+    "    m->seconds = seconds;\n"
+    "}\n"
+    "\n"
+    "const char *$_op_name(int op)\n"
+    "{\n"
+    "    return op_nan[op] + sizeof \"a NaN was made by\";\n"
+    "}\n"
+    "\n"
+    "void $_profile_print(const $ *m)\n"
+    "{\n"
+    "    double all = 0, last = HUGE_VAL;\n"
+    "    for (int op = 0; m->seconds && op < @_OPS; op++)\n"
+    "        all += m->seconds[op];\n"
+    "    printf(\"%10.3f ms in %d ops\\n\", 1e3 * all, @_OPS);\n"
+    "    for (int shown = 0; m->seconds && shown < @_OPS && shown < 100;) {\n"
+    "        double next = -1; /* the longest that is shorter than those shown */\n"
+    "        for (int op = 0; op < @_OPS; op++)\n"
+    "            if (m->seconds[op] < last && m->seconds[op] > next)\n"
+    "                next = m->seconds[op];\n"
+    "        for (int op = 0; op < @_OPS; op++)\n"
+    "            if (m->seconds[op] == next && ++shown)\n"
+    "                printf(\"%10.3f ms %5.1f%%  %4d %s\\n\", 1e3 * next, 100 * next / all, op,\n"
+    "                       $_op_name(op));\n"
+    "        last = next;\n"
+    "    }\n"
+    "}\n"
+    "#endif\n";
+
+void frame_after(Emission *e, Out *o)
+{
+    bool bound =
+        e->api->saved_begin < e->api->saved_end && e->api->tensor[e->api->saved_begin].slot != NONE;
+    write_init(e, o);
+    write_parameters(e, o);
+    write_accessors(e, o);
+    write(e, o, bound ? bind : "");
+    write_forward(e, o);
+    write_strerror(e, o);
+    write(e, o, rest);
+    write(e, o, e->call.count ? profile_functions : "");
+}

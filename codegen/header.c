@@ -1,0 +1,200 @@
+/* The header of an emitted file: all that its caller needs to know. */
+#include "codegen/internal.h"
+
+#include <string.h>
+
+static const char *const head = "#ifndef @_H\n"
+                                "#define @_H\n"
+                                "\n"
+                                "#include <stddef.h>\n"
+                                "#include <stdint.h>\n"
+                                "\n"
+                                "#ifdef __cplusplus\n"
+                                "extern \"C\" {\n"
+                                "#endif\n"
+                                "\n";
+
+static const char *const types =
+    "/* Kinds and dtypes of tensors. */\n"
+    "enum { @_INPUT, @_OUTPUT, @_PARAM, @_STATE };\n"
+    "enum { @_F32, @_F16, @_BF16, @_I32, @_I64, @_U8, @_BOOL };\n"
+    "\n"
+    "/* What functions return: 0, or one of these; those of an op have the op's number above the\n"
+    " * lowest four bits. */\n"
+    "enum {\n"
+    "    @_OK,\n"
+    "    @_EINDEX,  /* an index outside its table, e.g. a token that is none */\n"
+    "    @_ENAN,    /* an op made a NaN (where compiled with -DGPLAN_CHECK_NAN) */\n"
+    "    @_EARENA,  /* the arena is too small or not aligned */\n"
+    "    @_EFILE,   /* a file cannot be opened, read or written */\n"
+    "    @_EFORMAT, /* it is no safetensors file, or cut short */\n"
+    "    @_ETENSOR, /* a tensor is missing in it, or has another shape or dtype */\n"
+    "    @_ECANCEL, /* the progress function asked to stop */\n"
+    "    @_EBIND    /* a tensor of the caller's memory has no memory yet */\n"
+    "};\n"
+    "#define @_ERROR_KIND(code) ((code) & 15)\n"
+    "#define @_ERROR_OP(code) ((code) >> 4)\n"
+    "\n"
+    "typedef struct {\n"
+    "    const char *name;\n"
+    "    int kind, dtype, rank;\n"
+    "    int64_t dim[8];\n"
+    "    size_t offset; /* bytes from the start of the arena; @_EXTERNAL: the caller's memory */\n"
+    "    size_t bytes;\n"
+    "} $_tensor;\n"
+    "#define @_EXTERNAL ((size_t)-1)\n"
+    "\n";
+
+static const char *const functions =
+    "/* Takes the memory that everything lives in; it is neither read nor written yet. */\n"
+    "int $_init($ *m, void *arena, size_t bytes);\n"
+    "/* Sets the parameters to their initial values. */\n"
+    "void $_reset($ *m, uint64_t seed);\n"
+    "/* Parameters from and to a safetensors file. A file that does not fit changes nothing; one\n"
+    " * that is written appears whole or not at all. */\n"
+    "int $_load($ *m, const char *path);\n"
+    "int $_save(const $ *m, const char *path);\n"
+    "/* Computes the outputs from the inputs. */\n"
+    "int $_forward($ *m);\n"
+    "\n"
+    "/* An error code in words. The second one has more to say of the last call that failed: the\n"
+    " * file, the tensor. */\n"
+    "const char *$_strerror(int code);\n"
+    "const char *$_error(const $ *m);\n"
+    "/* Every input, output, parameter and state. */\n"
+    "const $_tensor *$_tensors(size_t *count);\n"
+    "/* From 1 to @_THREADS_MAX; it changes no bit of any result. */\n"
+    "void $_threads($ *m, int threads);\n"
+    "/* Called after each op with the number of ops done; what is not 0 stops the run. */\n"
+    "void $_progress($ *m, int (*see)(void *user, uint64_t step, int op, int ops), void *user);\n"
+    "#ifdef GPLAN_PROFILE\n"
+    "/* Adds the seconds of each op to seconds[@_OPS]; prints them, the longest first. */\n"
+    "void $_profile($ *m, double *seconds);\n"
+    "void $_profile_print(const $ *m);\n"
+    "const char *$_op_name(int op);\n"
+    "#endif\n";
+
+static void write_struct(const Api *api, Out *o)
+{
+    out_template(o,
+                 "/* A model: the caller owns it and its arena. Several can run at once. */\n"
+                 "typedef struct {\n"
+                 "    unsigned char *arena;\n"
+                 "    uint64_t seed, step;\n"
+                 "    int threads;\n"
+                 "    int (*progress)(void *user, uint64_t step, int op, int ops);\n"
+                 "    void *user;\n"
+                 "    double *seconds, clock; /* of $_profile */\n",
+                 api->prefix, api->capitals);
+    if (api->slots)
+        out(o, "    void *external[%u]; /* memory of the caller */\n", api->slots);
+    out(o, "    char detail[200]; /* of %s_error */\n} %s;\n\n", api->prefix, api->prefix);
+}
+
+static void write_sizes(const Api *api, Out *o, size_t ops)
+{
+    out(o, "#define %s_ARENA_BYTES %lluull\n", api->capitals, (unsigned long long)api->plan->arena);
+    out(o, "#define %s_ARENA_ALIGN 64\n", api->capitals);
+    out(o, "#define %s_THREADS_MAX %u\n", api->capitals,
+        api->options->threads ? api->options->threads : 1);
+    out(o, "#define %s_OPS %zu\n\n", api->capitals, ops);
+    bool any = false;
+    for (size_t i = 0; i < api->tensors; i++) {
+        const ApiTensor *t = &api->tensor[i];
+        if (!t->count)
+            continue;
+        out(o, "%s#define %s %lld\n", any ? "" : "/* Elements of inputs and outputs. */\n",
+            t->count, (long long)view_count(&t->view));
+        any = true;
+    }
+    out(o, any ? "\n" : "");
+}
+
+/* What a name became, where it is not simply behind the prefix. */
+static bool is_renamed(const Api *api, const ApiTensor *t)
+{
+    return strcmp(t->accessor + strlen(api->prefix) + 1, t->name) != 0;
+}
+
+static void write_accessor(const Api *api, const ApiTensor *t, Out *o)
+{
+    const Graph *g = api->plan->graph;
+    Dtype dtype = (Dtype)g->value.at[t->value].dtype;
+    const char *type = c_api_type(dtype);
+    bool input = strcmp(t->kind, "INPUT") == 0;
+    if (t->slot == NONE)
+        out(o, input ? "%s *%s(%s *m);" : "const %s *%s(const %s *m);", type, t->accessor,
+            api->prefix);
+    else
+        out(o, "void %s(%s *m, %s%s *data);", t->bind, api->prefix, input ? "const " : "", type);
+    out(o, " /* ");
+    out_comment(o, shape_text(g->arena, dtype, t->view.rank, t->view.dim));
+    if (is_renamed(api, t)) {
+        out(o, ": ");
+        out_comment(o, t->name);
+    }
+    out(o, " */\n");
+}
+
+static void write_accessors(const Api *api, Out *o)
+{
+    bool external = false;
+    for (size_t i = 0; i < api->tensors; i++)
+        external |= api->tensor[i].accessor && api->tensor[i].slot != NONE;
+    out(o, external
+               ? "/* Inputs and outputs are the caller's memory: bind them before the first run. "
+                 "*/\n"
+               : "/* Inputs keep what the caller wrote; outputs stand until the next run. */\n");
+    for (size_t i = 0; i < api->tensors; i++)
+        if (api->tensor[i].accessor)
+            write_accessor(api, &api->tensor[i], o);
+    for (size_t i = 0; i < api->unuseds; i++) {
+        out(o, "/* ");
+        out_comment(o, api->unused[i]);
+        out(o, ": no output depends on this input, so it has no place here. */\n");
+    }
+    out(o, "\n");
+    if (api->saved_begin < api->saved_end && api->tensor[api->saved_begin].slot != NONE)
+        out_template(o,
+                     "/* Parameters are the caller's memory: bind each under its name before the "
+                     "first run.\n"
+                     " * reset and load write to it. */\n"
+                     "int $_bind($ *m, const char *name, void *data);\n\n",
+                     api->prefix, api->capitals);
+}
+
+static size_t count_ops(const Plan *plan)
+{
+    const Program *program = &plan->program[PROGRAM_FORWARD];
+    size_t ops = 0;
+    for (Id i = 0; i < program->count; i++)
+        ops += !access_is_done(plan, &program->at[i]);
+    return ops;
+}
+
+Text emit_c_header(const Plan *plan, const EmitOptions *options)
+{
+    const Graph *g = plan->graph;
+    Api *api = api_make(plan, options);
+    Out o = out_new(g->arena);
+    out(&o, "/* ");
+    out_comment(&o, options->header);
+    out(&o, ": the model ");
+    out_comment(&o, g->name);
+    out(&o, ", made by gplan from ");
+    out_comment(&o, g->source ? g->source->file : "a graph");
+    out(&o, ".\n");
+    if (strcmp(api->prefix, g->name) != 0)
+        out(&o, " * C would refuse the name %s, so its functions begin with %s_.\n", g->name,
+            api->prefix);
+    out(&o, " *\n * Everything it needs lies in one arena of %s; it allocates nothing. */\n",
+        bytes_text(g->arena, plan->arena));
+    out_template(&o, head, api->prefix, api->capitals);
+    write_sizes(api, &o, count_ops(plan));
+    out_template(&o, types, api->prefix, api->capitals);
+    write_struct(api, &o);
+    write_accessors(api, &o);
+    out_template(&o, functions, api->prefix, api->capitals);
+    out_template(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n", api->prefix, api->capitals);
+    return out_done(&o);
+}

@@ -1,0 +1,149 @@
+/* What the files of codegen share. */
+#ifndef GPLAN_CODEGEN_INTERNAL_H
+#define GPLAN_CODEGEN_INTERNAL_H
+
+#include "codegen/codegen.h"
+
+/* ---- Text that grows (text.c) --------------------------------------------------------------- */
+
+typedef struct {
+    Arena *arena;
+    char *at; /* ends with a 0 that length does not count */
+    size_t length, capacity;
+} Out;
+
+Out out_new(Arena *arena);
+void out(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void out_text(Out *o, const char *text, size_t length);
+void out_comment(Out *o, const char *text); /* whatever would end or open a comment is changed */
+void out_string(Out *o, const char *text);  /* a C string literal */
+void out_real(Out *o, double number);       /* a constant that is exact for any gp_real */
+/* Each $ becomes the prefix, each @ the same in capitals. */
+void out_template(Out *o, const char *text, const char *prefix, const char *capitals);
+Text out_done(const Out *o);
+const char *bytes_text(Arena *arena, uint64_t bytes); /* 1.5 MiB */
+
+/* ---- Names that a C compiler takes (names.c) ------------------------------------------------ */
+
+typedef struct {
+    Arena *arena;
+    ARRAY(const char *) taken;
+} Names;
+
+/* `wanted` made an identifier that is no keyword, nothing of the C library, and not taken yet;
+ * it is taken then. */
+const char *name_claim(Names *names, const char *wanted);
+const char *name_capitals(Arena *arena, const char *name);
+
+/* ---- What the caller sees (api.c) ----------------------------------------------------------- */
+
+/* An input, output, parameter, constant or state, in the order of the emitted table. */
+typedef struct {
+    Id value;
+    const char *name;     /* as the model has it */
+    const char *accessor; /* inputs and outputs: the function; else NULL */
+    const char *count;    /* and its macro */
+    const char *bind;     /* where it is the caller's memory: the function that takes it */
+    const char *kind;     /* INPUT, OUTPUT, PARAM, STATE */
+    const Buffer *buffer;
+    Id slot;         /* in external[], or NONE */
+    uint64_t offset; /* bytes in the arena, or from the caller's pointer */
+    View view;
+} ApiTensor;
+
+typedef struct {
+    const Plan *plan;
+    const EmitOptions *options;
+    const char *prefix, *capitals;
+    ApiTensor *tensor;
+    size_t tensors;
+    size_t saved_begin, saved_end; /* those that a parameter file holds */
+    const char **unused;           /* inputs that nothing reads: without bytes */
+    size_t unuseds;
+    Id *slot; /* by buffer: place in external[] of a root that is the caller's, else NONE */
+    Id slots;
+    Names names; /* of functions and types in the C file */
+} Api;
+
+Api *api_make(const Plan *plan, const EmitOptions *options);
+const char *c_type(Dtype dtype);     /* gp_real, int32_t */
+const char *c_api_type(Dtype dtype); /* float, int32_t */
+const char *c_dtype(Dtype dtype);    /* F32: after GP_ or the prefix */
+
+/* ---- Where operands lie (access.c) ---------------------------------------------------------- */
+
+typedef enum { AT_ARENA, AT_EXTERNAL, AT_KEY } AddressKind;
+
+/* An argument of an emitted call: a place in memory, or the key of random numbers. */
+typedef struct {
+    uint8_t kind;
+    Id slot;         /* AT_EXTERNAL */
+    uint64_t offset; /* bytes; AT_KEY: the key */
+} Address;
+
+/* Dims and strides of an operand as it lies in its buffer; the offset in elements from the root.
+ */
+View access_view(const Plan *plan, Use use, Id buffer);
+Address access_address(const Api *api, Id buffer, const View *view);
+/* The buffer of an operand or result of an occurrence. */
+Id access_buffer(const Plan *plan, const Occurrence *o, Id value);
+/* All operands of a concat were written in their place by those who made them. */
+bool access_is_done(const Plan *plan, const Occurrence *o);
+
+/* ---- Functions and calls -------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    const char *text;  /* from the parameters on: what makes it the function it is */
+    const char *whole; /* as emitted */
+    uint64_t hash;     /* of text */
+} Function;
+
+typedef struct {
+    Id function;
+    Id address, addresses; /* emission->address[...] */
+    const Occurrence *occurrence;
+    uint32_t time;
+} EmitCall;
+
+typedef struct {
+    Api *api;
+    const Plan *plan;
+    Arena *arena;
+    ARRAY(Function) function;
+    Id *by_hash; /* open addressing; NONE: free */
+    size_t slots;
+    ARRAY(Address) address;
+    ARRAY(EmitCall) call;
+    Id functions_run;         /* forward_0, forward_1, ...: left by program_write */
+    ARRAY(const char *) file; /* runtime/c files that are needed, each once */
+} Emission;
+
+/* Writes the function of one occurrence (parameters and body) and its arguments. */
+void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: loop.c */
+void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: kernel.c */
+void emission_need(Emission *e, const char *file);              /* "math.h" */
+void emission_address(Emission *e, Address address);
+
+/* Fills functions and calls of a program (calls.c). */
+void calls_make(Emission *e);
+/* What an op is called in messages: conv2d h (model.g:7). */
+const char *emission_label(const Emission *e, const EmitCall *call);
+/* The functions that run the calls: lists, and loops over equal runs (program.c). */
+void program_write(Emission *e, Out *o);
+/* What the rest of the file reads (tables.c). */
+void tables_tensors(const Emission *e, Out *o);
+void tables_slots(const Emission *e, Out *o);
+void tables_init(const Emission *e, Out *o);
+void tables_ops(const Emission *e, Out *o);
+void tables_results(const Emission *e, Out *o);
+void tables_deaths(const Emission *e, Out *o);
+/* What stands between the kernels and the program, and the functions of the header (frame.c). */
+void frame_before(Emission *e, Out *o);
+void frame_after(Emission *e, Out *o);
+/* Text of runtime files, each once, without their includes; system includes first (inline.c). */
+void inline_files(Arena *arena, const char *const *file, size_t count, Out *o);
+
+uint64_t key_of(const char *name); /* of random numbers: a hash of a stable name */
+
+#endif

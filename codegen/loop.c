@@ -1,0 +1,491 @@
+/* A cluster of elementwise ops as one loop nest.
+ *
+ * Axes that lie evenly in every operand are joined first, so most clusters are one loop. A
+ * result may take the bytes of an operand of the same element, so there is no `restrict`; the
+ * iterations are independent all the same, and the loop says so. */
+#include "codegen/internal.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    MAX_ACCESSES = 128,
+    PARALLEL = 1 << 14, /* elements from which threads pay */
+    CHUNK = 1 << 13,    /* elements that a thread takes at a time */
+};
+
+/* An operand as it is read, or a result as it is written. */
+typedef struct {
+    Id value, view; /* view of a Use; results: NONE */
+    Id parameter;   /* of the function */
+    View at;
+    int local; /* v0, v1, ... that holds the element */
+    bool result;
+} Access;
+
+typedef struct {
+    Emission *e;
+    const Graph *g;
+    const Occurrence *o;
+    const Cluster *c;
+    Out *text;
+    Access access[MAX_ACCESSES];
+    int accesses;
+    int *local;  /* by node of the cluster: of its value */
+    Id *literal; /* literals with a local: their values, from local first_literal on */
+    int literals, first_literal;
+    int locals;
+    int rank;
+    int64_t dim[MAX_RANK];
+    Id first_address;
+    int keys; /* parameters that are keys of random numbers */
+    bool random;
+} Loop;
+
+static const char index_name[MAX_RANK + 1] = "ijklmnpq";
+
+/* ---- What is read and written --------------------------------------------------------------- */
+
+static Id cluster_node(const Loop *l, Id k)
+{
+    return l->e->plan->clusters->node[l->c->node + k];
+}
+
+static int inside(const Loop *l, Id value)
+{
+    for (Id k = 0; k < l->c->nodes; k++)
+        if (l->g->node.at[cluster_node(l, k)].value == value)
+            return (int)k;
+    return -1;
+}
+
+static Access *find_access(Loop *l, Use use)
+{
+    for (int i = 0; i < l->accesses; i++)
+        if (l->access[i].value == use.value && l->access[i].view == use.view &&
+            !l->access[i].result)
+            return &l->access[i];
+    return NULL;
+}
+
+static void add_access(Loop *l, Use use, bool result)
+{
+    const Plan *plan = l->e->plan;
+    Id buffer = access_buffer(plan, l->o, use.value);
+    assert(l->accesses < MAX_ACCESSES && buffer != NONE);
+    View at = access_view(plan, use, buffer);
+    Address address = access_address(l->e->api, buffer, &at);
+    Id parameter = (Id)l->e->address.count - l->first_address;
+    bool shared = false; /* a place that is read twice in different ways: one pointer */
+    for (int i = 0; i < l->accesses && !result; i++)
+        if (l->access[i].value == use.value && l->access[i].at.offset == at.offset) {
+            parameter = l->access[i].parameter;
+            shared = true;
+        }
+    if (!shared)
+        emission_address(l->e, address);
+    l->access[l->accesses++] = (Access){
+        .value = use.value, .view = use.view, .parameter = parameter, .at = at, .result = result};
+}
+
+static void find_accesses(Loop *l)
+{
+    for (Id k = 0; k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        for (Id u = 0; u < node->uses; u++) {
+            Use use = node_use(l->g, node, u);
+            if (use.value != NONE && l->g->value.at[use.value].kind != VALUE_LITERAL &&
+                inside(l, use.value) < 0 && !find_access(l, use))
+                add_access(l, use, false);
+        }
+    }
+    for (Id r = 0; r < l->c->results; r++)
+        add_access(l, use_of(l->e->plan->clusters->result[l->c->result + r]), true);
+}
+
+/* ---- The nest ------------------------------------------------------------------------------- */
+
+static bool lies_evenly(const Loop *l, int axis) /* with the next one, in every access */
+{
+    for (int i = 0; i < l->accesses; i++) {
+        const View *at = &l->access[i].at;
+        if (at->stride[axis] != at->stride[axis + 1] * at->dim[axis + 1])
+            return false;
+    }
+    return true;
+}
+
+static void drop_axis(Loop *l, int axis)
+{
+    for (int d = axis; d + 1 < l->rank; d++)
+        l->dim[d] = l->dim[d + 1];
+    for (int i = 0; i < l->accesses; i++) {
+        View *at = &l->access[i].at;
+        for (int d = axis; d + 1 < l->rank; d++) {
+            at->dim[d] = at->dim[d + 1];
+            at->stride[d] = at->stride[d + 1];
+        }
+        at->rank--;
+    }
+    l->rank--;
+}
+
+static void collapse(Loop *l)
+{
+    const Value *value = &l->g->value.at[l->g->node.at[cluster_node(l, 0)].value];
+    l->rank = value->rank;
+    memcpy(l->dim, value->dim, sizeof l->dim);
+    for (int d = l->rank; d-- > 0;)
+        if (l->dim[d] == 1)
+            drop_axis(l, d);
+    for (int d = l->rank - 1; d-- > 0;)
+        if (lies_evenly(l, d)) {
+            l->dim[d + 1] *= l->dim[d];
+            for (int i = 0; i < l->accesses; i++)
+                l->access[i].at.dim[d + 1] = l->dim[d + 1];
+            drop_axis(l, d);
+        }
+}
+
+static int64_t total(const Loop *l)
+{
+    int64_t count = 1;
+    for (int d = 0; d < l->rank; d++)
+        count *= l->dim[d];
+    return count;
+}
+
+/* i * 4096 + j * 64 + k, without what is 0. */
+static void write_index(const Loop *l, const View *at)
+{
+    bool first = true;
+    for (int d = 0; d < l->rank; d++) {
+        int64_t stride = at->stride[d];
+        if (stride == 0)
+            continue;
+        const char *sign = first ? (stride < 0 ? "-" : "") : stride < 0 ? " - " : " + ";
+        int64_t size = stride < 0 ? -stride : stride;
+        out(l->text, "%s%c", sign, index_name[d]);
+        if (size != 1)
+            out(l->text, " * %lld", (long long)size);
+        first = false;
+    }
+    if (first)
+        out(l->text, "0");
+}
+
+static void indent(const Loop *l, int depth)
+{
+    out(l->text, "%*s", 4 * depth, "");
+}
+
+static void write_for(Loop *l, int d, int depth)
+{
+    indent(l, depth);
+    out(l->text, "for (int64_t %c = 0; %c < %lld; %c++)", index_name[d], index_name[d],
+        (long long)l->dim[d], index_name[d]);
+}
+
+/* ---- Expressions ---------------------------------------------------------------------------- */
+
+/* bool and u8 are computed as int: that is what C makes of them, and comparing them with 0 is
+ * then no mistake in a compiler's eyes. */
+static const char *local_type(Dtype dtype)
+{
+    return dtype == U8 || dtype == BOOL ? "int32_t" : c_type(dtype);
+}
+
+static void write_literal(Loop *l, const Value *value)
+{
+    if (dtype_is_float((Dtype)value->dtype))
+        out_real(l->text, value->literal);
+    else
+        out(l->text, fabs(value->literal) < 2e9 ? "%.0f" : "INT64_C(%.0f)", value->literal);
+}
+
+static void write_operand(Loop *l, Use use)
+{
+    const Value *value = &l->g->value.at[use.value];
+    int node = inside(l, use.value);
+    int local;
+    if (node >= 0) {
+        assert(use.view == NONE);
+        local = l->local[node];
+    } else if (value->kind == VALUE_LITERAL && dtype_is_float((Dtype)value->dtype)) {
+        write_literal(l, value);
+        return;
+    } else if (value->kind == VALUE_LITERAL) {
+        int i = 0;
+        while (l->literal[i] != use.value)
+            i++;
+        local = l->first_literal + i;
+    } else {
+        local = find_access(l, use)->local;
+    }
+    out(l->text, "v%d", local);
+}
+
+static void write_setting(Loop *l, const Arg *arg, const Attr *attr)
+{
+    if (arg->kind == ARG_FLOAT)
+        out_real(l->text, attr->number);
+    else
+        out(l->text, attr->number < 0 ? "(%lld)" : "%lld", (long long)attr->number);
+}
+
+/* One name out of a row's expression: an operand, a setting, or what random ops may use. */
+static void write_name(Loop *l, const Node *node, const char *name, size_t length)
+{
+    if (length == 1 && *name >= 'a' && *name <= 'd' && (Id)(*name - 'a') < node->uses) {
+        write_operand(l, node_use(l->g, node, (Id)(*name - 'a')));
+        return;
+    }
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
+        const Arg *arg = &node->op->args[i];
+        if (arg->kind != ARG_TENSOR && strlen(arg->name) == length &&
+            memcmp(arg->name, name, length) == 0) {
+            write_setting(l, arg, &l->g->attr.at[node->attr + (Id)i]);
+            return;
+        }
+    }
+    if (node->op->flags & OP_RANDOM && length == 3 && memcmp(name, "key", 3) == 0)
+        out(l->text, "key%d", l->keys);
+    else if (node->op->flags & OP_RANDOM && length == 1 && *name == 'i')
+        out(l->text, "at");
+    else
+        out_text(l->text, name, length);
+}
+
+static void write_expr(Loop *l, const Node *node)
+{
+    const char *at = node->op->expr;
+    while (*at) {
+        size_t length = 0;
+        if (isalpha((unsigned char)*at) || *at == '_') {
+            while (isalnum((unsigned char)at[length]) || at[length] == '_')
+                length++;
+            write_name(l, node, at, length);
+        } else if (isdigit((unsigned char)*at) || (*at == '.' && isdigit((unsigned char)at[1]))) {
+            while (isalnum((unsigned char)at[length]) || at[length] == '.' ||
+                   ((at[length] == '+' || at[length] == '-') && strchr("eE", at[length - 1])))
+                length++;
+            out_text(l->text, at, length);
+        } else {
+            out_text(l->text, at, length = 1);
+        }
+        at += length;
+    }
+}
+
+/* From the type of the expression to the dtype of the result; see each.h in the runtime. */
+static void write_converted(Loop *l, const Node *node)
+{
+    static const char *const to[DTYPES] = {
+        [I32] = "gp_to_i32(", [I64] = "gp_to_i64(", [U8] = "gp_to_u8("};
+    const char *before = "", *after = "";
+    Dtype dtype = (Dtype)l->g->value.at[node->value].dtype;
+    bool from_float = false, from_number = false;
+    for (Id u = 0; u < node->uses; u++) {
+        Id value = node_use(l->g, node, u).value;
+        Dtype operand = value == NONE ? BOOL : (Dtype)l->g->value.at[value].dtype;
+        from_float |= dtype_is_float(operand);
+        from_number |= operand != BOOL;
+    }
+    if (to[dtype] && from_float) {
+        emission_need(l->e, "scalar.h");
+        before = to[dtype];
+        after = ")";
+    } else if (dtype == BOOL && from_number && !(node->op->flags & OP_TO_BOOL)) {
+        before = "(";
+        after = ") != 0";
+    } else if (dtype == U8) {
+        before = "(uint8_t)(";
+        after = ")";
+    }
+    out(l->text, "%s", before);
+    write_expr(l, node);
+    out(l->text, "%s", after);
+}
+
+static void write_load(Loop *l, Access *a, int depth)
+{
+    a->local = l->locals++;
+    indent(l, depth);
+    out(l->text, "const %s v%d = x%u[", local_type((Dtype)l->g->value.at[a->value].dtype), a->local,
+        a->parameter);
+    write_index(l, &a->at);
+    out(l->text, "];\n");
+}
+
+/* What does not change along the last axis is read before the loop over it. */
+static bool is_fixed(const Loop *l, const Access *a)
+{
+    return l->rank > 0 && a->at.stride[l->rank - 1] == 0;
+}
+
+static void write_loads(Loop *l, bool fixed, int depth)
+{
+    for (int i = 0; i < l->accesses; i++)
+        if (!l->access[i].result && is_fixed(l, &l->access[i]) == fixed)
+            write_load(l, &l->access[i], depth);
+}
+
+/* Integers as literals get a name, since `v0 && 1` looks like a mistake to a compiler. */
+static void write_literals(Loop *l, int depth)
+{
+    l->first_literal = l->locals;
+    for (Id k = 0; k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        for (Id u = 0; u < node->uses; u++) {
+            Id id = node_use(l->g, node, u).value;
+            const Value *value = id == NONE ? NULL : &l->g->value.at[id];
+            bool known =
+                !value || value->kind != VALUE_LITERAL || dtype_is_float((Dtype)value->dtype);
+            for (int i = 0; i < l->literals; i++)
+                known |= l->literal[i] == id;
+            if (known)
+                continue;
+            l->literal[l->literals++] = id;
+            indent(l, depth);
+            out(l->text, "const %s v%d = ", local_type((Dtype)value->dtype), l->locals++);
+            write_literal(l, value);
+            out(l->text, ";\n");
+        }
+    }
+}
+
+static void write_element(Loop *l, int depth)
+{
+    write_loads(l, false, depth);
+    if (l->random) {
+        indent(l, depth);
+        out(l->text, "const int64_t at = ");
+        View dense = {.rank = (uint8_t)l->rank};
+        int64_t stride = 1;
+        for (int d = l->rank; d-- > 0; stride *= l->dim[d])
+            dense.stride[d] = stride;
+        write_index(l, &dense);
+        out(l->text, ";\n");
+    }
+    for (Id k = 0; k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        indent(l, depth);
+        out(l->text, "const %s v%d = ", local_type((Dtype)l->g->value.at[node->value].dtype),
+            l->locals);
+        write_converted(l, node);
+        l->keys += (node->op->flags & OP_RANDOM) != 0;
+        l->local[k] = l->locals++;
+        out(l->text, ";\n");
+    }
+    for (int i = 0; i < l->accesses; i++) {
+        const Access *a = &l->access[i];
+        if (!a->result)
+            continue;
+        Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
+        indent(l, depth);
+        out(l->text, "x%u[", a->parameter);
+        write_index(l, &a->at);
+        out(l->text, "] = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
+            l->local[inside(l, a->value)]);
+    }
+}
+
+/* ---- The function --------------------------------------------------------------------------- */
+
+static void write_nest(Loop *l)
+{
+    int depth = 1;
+    bool parallel = total(l) >= PARALLEL;
+    if (!parallel)
+        out(l->text, "    (void)run;\n");
+    write_literals(l, depth);
+    if (l->rank == 1 && parallel) {
+        write_loads(l, true, depth);
+        out(l->text,
+            "    GP_PARALLEL(run, 1)\n"
+            "    for (int64_t from = 0; from < %lld; from += %d) {\n"
+            "        const int64_t to = from + %d < %lld ? from + %d : %lld;\n"
+            "        GP_IVDEP\n"
+            "        for (int64_t i = from; i < to; i++) {\n",
+            (long long)l->dim[0], CHUNK, CHUNK, (long long)l->dim[0], CHUNK, (long long)l->dim[0]);
+        write_element(l, 3);
+        out(l->text, "        }\n    }\n");
+        return;
+    }
+    for (int d = 0; d + 1 < l->rank; d++) {
+        if (d == 0 && parallel)
+            out(l->text, "    GP_PARALLEL(run, 1)\n");
+        write_for(l, d, depth++);
+        out(l->text, " {\n");
+    }
+    write_loads(l, true, depth);
+    if (l->rank > 0) {
+        indent(l, depth);
+        out(l->text, "GP_IVDEP\n");
+        write_for(l, l->rank - 1, depth++);
+        out(l->text, " {\n");
+    }
+    write_element(l, depth);
+    while (--depth >= 1) {
+        indent(l, depth);
+        out(l->text, "}\n");
+    }
+}
+
+static void write_parameters(Loop *l)
+{
+    Id next = 0;
+    out(l->text, "(const gp_run *run");
+    for (int i = 0; i < l->accesses; i++) {
+        const Access *a = &l->access[i];
+        if (a->parameter != next)
+            continue;
+        next++;
+        out(l->text, ", %s%s *x%u", a->result ? "" : "const ",
+            c_type((Dtype)l->g->value.at[a->value].dtype), a->parameter);
+    }
+    for (Id k = 0; k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        if (!(node->op->flags & OP_RANDOM))
+            continue;
+        out(l->text, ", uint64_t key%d", l->keys++);
+        emission_address(l->e, (Address){AT_KEY, NONE, key_of(node->name)});
+        l->random = true;
+    }
+    l->keys = 0;
+    out(l->text, ")\n");
+}
+
+static Id max_uses(const Loop *l)
+{
+    Id uses = 0;
+    for (Id k = 0; k < l->c->nodes; k++)
+        uses += l->g->node.at[cluster_node(l, k)].uses;
+    return uses;
+}
+
+void loop_write(Emission *e, const Occurrence *o, Out *text)
+{
+    Loop l = {.e = e,
+              .g = e->plan->graph,
+              .o = o,
+              .c = &e->plan->clusters->at[o->cluster],
+              .text = text,
+              .first_address = (Id)e->address.count};
+    l.local = ARENA_ARRAY(e->arena, int, l.c->nodes);
+    l.literal = ARENA_ARRAY(e->arena, Id, max_uses(&l));
+    emission_need(e, "math.h");
+    for (Id k = 0; k < l.c->nodes; k++) { /* what its expressions call */
+        const char *kernel = l.g->node.at[cluster_node(&l, k)].op->kernel;
+        if (kernel)
+            emission_need(e, arena_printf(e->arena, "%s.h", kernel));
+    }
+    find_accesses(&l);
+    collapse(&l);
+    write_parameters(&l);
+    out(text, "{\n");
+    write_nest(&l);
+    out(text, "    return GP_OK;\n}\n");
+}

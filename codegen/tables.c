@@ -1,0 +1,238 @@
+/* The tables of an emitted file: its tensors and how they begin, the names of its ops, and what
+ * the checks that can be compiled in need to know of each op. */
+#include "codegen/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void write_dims(Out *o, int rank, const int64_t *dim)
+{
+    out(o, "{");
+    for (int i = 0; i < rank; i++)
+        out(o, "%s%lld", i ? ", " : "", (long long)dim[i]);
+    out(o, rank ? "}" : "0}");
+}
+
+void tables_tensors(const Emission *e, Out *o)
+{
+    const Api *api = e->api;
+    const Graph *g = e->plan->graph;
+    out(o, "static const %s_tensor tensor[] = {\n", api->prefix);
+    for (size_t i = 0; i < api->tensors; i++) {
+        const ApiTensor *t = &api->tensor[i];
+        const Value *value = &g->value.at[t->value];
+        out(o, "    {");
+        out_string(o, t->name);
+        out(o, ", %s_%s, %s_%s, %d, ", api->capitals, t->kind, api->capitals,
+            c_dtype((Dtype)value->dtype), t->view.rank);
+        write_dims(o, t->view.rank, t->view.dim);
+        if (t->slot == NONE)
+            out(o, ", %llu, ", (unsigned long long)t->offset);
+        else
+            out(o, ", %s_EXTERNAL, ", api->capitals);
+        out(o, "%llu},\n",
+            (unsigned long long)((uint64_t)view_count(&t->view) * dtype_size((Dtype)value->dtype)));
+    }
+    out(o, "};\n\n");
+}
+
+void tables_slots(const Emission *e, Out *o)
+{
+    const Api *api = e->api;
+    out(o, "/* The place of a tensor in external[]; -1 where it lies in the arena. */\n"
+           "static const int slot[] = {");
+    for (size_t i = 0; i < api->tensors; i++)
+        out(o, "%s%d%s", i % 20 ? " " : "\n    ",
+            api->tensor[i].slot == NONE ? -1 : (int)api->tensor[i].slot,
+            i + 1 < api->tensors ? "," : "");
+    out(o, "\n};\n\n");
+}
+
+/* ---- How parameters begin ------------------------------------------------------------------- */
+
+void tables_init(const Emission *e, Out *o)
+{
+    static const char *const kind[] = {
+        [INIT_ZEROS] = "GP_INIT_CONST",   [INIT_ONES] = "GP_INIT_CONST",
+        [INIT_CONST] = "GP_INIT_CONST",   [INIT_UNIFORM] = "GP_INIT_UNIFORM",
+        [INIT_NORMAL] = "GP_INIT_NORMAL", [INIT_LIST] = "GP_INIT_LIST",
+    };
+    const Api *api = e->api;
+    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
+        const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
+        if (init->kind != INIT_LIST)
+            continue;
+        out(o, "static const double list_%zu[] = {", i);
+        for (size_t k = 0; k < init->count; k++)
+            out(o, "%s%.17g%s", k % 8 ? " " : "\n    ", init->list[k],
+                k + 1 < init->count ? "," : "");
+        out(o, "\n};\n");
+    }
+    out(o, "/* What the parameters are after a reset, in the order of the table above. */\n"
+           "static const gp_init init[] = {\n");
+    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
+        const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
+        double a = init->kind == INIT_ONES ? 1 : init->kind == INIT_ZEROS ? 0 : init->a;
+        out(o, "    {%s, %.17g, %.17g, ", kind[init->kind], a, init->b);
+        out(o, init->kind == INIT_LIST ? "list_%zu, %zu}, /* " : "NULL, 0}, /* ", i, init->count);
+        out_comment(o, api->tensor[i].name);
+        out(o, " */\n");
+    }
+    out(o, "};\n\n");
+}
+
+/* ---- Names of ops --------------------------------------------------------------------------- */
+
+void tables_ops(const Emission *e, Out *o)
+{
+    if (e->call.count == 0)
+        return;
+    out(o, "#if defined(GPLAN_PROFILE) || defined(GPLAN_CHECK_NAN)\n"
+           "static const char *const op_nan[] = {\n");
+    for (size_t i = 0; i < e->call.count; i++) {
+        out(o, "    ");
+        out_string(
+            o, arena_printf(e->arena, "a NaN was made by %s", emission_label(e, &e->call.at[i])));
+        out(o, ",\n");
+    }
+    out(o, "};\n#endif\n\n");
+}
+
+/* ---- Results, for the search for NaN -------------------------------------------------------- */
+
+/* Rows of `count` numbers, `rows` of them, `stride` apart. */
+static void write_result(const Emission *e, Out *o, size_t op, const Buffer *b, View view)
+{
+    const Api *api = e->api;
+    while (view.rank > 2 && view.stride[0] != view.stride[1] * view.dim[1]) {
+        View part = view; /* a window in a window: one entry for each part */
+        memmove(part.dim, part.dim + 1, (size_t)(view.rank - 1) * sizeof *part.dim);
+        memmove(part.stride, part.stride + 1, (size_t)(view.rank - 1) * sizeof *part.stride);
+        part.rank--;
+        for (int64_t i = 0; i < view.dim[0]; i++) {
+            write_result(e, o, op, b, part);
+            part.offset += view.stride[0];
+        }
+        return;
+    }
+    int64_t count = 1, rows = 1, stride = 0;
+    for (int d = view.rank; d-- > 0;) {
+        if (view.dim[d] == 1)
+            continue;
+        if (rows == 1 && view.stride[d] == count) {
+            count *= view.dim[d];
+        } else {
+            stride = rows == 1 ? view.stride[d] : stride;
+            rows *= view.dim[d];
+        }
+    }
+    Id id = (Id)(b - e->plan->buffer);
+    Address a = access_address(api, id, &view);
+    out(o, "    {%zu, %d, %llu, %lld, %lld, %lld},\n", op, a.kind == AT_EXTERNAL ? (int)a.slot : -1,
+        (unsigned long long)a.offset, (long long)rows, (long long)count, (long long)stride);
+}
+
+void tables_results(const Emission *e, Out *o)
+{
+    const Plan *plan = e->plan;
+    out(o, "#ifdef GPLAN_CHECK_NAN\n"
+           "/* What each op makes of floating point: op, place in external[], offset, rows,\n"
+           " * numbers in a row, from row to row. */\n"
+           "static const struct {\n"
+           "    int op, slot;\n    uint64_t offset;\n    int64_t rows, count, stride;\n"
+           "} result[] = {\n");
+    for (size_t i = 0; i < e->call.count; i++) {
+        const Occurrence *occurrence = e->call.at[i].occurrence;
+        const Cluster *c = &plan->clusters->at[occurrence->cluster];
+        for (Id k = 0; k < c->results; k++) {
+            const Buffer *b = &plan->buffer[plan->arg[occurrence->arg + c->operands + k]];
+            if (plan->graph->value.at[b->value].dtype != F32)
+                continue;
+            write_result(e, o, i, b, b->layout);
+        }
+    }
+    out(o, "    {%d, -1, 0, 0, 0, 0},\n};\n#endif\n\n", (int)e->call.count);
+}
+
+/* ---- Buffers that die, for poisoning -------------------------------------------------------- */
+
+typedef struct {
+    size_t op;
+    uint64_t offset, bytes;
+} Death;
+
+static int by_op(const void *a, const void *b)
+{
+    const Death *m = a, *n = b;
+    if (m->op != n->op)
+        return m->op < n->op ? -1 : 1;
+    return (m->offset > n->offset) - (m->offset < n->offset);
+}
+
+static bool is_packed(const Plan *plan, Id i)
+{
+    return plan->buffer[i].root == i && !plan->buffer[i].external;
+}
+
+/* After which call nobody reads the buffer any more; the count of calls where it lives on. */
+static size_t last_call(const Emission *e, const Buffer *b)
+{
+    size_t low = 0, high = e->call.count; /* the first call at or after the death */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (e->call.at[middle].time < b->death)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? low - 1 : e->call.count;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const Death *m = a, *n = b;
+    return (m->offset > n->offset) - (m->offset < n->offset);
+}
+
+/* Bytes of the arena that hold nothing between two calls of forward: poisoned when it begins. */
+static void write_free(const Emission *e, Out *o)
+{
+    const Plan *plan = e->plan;
+    Death *kept = ARENA_ARRAY(e->arena, Death, plan->buffers);
+    size_t count = 0;
+    for (Id i = 0; i < plan->buffers; i++)
+        if (is_packed(plan, i) && plan->buffer[i].kind <= BUFFER_INPUT)
+            kept[count++] = (Death){0, plan->buffer[i].offset, plan->buffer[i].bytes};
+    qsort(kept, count, sizeof *kept, by_offset);
+    uint64_t from = 0;
+    for (size_t i = 0; i <= count; i++) {
+        uint64_t to = i < count ? kept[i].offset : plan->arena;
+        if (to > from)
+            out(o, "    {-1, %llu, %llu},\n", (unsigned long long)from,
+                (unsigned long long)(to - from));
+        from = i < count ? kept[i].offset + kept[i].bytes : from;
+    }
+}
+
+void tables_deaths(const Emission *e, Out *o)
+{
+    const Plan *plan = e->plan;
+    const Program *program = &plan->program[PROGRAM_FORWARD];
+    Death *death = ARENA_ARRAY(e->arena, Death, plan->buffers);
+    size_t count = 0;
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION &&
+            b->death <= program->begin + program->count && last_call(e, b) < e->call.count)
+            death[count++] = (Death){last_call(e, b), b->offset, b->bytes};
+    }
+    qsort(death, count, sizeof *death, by_op);
+    out(o, "#ifdef GPLAN_POISON\n"
+           "/* Bytes that nobody reads after an op (-1: before the first): op, offset, bytes. */\n"
+           "static const struct {\n    int op;\n    uint64_t offset, bytes;\n} death[] = {\n");
+    write_free(e, o);
+    for (size_t i = 0; i < count; i++)
+        out(o, "    {%zu, %llu, %llu},\n", death[i].op, (unsigned long long)death[i].offset,
+            (unsigned long long)death[i].bytes);
+    out(o, "    {%zu, 0, 0},\n};\n#endif\n\n", e->call.count);
+}

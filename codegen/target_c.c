@@ -1,0 +1,58 @@
+/* The C target: what its kernels ask for. */
+#include "codegen/codegen.h"
+#include "runtime/runtime.h"
+
+#include <string.h>
+
+static gp_tensor describe(Dtype dtype, const View *view)
+{
+    gp_tensor t = {.dtype = (int32_t)dtype, .rank = view->rank};
+    memcpy(t.dim, view->dim, sizeof t.dim);
+    memcpy(t.stride, view->stride, sizeof t.stride);
+    return t;
+}
+
+_Static_assert((int)F32 == GP_F32 && (int)BF16 == GP_BF16 && (int)I64 == GP_I64 &&
+                   (int)BOOL == GP_BOOL && (int)MAX_RANK == GP_MAX_RANK,
+               "the frontend and the runtime number dtypes alike");
+
+static uint64_t workspace(const Target *target, const Graph *g, const Clusters *clusters, Id id)
+{
+    const Cluster *c = &clusters->at[id];
+    const Node *node = &g->node.at[clusters->node[c->node]];
+    const gp_kernel *kernel = c->nodes == 1 ? runtime_kernel(node->op->name) : NULL;
+    if (!kernel || !kernel->workspace)
+        return 0;
+    gp_tensor *in = ARENA_ARRAY(g->arena, gp_tensor, node->uses + 1);
+    gp_tensor out[MAX_OUTPUTS];
+    gp_setting setting[MAX_ARGS] = {0};
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(g, node, i);
+        if (use.value == NONE)
+            continue;
+        View view = use_view(g, use);
+        in[i] = describe((Dtype)g->value.at[use.value].dtype, &view);
+    }
+    for (Id i = 0; i < node->values; i++) {
+        const Value *value = &g->value.at[node_value(node, i)];
+        View view = value_view(value);
+        out[i] = describe((Dtype)value->dtype, &view);
+    }
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
+        const Attr *attr = &g->attr.at[node->attr + (Id)i];
+        setting[i].number = attr->number;
+        memcpy(setting[i].list, attr->list, sizeof setting[i].list);
+    }
+    gp_run run = {.threads = (int32_t)target->threads};
+    gp_call call = {.in = in,
+                    .out = out,
+                    .ins = (int32_t)node->uses,
+                    .outs = (int32_t)node->values,
+                    .run = &run};
+    return kernel->workspace(&call, setting);
+}
+
+Target target_c(uint32_t threads)
+{
+    return (Target){.name = "c", .align = 64, .threads = threads, .workspace = workspace};
+}

@@ -1,0 +1,127 @@
+/* Text that grows in the compile's arena, and the few forms of it that emitted C needs. */
+#include "codegen/internal.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+Out out_new(Arena *arena)
+{
+    Out o = {.arena = arena, .capacity = 256};
+    o.at = arena_alloc(arena, o.capacity);
+    return o;
+}
+
+static void reserve(Out *o, size_t more)
+{
+    if (o->length + more < o->capacity)
+        return;
+    size_t capacity = o->capacity;
+    while (o->length + more >= capacity)
+        capacity *= 2;
+    char *at = arena_alloc(o->arena, capacity);
+    memcpy(at, o->at, o->length + 1);
+    o->at = at;
+    o->capacity = capacity;
+}
+
+void out_text(Out *o, const char *text, size_t length)
+{
+    reserve(o, length);
+    memcpy(o->at + o->length, text, length);
+    o->length += length;
+    o->at[o->length] = 0;
+}
+
+void out(Out *o, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(o->at + o->length, o->capacity - o->length, format, args);
+    if ((size_t)length >= o->capacity - o->length) {
+        reserve(o, (size_t)length);
+        vsnprintf(o->at + o->length, o->capacity - o->length, format, again);
+    }
+    o->length += (size_t)length;
+    va_end(again);
+    va_end(args);
+}
+
+void out_comment(Out *o, const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        bool bad = (at[0] == '*' && at[1] == '/') || (at[0] == '/' && at[1] == '*') ||
+                   *at == '\\' || (at[0] == '?' && at[1] == '?');
+        char c = bad ? '_' : iscntrl((unsigned char)*at) ? ' ' : *at;
+        out_text(o, &c, 1);
+    }
+}
+
+void out_string(Out *o, const char *text)
+{
+    out(o, "\"");
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\' || *text == '?') /* \? : no trigraphs */
+            out(o, "\\%c", *text);
+        else if (iscntrl((unsigned char)*text))
+            out(o, "\\%03o", (unsigned char)*text);
+        else
+            out_text(o, text, 1);
+    out(o, "\"");
+}
+
+void out_real(Out *o, double number)
+{
+    char text[40];
+    if (isnan(number)) {
+        out(o, "NAN");
+    } else if (isinf(number)) {
+        out(o, number < 0 ? "(-INFINITY)" : "INFINITY");
+    } else if ((double)(float)number == number) {
+        snprintf(text, sizeof text, "%.9g", number);
+        bool whole = !strpbrk(text, ".e");
+        out(o, signbit(number) ? "(%s%sf)" : "%s%sf", text, whole ? ".0" : "");
+    } else {
+        snprintf(text, sizeof text, "%.17g", number);
+        for (int digits = 1; digits < 17; digits++) { /* the shortest that is the same number */
+            char shorter[40];
+            snprintf(shorter, sizeof shorter, "%.*g", digits, number);
+            double back;
+            if (sscanf(shorter, "%lf", &back) == 1 && back == number) {
+                memcpy(text, shorter, sizeof shorter);
+                break;
+            }
+        }
+        out(o, "(gp_real)%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+    }
+}
+
+void out_template(Out *o, const char *text, const char *prefix, const char *capitals)
+{
+    while (*text) {
+        size_t plain = strcspn(text, "$@");
+        out_text(o, text, plain);
+        text += plain;
+        if (*text)
+            out(o, "%s", *text++ == '$' ? prefix : capitals);
+    }
+}
+
+Text out_done(const Out *o)
+{
+    return (Text){o->at, o->length};
+}
+
+const char *bytes_text(Arena *arena, uint64_t bytes)
+{
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double number = (double)bytes;
+    int i = 0;
+    while (number >= 1024 && i < 6) {
+        number /= 1024;
+        i++;
+    }
+    return i == 0 ? arena_printf(arena, "%llu bytes", (unsigned long long)bytes)
+                  : arena_printf(arena, number < 100 ? "%.2f %s" : "%.1f %s", number, unit[i]);
+}

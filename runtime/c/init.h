@@ -1,0 +1,52 @@
+/* What parameters hold after a reset. */
+#ifndef GP_INIT_H
+#define GP_INIT_H
+
+#include "rng.h"
+
+enum { GP_INIT_CONST, GP_INIT_UNIFORM, GP_INIT_NORMAL, GP_INIT_LIST };
+
+typedef struct {
+    int kind;
+    double a, b; /* const: a; uniform: from a to b; normal: mean a, deviation b */
+    const double *list;
+    size_t count; /* of list */
+} gp_init;
+
+/* The key of a tensor's random numbers: FNV-1a over its name. */
+GP_FUNCTION uint64_t gp_key(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+GP_FUNCTION void gp_set(void *data, int dtype, int64_t i, double number)
+{
+    if (dtype == GP_F32)
+        ((gp_real *)data)[i] = (gp_real)number;
+    else if (dtype == GP_I32)
+        ((int32_t *)data)[i] = (int32_t)number;
+    else if (dtype == GP_I64)
+        ((int64_t *)data)[i] = (int64_t)number;
+    else
+        ((uint8_t *)data)[i] = (uint8_t)number;
+}
+
+GP_FUNCTION void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
+                               int dtype, int64_t count)
+{
+    if (init->kind == GP_INIT_UNIFORM) {
+        gp_random_uniform(run, gp_key(name), init->a, init->b, (gp_real *)data, count);
+        return;
+    }
+    if (init->kind == GP_INIT_NORMAL) {
+        gp_random_normal(run, gp_key(name), init->a, init->b, (gp_real *)data, count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        gp_set(data, dtype, i, init->kind == GP_INIT_LIST ? init->list[i] : init->a);
+}
+
+#endif
