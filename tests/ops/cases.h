@@ -40,6 +40,7 @@ typedef struct {
     Reference reference;  /* NULL: values are tested elsewhere; here the ways agree */
     double tolerance;     /* 0: 2e-5, or 1e-10 where gp_real is double */
     int output;           /* which result the reference gives */
+    bool training;        /* called as part of a training step */
 } OpCase;
 
 /* What must be refused: the message must hold the text. */
@@ -54,6 +55,7 @@ struct Case {
     Tensor in[MAX_ARGS]; /* one for each tensor argument of the row, parameters included */
     int ins;
     const Call *call;
+    Attr setting[MAX_ARGS]; /* as given: the row's rule resolves those of the call */
 };
 
 /* A setting as the user would give it, or its default; element i of a list of which one number

@@ -1,0 +1,428 @@
+/* See cases.h. A case's text becomes a graph with one input for each operand and one call; the
+ * graph is run in every way and each result is compared with the reference. */
+#include "tests/ops/cases.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TABLES = 64 };
+static const OpCase *case_tables[MAX_TABLES];
+static const OpError *error_tables[MAX_TABLES];
+
+void cases_register(const OpCase *table)
+{
+    size_t i = 0;
+    while (case_tables[i])
+        i++;
+    assert(i + 1 < MAX_TABLES);
+    case_tables[i] = table;
+}
+
+void errors_register(const OpError *table)
+{
+    size_t i = 0;
+    while (error_tables[i])
+        i++;
+    assert(i + 1 < MAX_TABLES);
+    error_tables[i] = table;
+}
+
+const OpCase *cases_at(size_t table)
+{
+    return case_tables[table];
+}
+
+const OpError *errors_at(size_t table)
+{
+    return error_tables[table];
+}
+
+/* ---- What references ask -------------------------------------------------------------------- */
+
+double case_number(const Case *c, const char *setting)
+{
+    return c->setting[op_arg(c->call->op, setting)].number;
+}
+
+int64_t case_int(const Case *c, const char *setting)
+{
+    return case_at(c, setting, 0);
+}
+
+int64_t case_at(const Case *c, const char *setting, int i)
+{
+    const Attr *attr = &c->setting[op_arg(c->call->op, setting)];
+    return attr->list[attr->count == 1 ? 0 : i];
+}
+
+int case_count(const Case *c, const char *setting)
+{
+    return c->setting[op_arg(c->call->op, setting)].count;
+}
+
+/* Whether word number `place` of the words is `word`. */
+static int word_place(const char *words, const char *word, size_t length)
+{
+    for (int place = 0; words && *words; place++) {
+        size_t span = strcspn(words, " ");
+        if (span == length && memcmp(words, word, span) == 0)
+            return place;
+        words += span + strspn(words + span, " ");
+    }
+    return -1;
+}
+
+bool case_is_word(const Case *c, const char *setting, const char *word)
+{
+    int i = op_arg(c->call->op, setting);
+    int place = word_place(c->call->op->args[i].words, word, strlen(word));
+    assert(place >= 0);
+    return c->setting[i].is_word && (int)c->setting[i].number == place;
+}
+
+Tensor case_like(const Case *c, int operand)
+{
+    return case_new(c, c->in[operand].dtype, c->in[operand].rank, c->in[operand].dim);
+}
+
+Tensor case_new(const Case *c, Dtype dtype, int rank, const int64_t *dim)
+{
+    return tensor_new(c->arena, dtype, rank, dim);
+}
+
+/* ---- Text to call --------------------------------------------------------------------------- */
+
+/* `f32[2, 3]:0..1`; leaves what follows it. The tensor is filled. */
+static Tensor read_operand(Arena *arena, const char **text, uint64_t seed)
+{
+    size_t length = strcspn(*text, "[");
+    char *name = arena_copy(arena, *text, length);
+    int64_t dim[MAX_RANK];
+    int rank = 0;
+    const char *at = *text + length + 1;
+    while (*at != ']') {
+        char *end;
+        dim[rank++] = strtoll(at, &end, 10);
+        assert(end != at && rank <= MAX_RANK);
+        at = end + strspn(end, ", ");
+    }
+    at++;
+    Tensor t = tensor_new(arena, dtype_find(name), rank, dim);
+    assert(t.dtype != DTYPES);
+    double low = t.dtype == F32 ? -2 : t.dtype == U8 ? 0 : -9, high = t.dtype == F32 ? 2 : 9;
+    if (*at == ':') {
+        char *end;
+        low = strtod(at + 1, &end); /* "0..1" reads as "0." */
+        at = strstr(at, "..") + 2;
+        high = strtod(at, &end);
+        at = end;
+    }
+    tensor_fill(&t, seed, low, high);
+    *text = at;
+    return t;
+}
+
+static int read_operands(Arena *arena, const char *text, Tensor *t)
+{
+    int count = 0;
+    for (text += strspn(text, " "); *text; text += strspn(text, " "), count++) {
+        assert(count < MAX_ARGS);
+        if (*text == '-') {
+            t[count] = (Tensor){0};
+            text++;
+        } else {
+            t[count] = read_operand(arena, &text, (uint64_t)count + 1);
+        }
+    }
+    return count;
+}
+
+static void read_number(Attr *attr, const char **text)
+{
+    char *end;
+    double number = strtod(*text, &end);
+    assert(end != *text);
+    if (attr->count == 0)
+        attr->number = number;
+    if (attr->count < MAX_RANK)
+        attr->list[attr->count++] = fabs(number) < 9e18 ? (int64_t)number : 0;
+    *text = end;
+}
+
+static Attr read_setting(const Arg *arg, const char **text)
+{
+    Attr attr = {.given = true};
+    size_t length = strcspn(*text, ", ");
+    int word = word_place(arg->words, *text, length);
+    if (word >= 0 || strncmp(*text, "true", 4) == 0 || strncmp(*text, "false", 5) == 0) {
+        attr.is_word = word >= 0;
+        attr.number = word >= 0 ? word : **text == 't';
+        attr.list[0] = (int64_t)attr.number;
+        attr.count = arg->kind == ARG_INTS ? 0 : 1;
+        *text += length;
+    } else if (**text == '[') {
+        for (++*text; **text != ']'; *text += strspn(*text, ", "))
+            read_number(&attr, text);
+        ++*text;
+    } else {
+        read_number(&attr, text);
+    }
+    return attr;
+}
+
+static void read_settings(Call *call, const char *text)
+{
+    for (text += strspn(text, " "); *text; text += strspn(text, ", ")) {
+        size_t length = strcspn(text, " =");
+        int arg = 0;
+        while (call->op->args[arg].name && (strlen(call->op->args[arg].name) != length ||
+                                            memcmp(call->op->args[arg].name, text, length) != 0))
+            arg++;
+        if (!call->op->args[arg].name) {
+            fprintf(stderr, "%s has no setting like '%s'\n", call->op->name, text);
+            abort();
+        }
+        text += length;
+        text += strspn(text, " =");
+        call->attr[arg] = read_setting(&call->op->args[arg], &text);
+    }
+}
+
+/* ---- A call's graph ------------------------------------------------------------------------- */
+
+/* How an operand lies in the input that holds it. */
+typedef enum { PLAIN, REVERSED_AXES, SPACED, FLIPPED, WAYS } Way;
+static const char *const way_name[WAYS] = {"plain", "transposed", "spaced", "flipped"};
+
+typedef struct {
+    Arena *arena;
+    Graph *graph;
+    Call call;
+    Tensor operand[MAX_ARGS];
+    Use use[MAX_ARGS]; /* of the operands */
+    int operands;
+    Attr setting[MAX_ARGS]; /* as given, before the row's rule resolves them */
+    char *message;          /* what was said */
+    size_t message_length;
+    bool refused;
+} Built;
+
+/* An input that holds the operand in this way, and the view that shows it. */
+static Use add_input(Graph *g, const Tensor *t, int number, Way way)
+{
+    View view = {.rank = (uint8_t)t->rank};
+    int64_t dim[MAX_RANK], stride[MAX_RANK], step = 1;
+    for (int d = 0; d < t->rank; d++) {
+        dim[d] = way == REVERSED_AXES ? t->dim[t->rank - 1 - d] : t->dim[d];
+        dim[d] = way == SPACED ? 2 * dim[d] + 1 : dim[d];
+        view.dim[d] = t->dim[d];
+    }
+    for (int d = t->rank; d-- > 0; step *= dim[d])
+        stride[d] = step;
+    for (int d = 0; d < t->rank; d++) {
+        view.stride[d] = way == REVERSED_AXES ? stride[t->rank - 1 - d] : stride[d];
+        if (way == SPACED) {
+            view.offset += stride[d];
+            view.stride[d] *= 2;
+        } else if (way == FLIPPED) {
+            view.offset += (dim[d] - 1) * stride[d];
+            view.stride[d] *= -1;
+        }
+    }
+    const char *name = arena_printf(g->arena, "x%d", number);
+    Id id = graph_value(g, VALUE_INPUT, name, t->dtype, t->rank, dim, (Place){0});
+    return use_make(g, id, view);
+}
+
+/* Operand `only` (or all, where it is -1) lies in this way, the others plain. */
+static Built build(Arena *arena, const char *op, const char *operands, const char *settings,
+                   Way way, int only, bool training)
+{
+    Built b = {.arena = arena};
+    FILE *to = open_memstream(&b.message, &b.message_length);
+    assert(to);
+    static const Source source = {.file = "case", .text = "", .length = 0};
+    Diag *diag = diag_new(arena, to, false);
+    diag_source(diag, &source);
+    b.graph = graph_new(arena, diag, &source);
+    b.graph->training = training;
+    Call from = {.op = op_find(op), .name = "case"};
+    if (!from.op) {
+        fprintf(stderr, "there is no op %s\n", op);
+        abort();
+    }
+    b.call = call_begin(b.graph, &from, op);
+    b.operands = read_operands(arena, operands, b.operand);
+    for (int i = 0; i < b.operands; i++) {
+        b.use[i] = (Use){NONE, NONE};
+        if (b.operand[i].at)
+            b.use[i] = add_input(b.graph, &b.operand[i], i, only < 0 || only == i ? way : PLAIN);
+        call_use(b.graph, &b.call, b.use[i]);
+    }
+    read_settings(&b.call, settings);
+    memcpy(b.setting, b.call.attr, sizeof b.setting);
+    b.refused = !call_finish(b.graph, &b.call);
+    fclose(to);
+    return b;
+}
+
+/* The parts of a value that a view does not show hold what no kernel may depend on. */
+static void write_operand(Run *run, const Built *b, int i)
+{
+    const Value *value = &b->graph->value.at[b->use[i].value];
+    View view = use_view(b->graph, b->use[i]);
+    Tensor all = tensor_new(b->arena, (Dtype)value->dtype, value->rank, value->dim);
+    for (int64_t k = 0; k < all.count; k++)
+        all.at[k] = value->dtype == F32 ? NAN : value->dtype == BOOL ? 1 : 77;
+    for (int64_t k = 0; k < b->operand[i].count; k++) {
+        int64_t at = view.offset, rest = k;
+        for (int d = view.rank; d-- > 0; rest /= view.dim[d])
+            at += rest % view.dim[d] * view.stride[d];
+        all.at[at] = b->operand[i].at[k];
+    }
+    run_write(run, b->use[i].value, &all);
+}
+
+/* Parameters and state that the row made hold numbers of their own. */
+static void write_others(Run *run, const Built *b)
+{
+    for (size_t i = 0; i < b->graph->value.count; i++) {
+        const Value *value = &b->graph->value.at[i];
+        if (value->previous != NONE || (value->kind != VALUE_PARAM && value->kind != VALUE_CONST &&
+                                        value->kind != VALUE_STATE))
+            continue;
+        Tensor t = tensor_new(b->arena, (Dtype)value->dtype, value->rank, value->dim);
+        tensor_fill(&t, 100 + i, 0.25, 1.5);
+        run_write(run, (Id)i, &t);
+    }
+}
+
+/* Runs the call; result `output` into *got. NULL where all is well. */
+static const char *run_built(const Built *b, int output, const RunOptions *options, Tensor *got,
+                             Case *seen)
+{
+    Run *run = run_new(b->arena, b->graph);
+    for (int i = 0; i < b->operands; i++)
+        if (b->operand[i].at)
+            write_operand(run, b, i);
+    write_others(run, b);
+    for (int i = 0; i < (int)b->call.use.count && i < MAX_ARGS && seen; i++) {
+        if (i < b->operands && b->operand[i].at)
+            seen->in[i] = b->operand[i];
+        else if (b->call.use.at[i].value != NONE) /* a parameter that the row made */
+            seen->in[i] = run_read(run, b->arena, b->call.use.at[i]);
+        seen->ins = i + 1;
+    }
+    int status = run_graph(run, options);
+    const char *wrong = run->wrong;
+    if (status == GP_OK)
+        *got = run_read(run, b->arena, b->call.result.at[output]);
+    else if (!wrong)
+        wrong =
+            arena_printf(b->arena, "%s returned %d", b->graph->node.at[run->failed].name, status);
+    run_free(run);
+    return wrong;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------- */
+
+static double default_tolerance(void)
+{
+    return sizeof(gp_real) == sizeof(double) ? 1e-10 : 2e-5;
+}
+
+/* A call whose operands lie in another way gives the same numbers; where the kernel reads them as
+ * they are, in the same order, so nearly the same bits. */
+static const char *check_way(Arena *arena, const OpCase *row, Way way, int only, const Tensor *want,
+                             double tolerance)
+{
+    Built b = build(arena, row->op, row->operands, row->settings, way, only, row->training);
+    Tensor got = {0};
+    const char *wrong = b.refused ? arena_printf(arena, "refused: %s", b.message)
+                                  : run_built(&b, row->output, &(RunOptions){0}, &got, NULL);
+    if (!wrong)
+        wrong = tensor_differs(arena, &got, want, tolerance);
+    free(b.message);
+    return wrong ? arena_printf(arena, "operands %s: %s", way_name[way], wrong) : NULL;
+}
+
+static const char *check_ways(Arena *arena, const OpCase *row, int operands, const Tensor *want,
+                              double tolerance)
+{
+    const char *wrong = NULL;
+    for (Way way = REVERSED_AXES; way < WAYS && !wrong; way++)
+        wrong = check_way(arena, row, way, -1, want, tolerance);
+    for (int i = 0; i < operands && operands > 1 && !wrong; i++)
+        wrong = check_way(arena, row, REVERSED_AXES, i, want, tolerance);
+    return wrong;
+}
+
+/* Running the same graph otherwise gives the same bits. */
+static const char *check_options(const Built *b, int output, const Tensor *want)
+{
+    static const struct {
+        const char *name;
+        RunOptions options;
+    } other[] = {
+        {"3 threads", {.threads = 3}},
+        {"in place", {.in_place = true}},
+        {"outputs in windows", {.strided_outputs = true}},
+    };
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        Tensor got = {0};
+        const char *wrong = run_built(b, output, &other[i].options, &got, NULL);
+        if (!wrong)
+            wrong = tensor_differs(b->arena, &got, want, 0);
+        if (wrong)
+            return arena_printf(b->arena, "%s: %s", other[i].name, wrong);
+    }
+    return NULL;
+}
+
+const char *case_check(Arena *arena, const OpCase *row)
+{
+    Built b = build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    double tolerance = row->tolerance > 0 ? row->tolerance : default_tolerance();
+    Case seen = {.row = row, .arena = arena, .call = &b.call};
+    memcpy(seen.setting, b.setting, sizeof seen.setting);
+    Tensor got = {0};
+    const char *wrong = b.refused ? arena_printf(arena, "refused: %s", b.message)
+                                  : run_built(&b, row->output, &(RunOptions){0}, &got, &seen);
+    if (!wrong && row->reference) {
+        Tensor want = row->reference(&seen);
+        wrong = tensor_differs(arena, &got, &want, tolerance);
+    }
+    if (!wrong)
+        wrong = check_options(&b, row->output, &got);
+    if (!wrong)
+        wrong = check_ways(arena, row, b.operands, &got, tolerance);
+    free(b.message);
+    return wrong
+               ? arena_printf(arena, "%s(%s; %s): %s", row->op, row->operands, row->settings, wrong)
+               : NULL;
+}
+
+const char *case_refused(Arena *arena, const OpError *row)
+{
+    Built b = build(arena, row->op, row->operands, row->settings, PLAIN, -1, false);
+    const char *wrong = NULL;
+    if (!b.refused)
+        wrong = "was accepted";
+    else if (!strstr(b.message, row->message))
+        wrong = arena_printf(arena, "said: %s", b.message);
+    free(b.message);
+    return wrong ? arena_printf(arena, "%s(%s; %s): expected '%s', but it %s", row->op,
+                                row->operands, row->settings, row->message, wrong)
+                 : NULL;
+}
+
+void case_ops(Arena *arena, const OpCase *row, void (*visit)(void *to, const OpRow *op), void *to)
+{
+    Built b = build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    visit(to, b.call.op);
+    for (size_t i = 0; i < b.graph->node.count; i++)
+        visit(to, b.graph->node.at[i].op);
+    free(b.message);
+}

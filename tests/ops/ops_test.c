@@ -1,0 +1,56 @@
+/* Every op, from its row: the cases of all tables, in every way the row allows. */
+#include "tests/ops/cases.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static void check_all_of(const OpRow *op)
+{
+    for (size_t table = 0; cases_at(table); table++)
+        for (const OpCase *row = cases_at(table); row->op; row++) {
+            if (strcmp(row->op, op->name) != 0)
+                continue;
+            Arena *arena = arena_new();
+            const char *wrong = case_check(arena, row);
+            cr_expect(!wrong, "%s", wrong);
+            arena_free(arena);
+        }
+}
+
+Test(ops, give_what_their_references_give)
+{
+    for (size_t i = 0; op_at(i); i++)
+        check_all_of(op_at(i));
+}
+
+Test(ops, refuse_wrong_calls_with_a_reason)
+{
+    for (size_t table = 0; errors_at(table); table++)
+        for (const OpError *row = errors_at(table); row->op; row++) {
+            Arena *arena = arena_new();
+            const char *wrong = case_refused(arena, row);
+            cr_expect(!wrong, "%s", wrong);
+            arena_free(arena);
+        }
+}
+
+static void note(void *to, const OpRow *op)
+{
+    bool *reached = to;
+    for (size_t i = 0; op_at(i); i++)
+        reached[i] |= op_at(i) == op;
+}
+
+Test(ops, all_have_a_case)
+{
+    enum { MANY = 1024 };
+    static bool reached[MANY];
+    for (size_t table = 0; cases_at(table); table++)
+        for (const OpCase *row = cases_at(table); row->op; row++) {
+            Arena *arena = arena_new();
+            case_ops(arena, row, note, reached);
+            arena_free(arena);
+        }
+    for (size_t i = 0; op_at(i) && i < MANY; i++)
+        cr_expect(reached[i], "no case reaches the op %s", op_at(i)->name);
+}
