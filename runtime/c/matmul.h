@@ -142,7 +142,7 @@ GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, gp_real x, const gp_real *
 }
 
 /* k elements as they follow each other in memory: where they lie, or copied. */
-GP_FUNCTION const gp_real *gp_gather(gp_real *to, const gp_real *from, int64_t step, int64_t k)
+GP_FUNCTION const gp_real *gp_gathered(gp_real *to, const gp_real *from, int64_t step, int64_t k)
 {
     if (step == 1)
         return from;
@@ -170,7 +170,7 @@ GP_FUNCTION void gp_thin_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, 
             continue;
         }
         for (int64_t j = 0; j < n; j++) {
-            const gp_real *column = gp_gather(copy, b.at + j * b.col + p0 * b.row, b.row, depth);
+            const gp_real *column = gp_gathered(copy, b.at + j * b.col + p0 * b.row, b.row, depth);
             for (int64_t i = 0; i < m; i++)
                 sum[i][j] += gp_dot(rows[i], column, depth);
         }

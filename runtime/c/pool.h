@@ -111,7 +111,7 @@ GP_FUNCTION int64_t gp_plane_row(const gp_tensor *x, int64_t i)
 }
 
 /* The sum of n elements: in double, since a plane may be large, and in lanes of a fixed order. */
-GP_FUNCTION double gp_row_sum(const gp_real *x, int64_t stride, int64_t n)
+GP_FUNCTION double gp_stepped_sum(const gp_real *x, int64_t stride, int64_t n)
 {
     enum { LANES = 8 };
     double lane[LANES] = {0}, sum = 0;
@@ -136,7 +136,7 @@ GP_KERNEL(global_avgpool)
     for (int64_t i = 0; i < planes; i++) {
         double sum = 0;
         for (int64_t row = 0; row < rows; row++)
-            sum += gp_row_sum(gp_plane(x, i) + gp_plane_row(x, row), stride, length);
+            sum += gp_stepped_sum(gp_plane(x, i) + gp_plane_row(x, row), stride, length);
         *gp_plane(y, i) = (gp_real)(sum / (double)(rows * length));
     }
     return GP_OK;
