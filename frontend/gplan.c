@@ -1,7 +1,6 @@
 /* gplan: the command. Reads as the data flow; each call is a pass, explained where it lives. */
 #include "codegen/codegen.h"
 #include "frontend/options.h"
-#include "planner/remat.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -198,11 +197,6 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "pack") == 0)
-        return pack_main(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "remat") == 0)
-        return remat_main(argc - 1, argv + 1);
-
     Arena *arena = arena_new();
     Options options;
     int status = options_read(arena, argc, argv, &options);
