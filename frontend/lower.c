@@ -1,0 +1,426 @@
+/* Syntax tree -> graph: blocks and repeats unrolled, names resolved, every value shaped.
+ *
+ * Lowering goes on after an error: what failed is poison, and whatever poison touches is silent,
+ * so each mistake is reported once. Everything that the source can ask for without end (turns of
+ * a repeat, calls of blocks by blocks, nodes) is counted against a limit.
+ */
+#include "frontend/lower.h"
+
+#include <string.h>
+
+/* ---- Errors and limits ---------------------------------------------------------------------- */
+
+void explain_frame(Lower *l, const Frame *frame)
+{
+    if (frame->turn)
+        diag_note(l->diag, frame->stmt->place, "in the turn %s = %lld of this repeat",
+                  frame->stmt->name.text, (long long)frame->index);
+    for (Id scope = frame->scope; scope != NONE && scope; scope = l->g->scope.at[scope].parent)
+        if (l->g->scope.at[scope].call.line)
+            diag_note(l->diag, l->g->scope.at[scope].call, "in %s, from here",
+                      l->g->scope.at[scope].path);
+}
+
+bool lower_error(Lower *l, const Frame *frame, Place place, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    diag_error(l->diag, place, "%s", arena_vprintf(l->arena, format, args));
+    va_end(args);
+    if (frame)
+        explain_frame(l, frame);
+    return false;
+}
+
+bool lower_step(Lower *l, Place place)
+{
+    if (l->stop || diag_full(l->diag)) {
+        l->stop = true;
+        return false;
+    }
+    l->steps++;
+    bool nodes = l->g->node.count + l->g->scope.count > MAX_NODES;
+    if (l->steps < MAX_STEPS && !nodes)
+        return true;
+    if (nodes)
+        diag_error(l->diag, place, "the model is too large: more than %d ops", MAX_NODES);
+    else
+        diag_error(l->diag, place, "the model takes too long to unroll: more than %d steps",
+                   MAX_STEPS);
+    l->stop = true;
+    return false;
+}
+
+/* ---- Statements ----------------------------------------------------------------------------- */
+
+static void bind_each(Lower *l, Frame *frame, const Stmt *stmt, Val val)
+{
+    for (size_t i = 0; i < stmt->target.count; i++)
+        frame_bind(l, frame, stmt->target.at[i], BOUND_VALUE,
+                   val.kind == VAL_TUPLE ? val.item[i] : POISON);
+}
+
+static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    size_t targets = stmt->target.count;
+    Bound bound = {stmt->target.at[0].text, stmt->own_name};
+    Val val = eval(l, frame, stmt->value, targets == 1 ? &bound : NULL);
+    if (val.kind == VAL_WORD || val.kind == VAL_STRING) {
+        lower_error(l, frame, stmt->value->place, "%s is no value to bind", val_text(l, val));
+        val = POISON;
+    }
+    if (targets == 1) {
+        if (val.kind == VAL_TUPLE) {
+            lower_error(l, frame, stmt->value->place, "this is %s, bound to one name",
+                        val_text(l, val));
+            diag_hint(l->diag, "write a name for each: a, b = ...");
+            val = POISON;
+        }
+        frame_bind(l, frame, stmt->target.at[0], BOUND_VALUE, val);
+        return;
+    }
+    if (val.kind != VAL_POISON && (val.kind != VAL_TUPLE || val.count != targets)) {
+        lower_error(l, frame, stmt->place, "%zu names, but the right side is %s", targets,
+                    val_text(l, val));
+        val = POISON;
+    }
+    bind_each(l, frame, stmt, val);
+}
+
+static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    Bound bound = {stmt->name.text, stmt->own_name};
+    Val val;
+    if (stmt->value) {
+        val = eval(l, frame, stmt->value, &bound);
+        if (!frame_bind(l, frame, stmt->name, BOUND_VALUE, val))
+            return;
+    } else {
+        const Binding *binding = frame_find(frame, stmt->name.text);
+        if (!binding)
+            unknown_name(l, frame, stmt->name.text, stmt->name.place);
+        val = binding ? binding->val : POISON;
+    }
+    for (size_t i = 0; i < l->g->output.count; i++)
+        if (strcmp(l->g->output.at[i].name, stmt->name.text) == 0) {
+            lower_error(l, frame, stmt->name.place, "%s is an output twice", stmt->name.text);
+            diag_note(l->diag, l->g->output.at[i].place, "first here");
+            return;
+        }
+    Id input = graph_find(l->g, stmt->name.text);
+    if (val.kind != VAL_POISON && input != NONE && l->g->value.at[input].kind == VALUE_INPUT) {
+        lower_error(l, frame, stmt->name.place, "%s is an input and cannot be an output too",
+                    stmt->name.text);
+        diag_note(l->diag, l->g->value.at[input].place, "the input is declared here");
+        diag_hint(l->diag, "give the output another name: output y = ...");
+        return;
+    }
+    if (val.kind != VAL_TENSOR) {
+        if (val.kind != VAL_POISON)
+            lower_error(l, frame, stmt->place, "an output must be a tensor, not %s",
+                        val_text(l, val));
+        val.use = (Use){NONE, NONE};
+    }
+    ARRAY_PUSH(l->arena, &l->g->output, (Output){val.use, stmt->name.text, stmt->name.place});
+}
+
+static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    static const char *const words[] = {[HINT_KEEP] = "kept", [HINT_RECOMPUTE] = "recomputed"};
+    for (size_t i = 0; i < stmt->target.count; i++) {
+        Name name = stmt->target.at[i];
+        const Binding *binding = frame_find(frame, name.text);
+        if (!binding) {
+            unknown_name(l, frame, name.text, name.place);
+            continue;
+        }
+        Val val = binding->val;
+        if (val.kind == VAL_POISON)
+            continue;
+        Value *value = val.kind == VAL_TENSOR ? &l->g->value.at[val.use.value] : NULL;
+        if (!value || value->kind != VALUE_RESULT) {
+            lower_error(l, frame, name.place, "%s is not computed, so it cannot be %s", name.text,
+                        words[stmt->hint]);
+            diag_note(l->diag, binding->place, "it is declared here");
+        } else if (value->hint && value->hint != stmt->hint) {
+            lower_error(l, frame, name.place, "%s cannot be both kept and recomputed", name.text);
+        } else {
+            value->hint = stmt->hint;
+        }
+    }
+}
+
+static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    size_t count = stmt->arg.count;
+    Val *item = ARENA_ARRAY(l->arena, Val, count + 1);
+    bool poison = false;
+    for (size_t i = 0; i < count; i++) {
+        item[i] = eval(l, frame, stmt->arg.at[i].value, NULL);
+        poison |= item[i].kind == VAL_POISON || item[i].kind == VAL_TUPLE;
+        if (item[i].kind == VAL_TUPLE && count > 1)
+            lower_error(l, frame, stmt->arg.at[i].value->place, "this is %s, returned as one",
+                        val_text(l, item[i]));
+    }
+    if (count == 1)
+        frame->result = item[0];
+    else if (!poison)
+        frame->result = (Val){.kind = VAL_TUPLE, .count = (uint32_t)count, .item = item};
+}
+
+static void lower_turn(Lower *l, Frame *frame, const Stmt *stmt, int64_t index, int64_t turn)
+{
+    Frame *inner = frame_new(l, frame, stmt, true);
+    inner->suffix = arena_printf(l->arena, "%s.%lld", frame->suffix, (long long)turn);
+    inner->index = index;
+    inner->scope = (Id)l->g->scope.count;
+    Scope scope = {.path = l->g->scope.at[frame->scope].path,
+                   .parent = frame->scope,
+                   .template = stmt->template,
+                   .iteration = (uint32_t)turn};
+    ARRAY_PUSH(l->arena, &l->g->scope, scope);
+    frame_bind(l, inner, stmt->name, BOUND_INDEX, val_int(index));
+    lower_body(l, inner, &stmt->body);
+    frame_end_turn(l, inner);
+}
+
+static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    int64_t start, stop, turns;
+    bool good = eval_int(l, frame, stmt->value, "the start of a range", &start);
+    good &= eval_int(l, frame, stmt->stop, "the end of a range", &stop);
+    if (!good)
+        return;
+    Place range = stmt->value->place;
+    range.end_line = stmt->stop->place.end_line;
+    range.end = stmt->stop->place.end;
+    if (stop < start) {
+        lower_error(l, frame, range, "the range %lld..%lld runs backwards", (long long)start,
+                    (long long)stop);
+        return;
+    }
+    if (__builtin_sub_overflow(stop, start, &turns) || turns > MAX_TURNS) {
+        lower_error(l, frame, range, "a repeat has at most %d turns", MAX_TURNS);
+        return;
+    }
+    for (int64_t turn = 0; turn < turns && lower_step(l, stmt->place); turn++)
+        lower_turn(l, frame, stmt, start + turn, turn);
+}
+
+/* What may not stand in a block or a repeat is found where it is declared, called or not. */
+static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
+{
+    static const char *const model_only[] = {[STMT_MODEL] = "model",
+                                             [STMT_INPUT] = "input",
+                                             [STMT_OUTPUT] = "output",
+                                             [STMT_TRAIN] = "train"};
+    for (size_t i = 0; i < body->count; i++) {
+        const Stmt *stmt = body->at[i];
+        if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
+            diag_error(l->diag, stmt->place, "%s cannot stand in a %s", model_only[stmt->kind],
+                       outer->kind == STMT_BLOCK ? "block" : "repeat");
+        bool last = outer->kind == STMT_BLOCK && i + 1 == body->count;
+        if (stmt->kind == STMT_RETURN && !last)
+            diag_error(l->diag, stmt->place, "return must be the last statement of a block");
+        if (stmt->kind == STMT_REPEAT)
+            check_inner(l, stmt, &stmt->body);
+    }
+}
+
+static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    const Stmts *body = &stmt->body;
+    check_inner(l, stmt, body);
+    if (!body->count || body->at[body->count - 1]->kind != STMT_RETURN) {
+        diag_error(l->diag, stmt->end.line ? stmt->end : stmt->place, "block %s returns nothing",
+                   stmt->name.text);
+        diag_hint(l->diag, "end it with: return x");
+    }
+    for (size_t i = 0; i < stmt->arg.count; i++) {
+        Name mark = stmt->arg.at[i].mark;
+        if (mark.text)
+            diag_error(l->diag, mark.place, "%s has no meaning here", mark.text);
+    }
+    for (size_t i = 0; i < frame->block.count; i++)
+        if (frame->block.at[i].stmt->name.text == stmt->name.text) {
+            lower_error(l, frame, stmt->name.place, "block %s is declared twice", stmt->name.text);
+            diag_note(l->diag, frame->block.at[i].stmt->name.place, "first here");
+            return;
+        }
+    l->block_time = ++l->time;
+    ARRAY_PUSH(l->arena, &frame->block, (Block){stmt, frame, l->time, NULL});
+}
+
+static void lower_unbound(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    if (stmt->kind == STMT_GROUP) {
+        lower_error(l, frame, stmt->place, "a group can stand only in the { } of train");
+        return;
+    }
+    lower_error(l, frame, stmt->place, "nothing is bound to this value");
+    diag_hint(l->diag, "write: name = ...");
+}
+
+static void lower_model_again(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    if (stmt == l->model)
+        return;
+    lower_error(l, frame, stmt->place, "a file holds one model");
+    diag_note(l->diag, l->model->place, "the first is here");
+}
+
+static void lower_stray_return(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    if (frame->stmt && !frame->turn)
+        lower_return(l, frame, stmt);
+    else if (!frame->stmt)
+        lower_error(l, frame, stmt->place, "return can stand only in a block");
+}
+
+static void lower_outer_repeat(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    if (!frame->stmt)
+        check_inner(l, stmt, &stmt->body);
+    lower_repeat(l, frame, stmt);
+}
+
+void lower_body(Lower *l, Frame *frame, const Stmts *body)
+{
+    static void (*const rules[])(Lower *, Frame *, const Stmt *) = {
+        [STMT_MODEL] = lower_model_again, [STMT_INPUT] = lower_input,
+        [STMT_PARAM] = lower_param,       [STMT_CONST] = lower_const,
+        [STMT_ASSIGN] = lower_assign,     [STMT_OUTPUT] = lower_output,
+        [STMT_BLOCK] = lower_block,       [STMT_REPEAT] = lower_outer_repeat,
+        [STMT_TRAIN] = lower_train,       [STMT_RETURN] = lower_stray_return,
+        [STMT_HINT] = lower_hint,         [STMT_GROUP] = lower_unbound,
+        [STMT_EXPR] = lower_unbound,
+    };
+    for (size_t i = 0; i < body->count; i++) {
+        const Stmt *stmt = body->at[i];
+        if (!lower_step(l, stmt->place))
+            return;
+        bool inner = stmt->kind == STMT_INPUT || stmt->kind == STMT_OUTPUT ||
+                     stmt->kind == STMT_TRAIN || stmt->kind == STMT_MODEL;
+        if (!(inner && frame->stmt)) /* reported by check_inner */
+            rules[stmt->kind](l, frame, stmt);
+    }
+}
+
+/* ---- The model ------------------------------------------------------------------------------ */
+
+static Define *find_define(Lower *l, const char *name)
+{
+    Define *found = NULL; /* the last one counts */
+    for (size_t i = 0; i < l->defines; i++)
+        if (strcmp(l->define[i].name, name) == 0) {
+            l->define[i].used = true;
+            found = &l->define[i];
+        }
+    return found;
+}
+
+static void lower_dimension(Lower *l, Frame *frame, const Argument *parameter)
+{
+    Name name = parameter->name;
+    const Define *define = find_define(l, name.text);
+    bool batch = parameter->mark.text != NULL;
+    int64_t value = 0;
+    Val val = POISON;
+    if (batch && strcmp(parameter->mark.text, "batch") != 0) {
+        lower_error(l, frame, parameter->mark.place, "expected batch, not %s",
+                    parameter->mark.text);
+        batch = false;
+    }
+    if (define)
+        val = val_int(value = define->value);
+    else if (!parameter->value)
+        lower_error(l, frame, name.place, "%s has no value: give it one with -D %s=...", name.text,
+                    name.text);
+    else if (eval_int(l, frame, parameter->value, "a parameter of the model", &value))
+        val = val_int(value);
+    for (size_t i = 0; batch && i < l->g->dimension.count; i++)
+        if (l->g->dimension.at[i].batch) {
+            lower_error(l, frame, parameter->mark.place, "a model has one batch dimension");
+            diag_note(l->diag, l->g->dimension.at[i].place, "it is %s", l->g->dimension.at[i].name);
+        }
+    if (frame_bind(l, frame, name, BOUND_DIM, val))
+        ARRAY_PUSH(l->arena, &l->g->dimension, (Dimension){name.text, value, batch, name.place});
+}
+
+static void check_defines(Lower *l)
+{
+    const char **name = ARENA_ARRAY(l->arena, const char *, l->model->arg.count + 1);
+    for (size_t i = 0; i < l->model->arg.count; i++)
+        name[i] = l->model->arg.at[i].name.text;
+    for (size_t i = 0; i < l->defines; i++) {
+        if (l->define[i].used)
+            continue;
+        diag_error(l->diag, (Place){0}, "-D %s: the model has no parameter of that name",
+                   l->define[i].name);
+        diag_note(l->diag, l->model->name.place, "model %s is declared here", l->model->name.text);
+        const char *meant = suggest(l->define[i].name, name, l->model->arg.count);
+        if (meant)
+            diag_hint(l->diag, "did you mean %s?", meant);
+    }
+}
+
+static bool lower_model(Lower *l, Frame *frame)
+{
+    const Stmts *body = &l->ast->body;
+    if (!body->count) {
+        diag_error(l->diag, (Place){0}, "the file is empty");
+        diag_hint(l->diag, "a model begins with: model NAME(batch B = 32)");
+        return false;
+    }
+    for (size_t i = 0; i < body->count && !l->model; i++)
+        if (body->at[i]->kind == STMT_MODEL)
+            l->model = body->at[i];
+    if (!l->model || l->model != body->at[0]) {
+        diag_error(l->diag, body->at[0]->place, "the file must begin with a model statement");
+        if (l->model)
+            diag_note(l->diag, l->model->place, "it stands here");
+        else
+            diag_hint(l->diag, "model NAME(batch B = 32)");
+        if (!l->model)
+            return false;
+    }
+    l->g->name = l->model->name.text;
+    l->g->dimension.count = 0;
+    for (size_t i = 0; i < l->model->arg.count; i++)
+        lower_dimension(l, frame, &l->model->arg.at[i]);
+    check_defines(l);
+    return true;
+}
+
+bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines)
+{
+    Lower *l = ARENA_NEW(g->arena, Lower);
+    *l = (Lower){.g = g,
+                 .arena = g->arena,
+                 .diag = g->diag,
+                 .ast = ast,
+                 .define = define,
+                 .defines = defines,
+                 .used = names_new(g->arena)};
+    int errors = diag_errors(l->diag);
+    Frame *frame = frame_new(l, NULL, NULL, false);
+    frame->path = "";
+    g->output.count = 0;
+    g->train = (Train){0};
+    if (!lower_model(l, frame))
+        return false;
+    lower_body(l, frame, &ast->body);
+    lower_groups(l);
+    if (!g->output.count && !g->train.present && diag_errors(l->diag) == errors) {
+        diag_error(l->diag, l->model->place, "the model has no output");
+        diag_hint(l->diag, "name a result to have: output NAME");
+    }
+    return diag_errors(l->diag) == errors;
+}
+
+Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
+             size_t defines)
+{
+    Graph *g = graph_new(arena, diag, source);
+    return lower_into(g, ast, define, defines) ? g : NULL;
+}

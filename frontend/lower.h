@@ -1,0 +1,192 @@
+/* Lowering, shared by its files: the values of expressions, frames of names, names of layers. */
+#ifndef GPLAN_LOWER_H
+#define GPLAN_LOWER_H
+
+#include "frontend/ast.h"
+#include "frontend/names.h"
+
+enum {
+    MAX_NODES = 1000000,  /* of the graph */
+    MAX_TURNS = 1000000,  /* of one repeat */
+    MAX_STEPS = 20000000, /* expressions and statements lowered: ends what makes no nodes */
+    MAX_LEVELS = 1000,    /* of expressions and block calls within each other */
+    MAX_LIST = 1000000,   /* numbers in a literal list */
+    FEW_BINDINGS = 16,    /* of a frame that is searched without a table */
+};
+
+typedef enum {
+    VAL_POISON, /* went wrong, and the message is out: what it touches is silent */
+    VAL_INT,    /* integer */
+    VAL_FLOAT,  /* number */
+    VAL_BOOL,   /* integer */
+    VAL_STRING, /* text */
+    VAL_WORD,   /* text: a word of some op's setting, on its way there */
+    VAL_LIST,   /* item */
+    VAL_TENSOR, /* use */
+    VAL_TUPLE,  /* item: what split or a block with several results stands for */
+} ValKind;
+
+typedef struct Val Val;
+struct Val {
+    ValKind kind;
+    uint32_t count; /* of item */
+    union {
+        int64_t integer;
+        double number;
+        const char *text;
+        Use use;
+        const Val *item;
+    };
+};
+
+typedef enum {
+    BOUND_VALUE,
+    BOUND_ARGUMENT,
+    BOUND_INPUT,
+    BOUND_PARAM,
+    BOUND_CONST,
+    BOUND_DIM,
+    BOUND_INDEX
+} BoundKind;
+
+typedef struct Binding Binding;
+struct Binding {
+    const char *name; /* interned */
+    Val val;
+    BoundKind kind;
+    Place place;
+    uint32_t time; /* when it was bound: a block sees what is older than itself */
+    const Binding *older;
+};
+
+typedef struct Frame Frame;
+
+typedef struct {
+    const Stmt *stmt;
+    Frame *frame; /* where it was declared */
+    uint32_t time;
+    const char *owner; /* a shared one: the path of its parameters, once there was a call */
+} Block;
+
+/* How often a name was given to a layer of a scope. */
+typedef struct {
+    const char *name;
+    uint32_t count;
+} Counter;
+
+/* The names within one call of a block, one turn of a repeat, or the model. */
+struct Frame {
+    Frame *parent; /* of a block: where it was declared */
+    bool turn;     /* of a repeat: rebinds the names around it */
+    uint32_t time; /* of a block: what was bound later in the parent is not seen */
+    ARRAY(Binding) binding;
+    NameTable *table; /* name -> place in binding, where there are many */
+    ARRAY(Block) block;
+    ARRAY(Binding) lost; /* bound in a turn of a repeat that is over */
+    const Stmt *stmt;    /* block or repeat; NULL for the model */
+    Id scope;
+    int64_t index; /* of a turn: the value of its index */
+
+    const char *path;   /* of the layers made here */
+    const char *suffix; /* turns of the repeats around, ".2" */
+    bool again;         /* within a shared block: its names may come up again */
+    ARRAY(Counter) counter;
+    Frame *home; /* the frame of the block or model: path and counters are there */
+    Val result;  /* of the block */
+};
+
+typedef struct {
+    Graph *g;
+    Arena *arena;
+    Diag *diag;
+    const Ast *ast;
+    Define *define;
+    size_t defines;
+    const Stmt *model;
+    NameTable *used;     /* names of layers */
+    uint32_t time;       /* counts bindings */
+    uint32_t block_time; /* of the block declared last */
+    uint32_t steps;
+    int levels;
+    bool stop; /* too much went wrong, or too large */
+} Lower;
+
+/* What an expression is bound to, for the name of its outermost op. */
+typedef struct {
+    const char *name;
+    bool own; /* bound nowhere else in its block */
+} Bound;
+
+/* Frames (lower_frame.c). */
+Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool turn);
+const Binding *frame_find(const Frame *frame, const char *name);
+const Binding *frame_find_here(const Frame *frame, const char *name); /* in its block or model */
+bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val);
+void frame_end_turn(Lower *l, Frame *frame);
+Block *frame_block(const Frame *frame, const char *name);
+bool unknown_name(Lower *l, const Frame *frame, const char *name, Place place);
+bool unknown_op(Lower *l, const Frame *frame, const char *name, Place place);
+
+/* Names of layers (lower_frame.c): path.name, or path.op.2 where nothing names it. */
+const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const Bound *bound,
+                       const char *given, Place place);
+const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *bound,
+                       const char *given, Place place);
+const char *param_name(Lower *l, Frame *frame, const char *name);
+bool reserve_name(Lower *l, const char *name);
+
+/* An error with the calls that led there; false. */
+bool lower_error(Lower *l, const Frame *frame, Place place, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void explain_frame(Lower *l, const Frame *frame);
+/* One more step; false when it is time to give up. */
+bool lower_step(Lower *l, Place place);
+
+/* Expressions (lower_expr.c). */
+extern const Val POISON;
+Val eval(Lower *l, Frame *frame, const Expr *expr, const Bound *bound);
+Val eval_call(Lower *l, Frame *frame, const Expr *expr, const Bound *bound); /* lower_call.c */
+Val eval_slice(Lower *l, Frame *frame, const Expr *expr);                    /* lower_slice.c */
+bool eval_int(Lower *l, Frame *frame, const Expr *expr, const char *what, int64_t *value);
+Val val_int(int64_t integer);
+Val val_float(double number);
+Val val_bool(bool truth);
+Val val_tensor(Use use);
+bool val_is_number(Val val);
+double val_number(Val val);
+const char *val_text(Lower *l, Val val); /* what it is, for messages */
+Use literal_of(Lower *l, Val number);
+/* Folds an op over numbers; false where it is no op of numbers. */
+bool fold(Lower *l, Frame *frame, const Expr *expr, const char *op, int count, const Val *val,
+          Val *result);
+
+/* Calls (lower_call.c, lower_bind.c). */
+typedef struct {
+    Val val;
+    Place place;
+    Name name; /* text NULL: by position */
+} Given;       /* an argument of a call, evaluated */
+
+/* Operands and settings of a row from the arguments of a call. */
+bool bind_arguments(Lower *l, Frame *frame, Call *c, const Given *given, size_t count);
+bool word_known(const char *word);                   /* to any setting of any row */
+int word_place(const char *words, const char *word); /* -1 where it is none of them */
+Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
+                  const Val *operands, const Place *places, const Bound *bound);
+
+/* Statements (lower.c, lower_declare.c, lower_train.c). */
+void lower_body(Lower *l, Frame *frame, const Stmts *body);
+void lower_input(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_param(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_const(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_train(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_groups(Lower *l); /* once every parameter stands */
+
+/* Lowers the model into a graph that may hold it already for another program: inputs and
+ * parameters are found again by their names. */
+bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines);
+
+/* How a row is called: conv2d(x, channels, kernel, [w], [b], stride = 1) (reference.c). */
+const char *op_signature(Arena *arena, const OpRow *op);
+
+#endif

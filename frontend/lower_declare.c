@@ -1,0 +1,339 @@
+/* Declarations: input, param, const, their types and initialisers. */
+#include "frontend/lower.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    Dtype dtype;
+    int rank;
+    int64_t dim[MAX_RANK];
+} Shape;
+
+/* ---- Types ---------------------------------------------------------------------------------- */
+
+static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
+{
+    static const char *const names[] = {"f32", "f16", "bf16", "i32", "i64", "u8", "bool"};
+    *dtype = name.text ? dtype_find(name.text) : F32;
+    if (*dtype != DTYPES)
+        return true;
+    static const char *const others[][2] = {
+        {"float", "f32"}, {"float32", "f32"}, {"int", "i32"},      {"int32", "i32"},
+        {"long", "i64"},  {"int64", "i64"},   {"half", "f16"},     {"uint8", "u8"},
+        {"byte", "u8"},   {"float16", "f16"}, {"bfloat16", "bf16"}};
+    const char *meant = suggest(name.text, names, sizeof names / sizeof *names);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i][0], name.text) == 0)
+            meant = others[i][1];
+    lower_error(l, frame, name.place, "there is no type %s", name.text);
+    if (meant)
+        diag_hint(l->diag, "did you mean %s?", meant);
+    else
+        diag_hint(l->diag, "the types are f32, f16, bf16, i32, i64, u8 and bool");
+    return false;
+}
+
+static bool lower_type(Lower *l, Frame *frame, const Type *type, Shape *shape)
+{
+    bool good = find_dtype(l, frame, type->dtype, &shape->dtype);
+    if (type->dim.count > MAX_RANK)
+        return lower_error(l, frame, type->place, "a tensor has at most %d dimensions, not %zu",
+                           MAX_RANK, type->dim.count);
+    shape->rank = (int)type->dim.count;
+    for (int i = 0; i < shape->rank; i++) {
+        const Expr *expr = type->dim.at[i].value;
+        if (!eval_int(l, frame, expr, "a dimension", &shape->dim[i])) {
+            good = false;
+        } else if (shape->dim[i] <= 0) {
+            lower_error(l, frame, expr->place, "a dimension must be at least 1, not %lld",
+                        (long long)shape->dim[i]);
+            good = false;
+        }
+    }
+    const char *error;
+    if (good && !dims_check(shape->dtype, shape->rank, shape->dim, &error))
+        return lower_error(l, frame, type->place, "%s cannot be: %s",
+                           shape_text(l->arena, shape->dtype, shape->rank, shape->dim), error);
+    return good;
+}
+
+/* A declared value, or the one of that name from another program of the same graph. */
+static Id declare(Lower *l, Frame *frame, ValueKind kind, const char *name, const Shape *shape,
+                  Place place)
+{
+    Id id = graph_find(l->g, name);
+    if (id == NONE)
+        return graph_value(l->g, kind, name, shape->dtype, shape->rank, shape->dim, place);
+    const Value *value = &l->g->value.at[id];
+    if (frame->again || value->program != l->g->program) {
+        bool same = value->rank == shape->rank && value->dtype == shape->dtype &&
+                    memcmp(value->dim, shape->dim, (size_t)shape->rank * sizeof *shape->dim) == 0;
+        if (same)
+            return id;
+        lower_error(l, frame, place, "%s would be %s here, but it is %s", name,
+                    shape_text(l->arena, shape->dtype, shape->rank, shape->dim),
+                    use_text(l->g, use_of(id)));
+        return NONE;
+    }
+    lower_error(l, frame, place, "the name %s is taken", name);
+    diag_note(l->diag, value->place, "by this");
+    return NONE;
+}
+
+static void bind_declared(Lower *l, Frame *frame, Name name, BoundKind kind, Id id)
+{
+    frame_bind(l, frame, name, kind, id == NONE ? POISON : val_tensor(use_of(id)));
+}
+
+void lower_input(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    Shape shape;
+    Id id = NONE;
+    bool good = lower_type(l, frame, &stmt->type, &shape);
+    if (good && !frame_find_here(frame, stmt->name.text)) {
+        id = declare(l, frame, VALUE_INPUT, stmt->name.text, &shape, stmt->name.place);
+        reserve_name(l, stmt->name.text);
+    }
+    bind_declared(l, frame, stmt->name, BOUND_INPUT, id);
+}
+
+/* ---- Initialisers --------------------------------------------------------------------------- */
+
+static int64_t area(const Shape *shape) /* of a filter, f32[out, in, ...] */
+{
+    int64_t product = 1;
+    for (int i = 2; i < shape->rank; i++)
+        product *= shape->dim[i];
+    return product;
+}
+
+/* A matrix is [in, out], as in x @ w; with more axes it is a filter, [out, in, ...]. */
+static int64_t fan_in(const Shape *shape)
+{
+    if (shape->rank <= 2)
+        return shape->rank ? shape->dim[0] : 1;
+    return shape->dim[1] * area(shape);
+}
+
+static int64_t fan_out(const Shape *shape)
+{
+    if (shape->rank <= 2)
+        return shape->rank ? shape->dim[shape->rank - 1] : 1;
+    return shape->dim[0] * area(shape);
+}
+
+static const struct {
+    const char *name;
+    int least, most; /* arguments */
+    const char *usage;
+} initialisers[] = {
+    {"zeros", 0, 0, "zeros"},
+    {"ones", 0, 0, "ones"},
+    {"const", 1, 1, "const(value)"},
+    {"uniform", 2, 2, "uniform(from, to)"},
+    {"normal", 1, 2, "normal(deviation) or normal(mean, deviation)"},
+    {"xavier", 0, 0, "xavier"},
+    {"he", 0, 0, "he"},
+};
+enum { ZEROS, ONES, CONSTANT, UNIFORM, NORMAL, XAVIER, HE, INITIALISERS };
+
+static Init make_init(int which, int count, const double *number, const Shape *shape)
+{
+    switch (which) {
+    case ZEROS:
+    case ONES:
+        return init_const(which == ONES);
+    case CONSTANT:
+        return init_const(number[0]);
+    case UNIFORM:
+        return (Init){.kind = INIT_UNIFORM, .a = number[0], .b = number[1]};
+    case NORMAL:
+        return (Init){.kind = INIT_NORMAL,
+                      .a = count == 2 ? number[0] : 0,
+                      .b = count == 2 ? number[1] : number[0]};
+    case XAVIER:
+        return init_xavier(fan_in(shape), fan_out(shape));
+    default:
+        return init_he(fan_in(shape));
+    }
+}
+
+static bool no_initialiser(Lower *l, Frame *frame, const Expr *expr)
+{
+    const char *name[INITIALISERS];
+    for (int i = 0; i < INITIALISERS; i++)
+        name[i] = initialisers[i].name;
+    Place place = expr->kind == EXPR_CALL ? expr->text_place : expr->place;
+    lower_error(l, frame, place, "there is no initialiser %s", expr->text);
+    const char *meant = suggest(expr->text, name, INITIALISERS);
+    if (meant)
+        diag_hint(l->diag, "did you mean %s?", meant);
+    else
+        diag_hint(l->diag, "zeros, ones, const(v), uniform(a, b), normal(std), xavier or he");
+    return false;
+}
+
+static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, const double *number,
+                       int count, Dtype dtype)
+{
+    double deviation = count ? number[count - 1] : 0;
+    if (which == NORMAL && deviation < 0)
+        return lower_error(l, frame, expr->place, "a deviation cannot be negative");
+    if (which == UNIFORM && number[0] > number[1])
+        return lower_error(l, frame, expr->place, "uniform runs from the smaller to the larger");
+    if (which >= UNIFORM && !dtype_is_float(dtype))
+        return lower_error(l, frame, expr->place, "%s makes fractions, but this is %s",
+                           initialisers[which].name, dtype_name(dtype));
+    return true;
+}
+
+static bool init_call(Lower *l, Frame *frame, const Expr *expr, const Shape *shape, Init *init)
+{
+    int which = 0;
+    while (which < INITIALISERS && strcmp(initialisers[which].name, expr->text) != 0)
+        which++;
+    if (which == INITIALISERS)
+        return no_initialiser(l, frame, expr);
+    size_t count = expr->kind == EXPR_CALL ? expr->arg.count : 0;
+    if ((int)count < initialisers[which].least || count > (size_t)initialisers[which].most) {
+        lower_error(l, frame, expr->place, "%s takes %s arguments", expr->text,
+                    (int)count < initialisers[which].least ? "more" : "fewer");
+        diag_hint(l->diag, "%s", initialisers[which].usage);
+        return false;
+    }
+    double number[2] = {0};
+    for (size_t i = 0; i < count; i++) {
+        Val val = eval(l, frame, expr->arg.at[i].value, NULL);
+        if (val.kind == VAL_POISON)
+            return false;
+        if (!val_is_number(val))
+            return lower_error(l, frame, expr->arg.at[i].value->place, "%s takes numbers, not %s",
+                               expr->text, val_text(l, val));
+        number[i] = val_number(val);
+    }
+    if (!check_init(l, frame, expr, which, number, (int)count, shape->dtype))
+        return false;
+    *init = make_init(which, (int)count, number, shape);
+    return true;
+}
+
+/* ---- Numbers written out -------------------------------------------------------------------- */
+
+static bool fits(Dtype dtype, double number)
+{
+    static const double low[] = {
+        [I32] = -2147483648.0, [I64] = -9223372036854775808.0, [U8] = 0, [BOOL] = 0};
+    static const double high[] = {
+        [I32] = 2147483647.0, [I64] = 9223372036854774784.0, [U8] = 255, [BOOL] = 1};
+    if (dtype_is_float(dtype))
+        return true;
+    return number == floor(number) && number >= low[dtype] && number <= high[dtype];
+}
+
+typedef ARRAY(double) Numbers;
+
+/* Appends the numbers of a list of lists, whose lengths must be the dims from `axis` on. */
+static bool flatten(Lower *l, Frame *frame, const Expr *expr, Val val, const Shape *shape, int axis,
+                    Numbers *numbers)
+{
+    if (axis == shape->rank) {
+        if (!val_is_number(val) || !fits(shape->dtype, val_number(val)))
+            return lower_error(l, frame, expr->place, "%s is no value for %s", val_text(l, val),
+                               dtype_name(shape->dtype));
+        ARRAY_PUSH(l->arena, numbers, val_number(val));
+        return true;
+    }
+    if (val.kind != VAL_LIST || val.count != shape->dim[axis])
+        return lower_error(l, frame, expr->place,
+                           "axis %d of %s needs a list of %lld, not %s of %u", axis,
+                           shape_text(l->arena, shape->dtype, shape->rank, shape->dim),
+                           (long long)shape->dim[axis],
+                           val.kind == VAL_LIST ? "one" : val_text(l, val), val.count);
+    if (numbers->count > MAX_LIST)
+        return lower_error(l, frame, expr->place, "a list holds at most %d numbers", MAX_LIST);
+    for (uint32_t i = 0; i < val.count; i++)
+        if (!flatten(l, frame, expr, val.item[i], shape, axis + 1, numbers))
+            return false;
+    return true;
+}
+
+static bool init_value(Lower *l, Frame *frame, const Expr *expr, const Shape *shape, Init *init)
+{
+    Val val = eval(l, frame, expr, NULL);
+    if (val.kind == VAL_POISON)
+        return false;
+    if (val.kind == VAL_LIST) {
+        Numbers numbers = {0};
+        if (!flatten(l, frame, expr, val, shape, 0, &numbers))
+            return false;
+        *init = (Init){.kind = INIT_LIST, .list = numbers.at, .count = numbers.count};
+        return true;
+    }
+    if (!val_is_number(val))
+        return lower_error(l, frame, expr->place, "an initialiser must be known now, not %s",
+                           val_text(l, val));
+    if (!fits(shape->dtype, val_number(val)))
+        return lower_error(l, frame, expr->place, "%s is no value for %s", val_text(l, val),
+                           dtype_name(shape->dtype));
+    *init = init_const(val_number(val));
+    return true;
+}
+
+/* A name or a call is an initialiser, unless it is an op of numbers or a name bound to one. */
+static bool lower_init(Lower *l, Frame *frame, const Expr *expr, const Shape *shape, Init *init)
+{
+    bool named = expr->kind == EXPR_NAME || expr->kind == EXPR_CALL;
+    bool known = false;
+    for (int i = 0; named && i < INITIALISERS; i++)
+        known |= strcmp(initialisers[i].name, expr->text) == 0;
+    bool elsewhere = named && (expr->kind == EXPR_NAME ? frame_find(frame, expr->text) != NULL
+                                                       : op_find(expr->text) != NULL);
+    if (known || (named && !elsewhere))
+        return init_call(l, frame, expr, shape, init);
+    return init_value(l, frame, expr, shape, init);
+}
+
+static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kind)
+{
+    Shape shape;
+    if (!lower_type(l, frame, &stmt->type, &shape))
+        return NONE;
+    Init init = shape.rank < 2 || !dtype_is_float(shape.dtype)
+                    ? init_const(0)
+                    : init_xavier(fan_in(&shape), fan_out(&shape));
+    if (stmt->value && !lower_init(l, frame, stmt->value, &shape, &init))
+        return NONE;
+    if (frame_find_here(frame, stmt->name.text))
+        return NONE; /* reported when it is bound */
+    const char *name = param_name(l, frame, stmt->name.text);
+    Id id = declare(l, frame, kind, name, &shape, stmt->name.place);
+    if (id == NONE)
+        return NONE;
+    l->g->value.at[id].init = init;
+    l->g->value.at[id].frozen = stmt->frozen;
+    return id;
+}
+
+void lower_param(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    Id id = declare_filled(l, frame, stmt, VALUE_PARAM);
+    bind_declared(l, frame, stmt->name, BOUND_PARAM, id);
+}
+
+void lower_const(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    if (stmt->type.given) {
+        Id id = declare_filled(l, frame, stmt, VALUE_CONST);
+        bind_declared(l, frame, stmt->name, BOUND_CONST, id);
+        return;
+    }
+    Val val = eval(l, frame, stmt->value, NULL);
+    if (val.kind == VAL_TENSOR || val.kind == VAL_TUPLE) {
+        lower_error(l, frame, stmt->value->place, "a const must be known now; this is %s",
+                    val_text(l, val));
+        diag_hint(l->diag, "without const: %s = ...", stmt->name.text);
+        val = POISON;
+    }
+    frame_bind(l, frame, stmt->name, BOUND_CONST, val);
+}

@@ -1,0 +1,314 @@
+/* The train statement: its loss becomes nodes, its settings are checked and carried.
+ *
+ * Settings stand in Train.setting under their names; those of a schedule as schedule.steps and so
+ * on. A word is carried as its place in the words listed here.
+ */
+#include "frontend/lower.h"
+
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    uint8_t kind;      /* ARG_FLOAT, ARG_INT, ARG_BOOL */
+    double low, high;  /* low <= value < high */
+    const char *words; /* that may stand instead */
+} Setting;
+
+static const double ANY = 1e300;
+
+static const Setting settings[] = {
+    {"lr", ARG_FLOAT, 0, ANY, NULL},         {"momentum", ARG_FLOAT, 0, 1, NULL},
+    {"nesterov", ARG_BOOL, 0, ANY, NULL},    {"weight_decay", ARG_FLOAT, 0, ANY, NULL},
+    {"beta1", ARG_FLOAT, 0, 1, NULL},        {"beta2", ARG_FLOAT, 0, 1, NULL},
+    {"alpha", ARG_FLOAT, 0, 1, NULL},        {"eps", ARG_FLOAT, 0, ANY, NULL},
+    {"clip", ARG_FLOAT, 0, ANY, NULL},       {"clip_value", ARG_FLOAT, 0, ANY, NULL},
+    {"accumulate", ARG_INT, 1, ANY, "auto"}, {"steps", ARG_INT, 1, ANY, NULL},
+    {"warmup", ARG_INT, 0, ANY, NULL},       {"floor", ARG_FLOAT, 0, 1, NULL},
+    {"every", ARG_INT, 1, ANY, NULL},        {"factor", ARG_FLOAT, 0, ANY, NULL},
+    {"frozen", ARG_BOOL, 0, ANY, NULL},
+};
+
+typedef struct {
+    const char *name, *takes; /* its settings, in the order of positional arguments */
+} Kind;
+
+static const Kind optimizers[] = {
+    {"sgd", "lr momentum nesterov weight_decay"}, {"adam", "lr beta1 beta2 eps weight_decay"},
+    {"adamw", "lr beta1 beta2 eps weight_decay"}, {"rmsprop", "lr alpha eps momentum weight_decay"},
+    {"adagrad", "lr eps weight_decay"},           {"lion", "lr beta1 beta2 weight_decay"},
+};
+
+static const Kind schedules[] = {
+    {"constant", "warmup"},
+    {"linear", "steps warmup floor"},
+    {"cosine", "steps warmup floor"},
+    {"step", "every factor warmup"},
+};
+
+static const char body_settings[] = "clip clip_value accumulate schedule";
+
+static const Setting *find_setting(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(settings[i].name, name) != 0)
+        i++; /* only names of the tables above are looked for */
+    return &settings[i];
+}
+
+static size_t split_words(Lower *l, const char *words, const char **word, size_t most)
+{
+    size_t count = 0;
+    for (; *words && count < most; words += strspn(words, " ")) {
+        size_t span = strcspn(words, " ");
+        word[count++] = arena_copy(l->arena, words, span);
+        words += span;
+    }
+    return count;
+}
+
+static bool unknown(Lower *l, Name name, const char *what, const char *names)
+{
+    const char *word[32];
+    size_t words = split_words(l, names, word, 32);
+    diag_error(l->diag, name.place, "%s %s", what, name.text);
+    const char *meant = suggest(name.text, word, words);
+    if (meant)
+        diag_hint(l->diag, "did you mean %s?", meant);
+    const char *list = "";
+    for (size_t i = 0; i < words; i++)
+        list = arena_printf(l->arena, "%s%s%s", list, i ? ", " : "", word[i]);
+    diag_hint(l->diag, "there is %s", list);
+    return false;
+}
+
+/* ---- One setting ---------------------------------------------------------------------------- */
+
+static bool check_setting(Lower *l, const Setting *setting, Val val, Place place, Attr *attr)
+{
+    static const char *const kinds[] = {
+        [ARG_FLOAT] = "a number", [ARG_INT] = "a whole number", [ARG_BOOL] = "true or false"};
+    *attr = (Attr){.given = true, .count = 1};
+    if (val.kind == VAL_WORD && word_place(setting->words, val.text) >= 0) {
+        attr->is_word = true;
+        attr->number = word_place(setting->words, val.text);
+        return true;
+    }
+    bool good = setting->kind == ARG_BOOL
+                    ? val.kind == VAL_BOOL
+                    : val.kind == VAL_INT || (val.kind == VAL_FLOAT && setting->kind == ARG_FLOAT);
+    if (!good)
+        return diag_error(l->diag, place, "%s must be %s%s%s, not %s", setting->name,
+                          kinds[setting->kind], setting->words ? " or " : "",
+                          setting->words ? setting->words : "", val_text(l, val));
+    attr->number = val_number(val);
+    attr->list[0] = val.kind == VAL_FLOAT ? 0 : val.integer;
+    if (attr->number < setting->low || attr->number >= setting->high) {
+        diag_error(l->diag, place, "%s = %g is out of its range", setting->name, attr->number);
+        if (setting->high < ANY)
+            diag_hint(l->diag, "at least %g and less than %g", setting->low, setting->high);
+        else
+            diag_hint(l->diag, "at least %g", setting->low);
+        return false;
+    }
+    return true;
+}
+
+static void carry(Lower *l, const char *prefix, Name name, const char *pattern, Attr value)
+{
+    Train *train = &l->g->train;
+    const char *full = arena_printf(l->arena, "%s%s", prefix, name.text);
+    for (size_t i = 0; i < train->setting.count; i++) {
+        const TrainSetting *old = &train->setting.at[i];
+        bool same = old->pattern && pattern ? strcmp(old->pattern, pattern) == 0
+                                            : !old->pattern && !pattern;
+        if (strcmp(old->name, full) == 0 && same) {
+            diag_error(l->diag, name.place, "%s is set twice", full);
+            diag_note(l->diag, old->place, "first here");
+            return;
+        }
+    }
+    ARRAY_PUSH(l->arena, &train->setting, (TrainSetting){full, pattern, value, name.place});
+}
+
+/* A setting that must be one of `takes`. */
+static void lower_setting(Lower *l, Frame *frame, const char *prefix, const char *takes,
+                          const char *of, Name name, const Expr *expr, const char *pattern)
+{
+    if (word_place(takes, name.text) < 0) {
+        unknown(l, name, arena_printf(l->arena, "%s has no setting", of), takes);
+        return;
+    }
+    const Setting *setting = find_setting(name.text);
+    Val val;
+    if (expr->kind == EXPR_NAME && word_place(setting->words, expr->text) >= 0)
+        val = (Val){.kind = VAL_WORD, .text = expr->text};
+    else
+        val = eval(l, frame, expr, NULL);
+    Attr attr;
+    if (val.kind != VAL_POISON && check_setting(l, setting, val, expr->place, &attr))
+        carry(l, prefix, name, pattern, attr);
+}
+
+/* ---- Optimizer, schedule, groups ------------------------------------------------------------- */
+
+static const Kind *find_kind(Lower *l, const Kind *kinds, size_t count, Name name, const char *what)
+{
+    const char *names = "";
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(kinds[i].name, name.text) == 0)
+            return &kinds[i];
+        names = arena_printf(l->arena, "%s%s%s", names, i ? " " : "", kinds[i].name);
+    }
+    unknown(l, name, arena_printf(l->arena, "there is no %s", what), names);
+    return NULL;
+}
+
+static void lower_arguments(Lower *l, Frame *frame, const Kind *kind, const char *prefix,
+                            const Arguments *args)
+{
+    const char *word[16];
+    size_t words = split_words(l, kind->takes, word, 16), next = 0;
+    for (size_t i = 0; i < args->count; i++) {
+        const Argument *arg = &args->at[i];
+        Name name = arg->name;
+        if (!name.text && next == words) {
+            diag_error(l->diag, arg->value->place, "%s takes %zu settings", kind->name, words);
+            return;
+        }
+        if (!name.text)
+            name = (Name){word[next++], arg->value->place};
+        lower_setting(l, frame, prefix, kind->takes, kind->name, name, arg->value, NULL);
+    }
+}
+
+static void lower_schedule(Lower *l, Frame *frame, Name name, const Expr *expr)
+{
+    if (expr->kind != EXPR_NAME && expr->kind != EXPR_CALL) {
+        diag_error(l->diag, expr->place, "a schedule is a word, such as cosine(steps = 10000)");
+        return;
+    }
+    Name word = {expr->text, expr->place};
+    const Kind *kind =
+        find_kind(l, schedules, sizeof schedules / sizeof *schedules, word, "schedule");
+    if (!kind)
+        return;
+    Attr attr = {.given = true, .is_word = true, .number = (double)(kind - schedules)};
+    carry(l, "", name, NULL, attr);
+    if (expr->kind == EXPR_CALL)
+        lower_arguments(l, frame, kind, "schedule.", &expr->arg);
+}
+
+static void lower_group(Lower *l, Frame *frame, const Stmt *group, const Kind *optimizer)
+{
+    const char *takes = arena_printf(l->arena, "%s frozen", optimizer->takes);
+    for (size_t i = 0; i < group->body.count; i++) {
+        const Stmt *stmt = group->body.at[i];
+        if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1) {
+            diag_error(l->diag, stmt->place, "a group holds settings: name = value");
+            continue;
+        }
+        lower_setting(l, frame, "", takes, "a group", stmt->target.at[0], stmt->value,
+                      group->name.text);
+    }
+    if (!group->body.count)
+        diag_error(l->diag, group->place, "the group sets nothing");
+}
+
+static void lower_train_body(Lower *l, Frame *frame, const Stmts *body, const Kind *optimizer)
+{
+    for (size_t i = 0; i < body->count; i++) {
+        const Stmt *stmt = body->at[i];
+        if (stmt->kind == STMT_GROUP)
+            lower_group(l, frame, stmt, optimizer);
+        else if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1)
+            diag_error(l->diag, stmt->place, "train holds settings and groups: name = value");
+        else if (strcmp(stmt->target.at[0].text, "schedule") == 0)
+            lower_schedule(l, frame, stmt->target.at[0], stmt->value);
+        else
+            lower_setting(l, frame, "", body_settings, "train", stmt->target.at[0], stmt->value,
+                          NULL);
+    }
+}
+
+static void lower_loss(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    Bound bound = {"loss", false};
+    Val loss = eval(l, frame, stmt->value, &bound);
+    l->g->train.loss = (Use){NONE, NONE};
+    if (loss.kind == VAL_POISON)
+        return;
+    bool scalar = loss.kind == VAL_TENSOR && use_view(l->g, loss.use).rank == 0 &&
+                  l->g->value.at[loss.use.value].dtype == F32;
+    if (scalar) {
+        l->g->train.loss = loss.use;
+        return;
+    }
+    diag_error(l->diag, stmt->value->place, "the loss must be one f32, not %s", val_text(l, loss));
+    if (loss.kind == VAL_TENSOR && use_view(l->g, loss.use).rank > 0)
+        diag_hint(l->diag, "mean(x) or sum(x) makes one number of it");
+}
+
+void lower_train(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    Train *train = &l->g->train;
+    if (train->present) {
+        diag_error(l->diag, stmt->place, "a model has one train statement");
+        diag_note(l->diag, train->place, "the first is here");
+        return;
+    }
+    train->present = true;
+    train->place = stmt->place;
+    lower_loss(l, frame, stmt);
+    const Kind *optimizer =
+        find_kind(l, optimizers, sizeof optimizers / sizeof *optimizers, stmt->name, "optimizer");
+    if (!optimizer)
+        return;
+    train->optimizer = optimizer->name;
+    lower_arguments(l, frame, optimizer, "", &stmt->arg);
+    lower_train_body(l, frame, &stmt->body, optimizer);
+}
+
+/* * is any run of characters, ? is one. Keeps the last * to come back to: no recursion. */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    return !pattern[strspn(pattern, "*")];
+}
+
+void lower_groups(Lower *l)
+{
+    const Train *train = &l->g->train;
+    if (diag_errors(l->diag))
+        return; /* parameters may be missing for another reason */
+    for (size_t i = 0; i < train->setting.count; i++) {
+        const TrainSetting *setting = &train->setting.at[i];
+        bool any = !setting->pattern;
+        for (size_t j = 0; setting->pattern && j < l->g->value.count; j++) {
+            Value *value = &l->g->value.at[j];
+            if (value->kind != VALUE_PARAM || !matches(setting->pattern, value->name))
+                continue;
+            any = true;
+            if (strcmp(setting->name, "frozen") == 0)
+                value->frozen = setting->value.number != 0;
+        }
+        if (!any) {
+            diag_error(l->diag, setting->place, "no parameter is named like \"%s\"",
+                       setting->pattern);
+            return;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+/* How ops are called, from their rows: for messages and for the table in LANGUAGE.md. */
+#include "frontend/lower.h"
+
+#include <string.h>
+
+static const char *argument_text(Arena *arena, const Arg *arg)
+{
+    if (arg->flags & ARG_VARIADIC)
+        return arena_printf(arena, "%s, ...", arg->name);
+    if (arg->kind == ARG_TENSOR)
+        return arg->flags & (ARG_OPTIONAL | ARG_PARAM) ? arena_printf(arena, "[%s]", arg->name)
+                                                       : arg->name;
+    return arg->fallback ? arena_printf(arena, "%s = %s", arg->name, arg->fallback) : arg->name;
+}
+
+/* What must be given first, then the tensors that may be, then settings with a default. */
+static int rank_of(const Arg *arg)
+{
+    if (arg->kind == ARG_TENSOR)
+        return arg->flags & (ARG_OPTIONAL | ARG_PARAM) ? 1 : 0;
+    if (!arg->fallback)
+        return 0;
+    return strcmp(arg->fallback, "none") == 0 ? 1 : 2;
+}
+
+const char *op_signature(Arena *arena, const OpRow *op)
+{
+    const char *text = arena_printf(arena, "%s(", op->name);
+    bool any = false;
+    for (int rank = 0; rank < 3; rank++)
+        for (int i = 0; i < MAX_ARGS && op->args[i].name; i++) {
+            const Arg *arg = &op->args[i];
+            if (arg->flags & ARG_HIDDEN || rank_of(arg) != rank)
+                continue;
+            text = arena_printf(arena, "%s%s%s", text, any ? ", " : "", argument_text(arena, arg));
+            any = true;
+        }
+    return arena_printf(arena, "%s)", text);
+}
+
+static void write_argument(FILE *to, const Arg *arg, bool *any)
+{
+    if (arg->flags & ARG_HIDDEN || (!arg->help && (!arg->words || arg->kind == ARG_TENSOR)))
+        return;
+    fprintf(to, "%s`%s`", *any ? "; " : "", arg->name);
+    if (arg->words && arg->kind != ARG_TENSOR) {
+        fprintf(to, arg->kind == ARG_WORD ? ":" : ": numbers or");
+        for (const char *at = arg->words; *at; at += strspn(at, " ")) {
+            int span = (int)strcspn(at, " ");
+            fprintf(to, " `%.*s`", span, at);
+            at += span;
+        }
+    }
+    if (arg->help)
+        fprintf(to, "%s %s", arg->words && arg->kind != ARG_TENSOR ? "," : ":", arg->help);
+    *any = true;
+}
+
+void ops_reference(FILE *to)
+{
+    Arena *arena = arena_new();
+    fprintf(to, "| op | what it is | arguments |\n|---|---|---|\n");
+    for (size_t i = 0; op_at(i); i++) {
+        const OpRow *op = op_at(i);
+        if (op->flags & OP_HIDDEN)
+            continue;
+        fprintf(to, "| `%s` | %s | ", op_signature(arena, op), op->help ? op->help : "");
+        bool any = false;
+        for (int j = 0; j < MAX_ARGS && op->args[j].name; j++)
+            write_argument(to, &op->args[j], &any);
+        fprintf(to, " |\n");
+    }
+    arena_free(arena);
+}
