@@ -93,34 +93,80 @@ static bool in_arena(const Plan *plan, Id buffer)
     return !b->external && b->kind > BUFFER_INPUT;
 }
 
+/* Values that concats join may lie in each other, so of each such family only the largest counts.
+ */
+typedef struct {
+    Id *parent;     /* by value: a family is a tree, its root stands for it */
+    uint64_t *most; /* by value: of a root, what its family has in the sum at hand */
+} Families;
+
+static Id family_of(Families *f, Id value)
+{
+    for (; f->parent[value] != value; value = f->parent[value])
+        f->parent[value] = f->parent[f->parent[value]];
+    return value;
+}
+
+static Families find_families(const Graph *g)
+{
+    const OpRow *concat = op_find("concat");
+    Families f = {ARENA_ARRAY(g->arena, Id, g->value.count),
+                  ARENA_ARRAY(g->arena, uint64_t, g->value.count)};
+    for (Id v = 0; v < g->value.count; v++)
+        f.parent[v] = v;
+    for (Id n = 0; n < g->node.count; n++)
+        for (Id i = 0; g->node.at[n].op == concat && i < g->node.at[n].uses; i++)
+            f.parent[family_of(&f, node_use(g, &g->node.at[n], i).value)] =
+                family_of(&f, g->node.at[n].value);
+    return f;
+}
+
+/* The bytes of buffers that are alive at once. What alignment adds does not count: windows have
+ * none of it. */
+static uint64_t sum_bytes(const Plan *plan, Families *f, const Id *buffer, Id count)
+{
+    uint64_t sum = 0;
+    for (Id k = 0; k < count; k++) {
+        const Buffer *b = &plan->buffer[buffer[k]];
+        uint64_t *most = &f->most[family_of(f, b->value)];
+        if (in_arena(plan, buffer[k]) && b->bytes > *most) {
+            sum += b->bytes - *most;
+            *most = b->bytes;
+        }
+    }
+    for (Id k = 0; k < count; k++)
+        f->most[family_of(f, plan->buffer[buffer[k]].value)] = 0;
+    return sum;
+}
+
 /* What one occurrence needs at once, whatever the order: its operands, its results that cannot
  * take an operand's bytes, its workspace. */
-static uint64_t need(const Plan *plan, const Occurrence *o, uint32_t align)
+static uint64_t need(const Plan *plan, Families *f, const Occurrence *o)
 {
     const Cluster *c = &plan->clusters->at[o->cluster];
-    uint64_t operands = 0, results = 0;
-    for (Id k = 0; k < c->operands; k++)
-        if (in_arena(plan, plan->arg[o->arg + k]))
-            operands += round_up(plan->buffer[plan->arg[o->arg + k]].bytes, align);
-    for (Id k = c->operands; k < c->operands + c->results; k++)
-        if (in_arena(plan, plan->arg[o->arg + k]))
-            results += round_up(plan->buffer[plan->arg[o->arg + k]].bytes, align);
+    const Id *arg = &plan->arg[o->arg];
     const Node *last = &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
-    bool over = last->op->flags & OP_ELEMENTWISE || last->op->inplace ||
-                strcmp(last->op->name, "concat") == 0; /* its operands lie in its result */
-    uint64_t bytes = over ? (operands > results ? operands : results) : operands + results;
-    return bytes + (o->workspace == NONE ? 0 : round_up(plan->buffer[o->workspace].bytes, align));
+    uint64_t bytes = 0;
+    if (last->op->flags & OP_ELEMENTWISE || last->op->inplace) {
+        uint64_t operands = sum_bytes(plan, f, arg, c->operands);
+        uint64_t results = sum_bytes(plan, f, arg + c->operands, c->results);
+        bytes = operands > results ? operands : results;
+    } else {
+        bytes = sum_bytes(plan, f, arg, c->operands + c->results);
+    }
+    return bytes + (o->workspace == NONE ? 0 : plan->buffer[o->workspace].bytes);
 }
 
 static void find_floor(Plan *plan, uint32_t align)
 {
+    Families families = find_families(plan->graph);
     for (int p = 0; p < PROGRAMS; p++)
         for (Id i = 0; i < plan->program[p].count; i++) {
-            uint64_t bytes = need(plan, &plan->program[p].at[i], align);
+            uint64_t bytes = need(plan, &families, &plan->program[p].at[i]);
             if (bytes > plan->floor)
                 plan->floor = bytes;
         }
-    plan->floor += plan->persistent;
+    plan->floor = round_up(plan->floor, align) + plan->persistent;
 }
 
 Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
