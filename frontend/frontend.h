@@ -177,6 +177,8 @@ typedef struct {
     bool present;
     Use loss;
     const char *optimizer;
+    double lr;      /* of the optimizer's brackets; the run can set another */
+    uint32_t times; /* micro-batches in a step */
     Place place;
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;
@@ -420,6 +422,8 @@ Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Def
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */
 bool gradients(Graph *g, Use loss, Use **gradient);
+/* Appends the optimizer's ops: each parameter becomes its next version. */
+bool updates(Graph *g, const Use *gradient);
 /* Removes what no output, loss or effect needs, merges equal nodes; order is kept. */
 void simplify(Graph *g);
 /* The graph as stable text, for -d. */

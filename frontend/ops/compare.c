@@ -29,6 +29,7 @@ const OpRow ops_compare[] = {
     {.name = "not", .expr = "!a", .args = {{.name = "x"}}, .flags = LOGIC, .help = "of bool"},
     {.name = "where",
      .expr = "a ? b : c",
+     .dexpr = {NULL, "a ? dy : 0", "a ? 0 : dy"},
      .args = {{.name = "condition", .words = "bool"}, {.name = "x"}, {.name = "y"}},
      .flags = OP_ELEMENTWISE,
      .help = "x where the condition holds, y elsewhere"},

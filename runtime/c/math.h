@@ -48,4 +48,30 @@ GP_FUNCTION gp_real gp_hardsigmoid(gp_real x)
     return x < -3 ? 0 : x > 3 ? 1 : (x + 3) / 6;
 }
 
+/* Slopes that no shorter expression has. */
+GP_FUNCTION gp_real gp_gelu_exact_slope(gp_real x)
+{
+    return (gp_real)0.5 * (1 + gp_erf(x * (gp_real)0.7071067811865476)) +
+           x * (gp_real)0.3989422804014327 * gp_exp((gp_real)-0.5 * x * x);
+}
+
+GP_FUNCTION gp_real gp_gelu_tanh_slope(gp_real x)
+{
+    const gp_real t = gp_tanh((gp_real)0.7978845608028654 * (x + (gp_real)0.044715 * x * x * x));
+    const gp_real inner = (gp_real)0.7978845608028654 * (1 + (gp_real)0.134145 * x * x);
+    return (gp_real)0.5 * (1 + t) + (gp_real)0.5 * x * (1 - t * t) * inner;
+}
+
+GP_FUNCTION gp_real gp_silu_slope(gp_real x)
+{
+    const gp_real s = gp_sigmoid(x);
+    return s * (1 + x * (1 - s));
+}
+
+GP_FUNCTION gp_real gp_mish_slope(gp_real x)
+{
+    const gp_real t = gp_tanh(gp_softplus(x));
+    return t + x * (1 - t * t) * gp_sigmoid(x);
+}
+
 #endif

@@ -1,0 +1,195 @@
+/* From gradients to the next version of each parameter.
+ *
+ * Requires: the gradients of the program being built. Leaves: an update for each, standing as
+ * early as it may: behind the gradient and behind the last reader of the old version. So a
+ * gradient is freed as soon as it is applied, unless clipping needs all of them at once or
+ * micro-batches are summed first. An optimizer is a row like any other: its operands are w, g and
+ * the factor that clipping gives; what else it has is state that the row itself makes.
+ */
+#include "frontend/frontend.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Use nothing = {NONE, NONE};
+
+/* The last setting of this name that is for the parameter; groups win over the common ones. */
+static const TrainSetting *find_setting(const Graph *g, const char *name, const char *parameter)
+{
+    const TrainSetting *found = NULL;
+    for (size_t i = 0; i < g->train.setting.count; i++) {
+        const TrainSetting *s = &g->train.setting.at[i];
+        if (strcmp(s->name, name) == 0 &&
+            (!s->pattern || (parameter && fnmatch(s->pattern, parameter, 0) == 0)) &&
+            (s->pattern || !found || !found->pattern))
+            found = s;
+    }
+    return found;
+}
+
+static double number_of(const Graph *g, const char *name, double otherwise)
+{
+    const TrainSetting *s = find_setting(g, name, NULL);
+    return s ? s->value.number : otherwise;
+}
+
+static Call begin(Graph *g, Id parameter, const char *op)
+{
+    Call from = {
+        .place = g->train.place, .phase = PHASE_UPDATE, .name = g->value.at[parameter].name};
+    Call c = call_begin(g, &from, op);
+    c.name = arena_printf(g->arena, "%s.%s", from.name, op); /* its state: fc.w.adam.m */
+    return c;
+}
+
+/* ---- Before the update ---------------------------------------------------------------------- */
+
+/* Each gradient within [-limit, limit]. */
+static bool clip_values(Graph *g, Use *gradient, size_t values)
+{
+    double limit = number_of(g, "clip_value", 0);
+    for (Id v = 0; v < values && limit > 0; v++) {
+        if (gradient[v].value == NONE)
+            continue;
+        Call c = begin(g, v, "clip");
+        call_set(&c, "low", -limit);
+        call_set(&c, "high", limit);
+        call_use(g, &c, gradient[v]);
+        if (!call_finish(g, &c))
+            return false;
+        gradient[v] = c.result.at[0];
+    }
+    return true;
+}
+
+/* The factor that brings the norm of all gradients together to the limit; nothing: no limit. */
+static bool clip_norm(Graph *g, const Use *gradient, size_t values, Use *scale)
+{
+    double limit = number_of(g, "clip", 0);
+    *scale = nothing;
+    if (!(limit > 0))
+        return true;
+    Call from = {.place = g->train.place, .phase = PHASE_UPDATE, .name = "train"};
+    Call c = call_begin(g, &from, "clip_factor");
+    call_set(&c, "limit", limit);
+    for (Id v = 0; v < values; v++)
+        if (gradient[v].value != NONE)
+            call_use(g, &c, gradient[v]);
+    if (!c.use.count)
+        return true;
+    if (!call_finish(g, &c))
+        return false;
+    *scale = c.result.at[0];
+    return true;
+}
+
+/* Sums over micro-batches in a buffer of its own, and goes on in the program that runs once. */
+static bool accumulate(Graph *g, Use *gradient, size_t values)
+{
+    if (g->train.times <= 1)
+        return true;
+    for (Id v = 0; v < values; v++) {
+        if (gradient[v].value == NONE)
+            continue;
+        const Value w = g->value.at[v];
+        Id sum = graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.gradient", w.name),
+                             (Dtype)w.dtype, w.rank, w.dim, w.place);
+        Call c = begin(g, v, "accumulate");
+        call_use(g, &c, use_of(sum));
+        call_use(g, &c, gradient[v]);
+        if (!call_finish(g, &c))
+            return false;
+        gradient[v] = use_of(sum);
+    }
+    graph_program(g, PROGRAM_UPDATE, true);
+    return true;
+}
+
+/* ---- The updates ---------------------------------------------------------------------------- */
+
+static bool update(Graph *g, Id parameter, Use gradient, Use scale)
+{
+    Call c = begin(g, parameter, g->train.optimizer);
+    for (int i = 0; i < MAX_ARGS && c.op->args[i].name; i++) {
+        const Arg *arg = &c.op->args[i];
+        const TrainSetting *s = find_setting(g, arg->name, g->value.at[parameter].name);
+        if (arg->kind == ARG_TENSOR || arg->flags & ARG_HIDDEN || !s)
+            continue;
+        c.attr[i] = s->value;
+        if (strcmp(arg->name, "lr") == 0 && g->train.lr != 0)
+            call_set(&c, "lr_scale", s->value.number / g->train.lr);
+    }
+    call_use(g, &c, use_of(parameter));
+    call_use(g, &c, gradient);
+    call_use(g, &c, scale);
+    return call_finish(g, &c);
+}
+
+/* ---- As early as may be --------------------------------------------------------------------- */
+
+/* By node: the first place where it may stand: behind what it reads and behind every reader of
+ * what it overwrites. Nodes that are no updates stay. */
+static Id *find_places(const Graph *g)
+{
+    Id *place = ARENA_ARRAY(g->arena, Id, g->node.count);
+    Id *reader = ARENA_ARRAY(g->arena, Id, g->value.count); /* the last one that is no update */
+    for (Id n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        place[n] = n;
+        for (Id i = 0; i < node->uses && node->phase != PHASE_UPDATE; i++)
+            if (node_use(g, node, i).value != NONE)
+                reader[node_use(g, node, i).value] = n;
+    }
+    for (Id n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        if (node->phase != PHASE_UPDATE || node->program != PROGRAM_MICRO)
+            continue;
+        place[n] = 0;
+        for (Id i = 0; i < node->uses; i++) {
+            Id value = node_use(g, node, i).value;
+            if (value == NONE)
+                continue;
+            Id made = g->value.at[value].node;
+            if (made != NONE && place[made] > place[n])
+                place[n] = place[made];
+            if (reader[value] > place[n])
+                place[n] = reader[value];
+        }
+    }
+    return place;
+}
+
+/* A stable sort of the nodes by place: counting, since places are node numbers. */
+static void move_up(Graph *g)
+{
+    size_t count = g->node.count;
+    Id *place = find_places(g), *start = ARENA_ARRAY(g->arena, Id, count + 1);
+    Node *sorted = ARENA_ARRAY(g->arena, Node, count);
+    for (size_t n = 0; n < count; n++)
+        start[place[n] + 1]++;
+    for (size_t n = 0; n < count; n++)
+        start[n + 1] += start[n];
+    for (size_t n = 0; n < count; n++) {
+        Id to = start[place[n]]++;
+        sorted[to] = g->node.at[n];
+        for (Id i = 0; i < sorted[to].values; i++)
+            g->value.at[node_value(&sorted[to], i)].node = to;
+    }
+    memcpy(g->node.at, sorted, count * sizeof *sorted);
+}
+
+bool updates(Graph *g, const Use *gradients)
+{
+    size_t values = g->value.count;
+    Use *gradient = ARENA_ARRAY(g->arena, Use, values), scale;
+    memcpy(gradient, gradients, values * sizeof *gradient);
+    if (!accumulate(g, gradient, values) || !clip_values(g, gradient, values) ||
+        !clip_norm(g, gradient, values, &scale))
+        return false;
+    for (Id v = 0; v < values; v++)
+        if (gradient[v].value != NONE && !update(g, v, gradient[v], scale))
+            return false;
+    move_up(g);
+    return true;
+}
