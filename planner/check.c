@@ -35,7 +35,10 @@ typedef struct {
     const Target *target;
     Arena *arena;
     ARRAY(Content) content;
-    Id *held; /* by buffer: the content written through it last, or NONE */
+    Id *held;       /* by buffer: the content written through it last, or NONE */
+    uint64_t *base; /* by buffer: where it begins. The caller's memory lies behind the arena, each
+                       block of it apart from the others. */
+    uint64_t space; /* bytes of all that */
     struct {
         ARRAY(Id) list;
     } stripe[STRIPES];
@@ -69,17 +72,18 @@ static uint64_t element(const Check *c, const Buffer *b)
     return b->value == NONE ? 1 : dtype_size((Dtype)c->g->value.at[b->value].dtype);
 }
 
-static void extent(const Check *c, const Buffer *b, uint64_t *begin, uint64_t *end)
+static void extent(const Check *c, Id id, uint64_t *begin, uint64_t *end)
 {
+    const Buffer *b = &c->plan->buffer[id];
     uint64_t size = element(c, b), last = 0;
     if (b->value == NONE) {
-        *begin = b->offset;
-        *end = b->offset + b->bytes;
+        *begin = c->base[id];
+        *end = c->base[id] + b->bytes;
         return;
     }
     for (int i = 0; i < b->layout.rank; i++)
         last += (uint64_t)((b->layout.dim[i] - 1) * b->layout.stride[i]);
-    *begin = b->offset + (uint64_t)b->layout.offset * size;
+    *begin = c->base[id] + (uint64_t)b->layout.offset * size;
     *end = *begin + (last + 1) * size;
 }
 
@@ -116,13 +120,13 @@ static bool overlap(const Check *c, Id first, Id second)
 {
     const Buffer *a = &c->plan->buffer[first], *b = &c->plan->buffer[second];
     uint64_t a_begin, a_end, b_begin, b_end;
-    extent(c, a, &a_begin, &a_end);
-    extent(c, b, &b_begin, &b_end);
+    extent(c, first, &a_begin, &a_end);
+    extent(c, second, &b_begin, &b_end);
     if (a_begin >= b_end || b_begin >= a_end)
         return false;
     uint64_t size = element(c, a);
-    if (a->value == NONE || b->value == NONE || size != element(c, b) || a->offset != b->offset ||
-        !same_strides(&a->layout, &b->layout))
+    if (a->value == NONE || b->value == NONE || size != element(c, b) ||
+        c->base[first] != c->base[second] || !same_strides(&a->layout, &b->layout))
         return true;
     return boxes_meet(&a->layout, &b->layout, 0, b->layout.offset - a->layout.offset);
 }
@@ -130,9 +134,23 @@ static bool overlap(const Check *c, Id first, Id second)
 static bool same_bytes(const Check *c, Id first, Id second)
 {
     const Buffer *a = &c->plan->buffer[first], *b = &c->plan->buffer[second];
-    return a->offset == b->offset && a->layout.offset == b->layout.offset &&
+    return c->base[first] == c->base[second] && a->layout.offset == b->layout.offset &&
            element(c, a) == element(c, b) && view_is_dense(&a->layout) &&
            view_is_dense(&b->layout) && view_count(&a->layout) == view_count(&b->layout);
+}
+
+/* Each axis steps over all that lies within it, so no two elements share bytes. */
+static bool lies_apart(const View *layout)
+{
+    int64_t inner = 1;
+    for (int i = layout->rank; i-- > 0;) {
+        if (layout->dim[i] == 1)
+            continue;
+        if (layout->stride[i] < inner)
+            return false;
+        inner = layout->dim[i] * layout->stride[i];
+    }
+    return layout->offset >= 0;
 }
 
 static bool check_buffer(Check *c, Id id)
@@ -146,10 +164,16 @@ static bool check_buffer(Check *c, Id id)
             return fail(c, "buffer %u has other dims than %s", id, value->name);
         if (b->bytes < value_bytes(value))
             return fail(c, "buffer %u is smaller than %s", id, value->name);
+        if (!lies_apart(&b->layout))
+            return fail(c, "buffer %u has elements of %s in each other's place", id, value->name);
     }
-    if (b->external)
+    extent(c, id, &begin, &end);
+    if (b->external) {
+        const Buffer *root = &c->plan->buffer[b->root];
+        if (begin < c->base[id] || end < begin || end > c->base[id] + root->bytes)
+            return fail(c, "buffer %u (%s) ends outside the caller's memory", id, name_of(c, id));
         return true;
-    extent(c, b, &begin, &end);
+    }
     if (b->offset % align)
         return fail(c, "buffer %u (%s) is not aligned to %u bytes", id, name_of(c, id),
                     (unsigned)align);
@@ -160,7 +184,6 @@ static bool check_buffer(Check *c, Id id)
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* Buffers outside the arena are memory of their own: nothing covers them. */
 static void put(Check *c, Id buffer, uint32_t time, bool persistent)
 {
     const Buffer *b = &c->plan->buffer[buffer];
@@ -172,11 +195,10 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
                        .covered = END,
                        .absorbed = END,
                        .persistent = persistent};
-    extent(c, b, &content.begin, &content.end);
+    extent(c, buffer, &content.begin, &content.end);
     ARRAY_PUSH(c->arena, &c->content, content);
     c->held[buffer] = id;
-    for (uint64_t s = content.begin / c->stripe_bytes;
-         !b->external && s * c->stripe_bytes < content.end; s++)
+    for (uint64_t s = content.begin / c->stripe_bytes; s * c->stripe_bytes < content.end; s++)
         ARRAY_PUSH(c->arena, &c->stripe[s].list, id);
 }
 
@@ -191,10 +213,9 @@ static bool replaces(const Check *c, Id buffer, const Content *content)
 /* Whatever the buffer covers is lost from now on, save contents that `keep` names. */
 static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
 {
-    const Buffer *b = &c->plan->buffer[buffer];
     uint64_t begin, end;
-    extent(c, b, &begin, &end);
-    for (uint64_t s = begin / c->stripe_bytes; !b->external && s * c->stripe_bytes < end; s++) {
+    extent(c, buffer, &begin, &end);
+    for (uint64_t s = begin / c->stripe_bytes; s * c->stripe_bytes < end; s++) {
         size_t kept = 0, count = c->stripe[s].list.count;
         for (size_t i = 0; i < count; i++) {
             Id id = c->stripe[s].list.at[i];
@@ -259,8 +280,8 @@ static bool may_take(const Check *c, const Cluster *cluster, Id operand)
 static bool in_window(const Check *c, const Node *node, Id operand_buffer, Id result_buffer)
 {
     const Buffer *in = &c->plan->buffer[operand_buffer], *out = &c->plan->buffer[result_buffer];
-    if (strcmp(node->op->name, "concat") != 0 || in->offset != out->offset ||
-        in->layout.rank != out->layout.rank)
+    if (strcmp(node->op->name, "concat") != 0 ||
+        c->base[operand_buffer] != c->base[result_buffer] || in->layout.rank != out->layout.rank)
         return false;
     int axis = (int)node_attr(c->g, (Id)(node - c->g->node.at), "axis")->list[0];
     int64_t begin = 0;
@@ -286,12 +307,10 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
     const Node *first = &c->g->node.at[c->plan->clusters->node[cluster->node]];
     const Id *in = &c->plan->arg[o->arg], *out = in + cluster->operands;
     for (Id i = 0; i < cluster->operands; i++) {
-        if (o->workspace != NONE && !c->plan->buffer[in[i]].external &&
-            overlap(c, in[i], o->workspace))
+        if (o->workspace != NONE && overlap(c, in[i], o->workspace))
             return fail(c, "step %u: workspace covers its operand %s", time, name_of(c, in[i]));
         for (Id k = 0; k < cluster->results; k++) {
-            bool apart = c->plan->buffer[in[i]].external || c->plan->buffer[out[k]].external;
-            if (apart || !overlap(c, in[i], out[k]))
+            if (!overlap(c, in[i], out[k]))
                 continue;
             const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
             if (made->previous == c->plan->buffer[in[i]].value && same_bytes(c, in[i], out[k]))
@@ -308,7 +327,7 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
         if (o->workspace != NONE && overlap(c, out[k], o->workspace))
             return fail(c, "step %u: workspace covers its result %s", time, name_of(c, out[k]));
         for (Id m = 0; m < k; m++)
-            if (!c->plan->buffer[out[m]].external && overlap(c, out[k], out[m]))
+            if (overlap(c, out[k], out[m]))
                 return fail(c, "step %u: the results %s and %s overlap", time, name_of(c, out[k]),
                             name_of(c, out[m]));
     }
@@ -467,8 +486,31 @@ static void find_peak(Check *c)
     c->plan->peak = (uint64_t)peak;
 }
 
+static bool find_bases(Check *c)
+{
+    const Plan *plan = c->plan;
+    c->base = ARENA_ARRAY(c->arena, uint64_t, plan->buffers);
+    c->space = plan->arena;
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        if (b->root >= plan->buffers || plan->buffer[b->root].root != b->root ||
+            plan->buffer[b->root].external != b->external)
+            return fail(c, "buffer %u lies in a buffer that cannot hold it", i);
+        c->base[i] = b->external ? c->space : b->offset;
+        if (b->external && b->root == i)
+            c->space += b->bytes;
+    }
+    for (Id i = 0; i < plan->buffers; i++)
+        if (plan->buffer[i].external)
+            c->base[i] = c->base[plan->buffer[i].root];
+    c->stripe_bytes = c->space / STRIPES + 1;
+    return true;
+}
+
 static bool replay(Check *c)
 {
+    if (!find_bases(c))
+        return false;
     for (Id i = 0; i < c->plan->buffers; i++)
         if (!check_buffer(c, i))
             return false;
@@ -494,7 +536,6 @@ const char *plan_check(Plan *plan, const Target *target)
     c->target = target;
     c->arena = arena;
     c->held = ARENA_ARRAY(arena, Id, plan->buffers);
-    c->stripe_bytes = plan->arena / STRIPES + 1;
     if (replay(c))
         find_peak(c);
     const char *error = NULL;
