@@ -52,5 +52,6 @@ Test(ops, all_have_a_case)
             arena_free(arena);
         }
     for (size_t i = 0; op_at(i) && i < MANY; i++)
-        cr_expect(reached[i], "no case reaches the op %s", op_at(i)->name);
+        if (!op_at(i)->reads) /* a derivative, made from another row's expression */
+            cr_expect(reached[i], "no case reaches the op %s", op_at(i)->name);
 }
