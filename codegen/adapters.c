@@ -139,7 +139,7 @@ int main(void)
     puts("#include \"runtime/c/math.h\"\n#include \"runtime/c/rng.h\"\n"
          "#include \"runtime/each.h\"");
     for (size_t i = 0; op_at(i); i++)
-        if (has_kernel(op_at(i)))
+        if (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
             printf("#include \"runtime/%s\"\n", kernel_file(op_at(i)));
     puts("");
     for (size_t i = 0; op_at(i); i++)

@@ -442,6 +442,7 @@ static void add_node(Graph *g, Call *c)
                  .attr = (Id)g->attr.count,
                  .scope = c->scope,
                  .name = unique_name(g, c->name),
+                 .stream = c->stream,
                  .place = c->place,
                  .phase = c->phase,
                  .program = (uint8_t)g->program};
@@ -459,6 +460,8 @@ static void add_node(Graph *g, Call *c)
             g->value.at[id].previous = c->use.at[c->op->updates[i] - 1].value;
         call_result(g, c, use_of(id));
     }
+    if (!node.stream)
+        node.stream = node.name;
     ARRAY_PUSH(g->arena, &g->node, node);
 }
 

@@ -153,8 +153,9 @@ typedef struct {
     Id value, values; /* outputs, likewise */
     Id attr;          /* settings, in the order of the row's arguments; one for each Arg */
     Id scope;
-    const char *name; /* scope path and what it is bound to, or op and ordinal: the key of its
-                         random numbers, and part of its parameters' names */
+    const char *name;   /* scope path and what it is bound to, or op and ordinal; part of its
+                           parameters' names */
+    const char *stream; /* key of its random numbers: the name, or that of the op it repeats */
     Place place;
     uint8_t phase, program;
 } Node;
@@ -163,6 +164,7 @@ typedef struct {
     Use use;
     const char *name;
     Place place;
+    bool loss; /* of the eval or the training program: no output of the user's */
 } Output;
 
 /* The train statement, carried for the gradient pass. */
@@ -279,7 +281,8 @@ enum {
     OP_TO_BOOL = 16,  /* elementwise: the result is bool whatever the operands are */
     OP_FLOAT = 32,    /* elementwise: integer operands become f32 */
     OP_NUMBERS = 64,  /* elementwise: not for bool operands */
-    OP_LOGICAL = 128, /* elementwise: for bool operands only */
+    OP_LOGICAL = 128,   /* elementwise: for bool operands only */
+    OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
 };
 
 /* A call of an op with its arguments bound, before there is a node. */
@@ -287,7 +290,8 @@ typedef struct Call {
     const OpRow *op;
     Place place;
     Id scope;
-    const char *name; /* see Node.name */
+    const char *name;   /* see Node.name */
+    const char *stream; /* NULL: the node's name */
     uint8_t phase;
     ARRAY(Use) use;      /* one for each ARG_TENSOR of the row, or all of a variadic one */
     Place *use_place;    /* of each operand, where the source has it; else NULL */
@@ -418,6 +422,9 @@ Ast *parse(Arena *arena, Diag *diag, const Source *source);
  * NULL where there was an error. */
 Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
              size_t defines);
+/* Lowers the model again, onto the same parameters, for the programs that train: eval, and the
+ * step in `times` micro-batches (0: as the model says) with its backward pass and its updates. */
+bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times);
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */

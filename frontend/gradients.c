@@ -327,6 +327,7 @@ static bool elementwise_grad(Grad *grad)
         char name[64];
         snprintf(name, sizeof name, "%s_d%c", node.op->name, 'a' + (char)i);
         Call c = call_begin(g, &grad->at, name);
+        c.stream = node.stream; /* what was drawn on the way forward is drawn again */
         for (int k = 0; k < MAX_ARGS && node.op->args[k].name; k++)
             if (node.op->args[k].kind != ARG_TENSOR)
                 c.attr[op_arg(c.op, node.op->args[k].name)] = g->attr.at[node.attr + (Id)k];

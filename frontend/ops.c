@@ -95,6 +95,7 @@ static void derive(const OpRow *row, int i)
     rename_operands(row->dexpr[i], derived_expr[n], derived_reads[n]);
     OpRow *made = &derived[n];
     *made = (OpRow){.name = derived_name[n],
+                    .kernel = row->kernel,
                     .expr = derived_expr[n],
                     .reads = derived_reads[n],
                     .flags = OP_ELEMENTWISE | OP_HIDDEN | (row->flags & (OP_FLOAT | OP_RANDOM))};

@@ -29,7 +29,7 @@ static bool reduce_losses(Graph *g, Call *c, Use losses)
         return false;
     int how = (int)call_attr(c, "reduction")->number;
     if (how == REDUCE_MEAN) {
-        losses = op1(g, c, "mean", losses);
+        losses = op1(g, c, "loss_mean", losses);
     } else if (how == REDUCE_SUM) {
         losses = op1(g, c, "sum", losses);
     } else if (how == REDUCE_BATCHMEAN) {
@@ -91,6 +91,22 @@ static bool build_nll(Graph *g, Call *c)
 {
     Call rows = call_begin(g, c, "nll_rows");
     return check_classes(g, c) && finish_classes(g, c, &rows);
+}
+
+/* The mean that training takes: a sum of shares, which knows of micro-batches and of samples that
+ * do not count (runtime/c/loss.h). */
+static bool build_loss_mean(Graph *g, Call *c)
+{
+    View view = call_view(g, c, 0);
+    int64_t rows = view.rank ? view.dim[0] : 1;
+    Call share = call_begin(g, c, "loss_share");
+    call_set(&share, "rows", (double)rows);
+    call_set(&share, "each", (double)(view_count(&view) / rows));
+    call_use(g, &share, call_operand(c, 0));
+    if (!call_finish(g, &share))
+        return false;
+    call_result(g, c, op1(g, c, "sum", share.result.at[0]));
+    return c->result.at[0].value != NONE;
 }
 
 static bool shape_cross_entropy_rows(Graph *g, Call *c)
@@ -284,5 +300,12 @@ const OpRow ops_loss[] = {
               REDUCTION("mean sum none batchmean",
                         "mean is over all elements; batchmean: the sum over the size of axis 0")},
      .build = build_kl_div},
+    {.name = "loss_mean", .args = {{.name = "x"}}, .build = build_loss_mean, .flags = OP_HIDDEN},
+    {.name = "loss_share",
+     .kernel = "loss",
+     .expr = "a * gp_loss_weight(run, i, rows, each)",
+     .dexpr = {"dy * gp_loss_weight(run, i, rows, each)"},
+     .args = {{.name = "x"}, {.name = "rows", .kind = ARG_INT}, {.name = "each", .kind = ARG_INT}},
+     .flags = OP_ELEMENTWISE | OP_RANDOM | OP_FLOAT | OP_HIDDEN},
     {0},
 };

@@ -70,8 +70,11 @@ typedef struct {
 
 /* What holds for a whole run of a program. */
 typedef struct {
-    uint64_t seed, step;
+    uint64_t seed, step; /* step counts from 0 */
     int32_t threads;
+    int32_t micro, micros; /* which micro-batch of how many; 0 of 0 where there is one */
+    int64_t batch, valid;  /* samples of the whole batch, and how many of them count; 0: all */
+    double lr;             /* learning rate of this step */
 } gp_run;
 
 typedef struct {

@@ -1,0 +1,103 @@
+/* The programs of a model that trains: the loss alone (eval), and the step.
+ *
+ * Requires: a graph lowered for inference. Leaves: the same parameters with two more programs, or
+ * three where gradients are summed over micro-batches. The model is lowered once for each, since
+ * dropout, batch statistics and the size of the batch differ between them.
+ */
+#include "frontend/lower.h"
+
+#include <string.h>
+
+static const Dimension *batch_dimension(const Graph *g)
+{
+    for (size_t i = 0; i < g->dimension.count; i++)
+        if (g->dimension.at[i].batch)
+            return &g->dimension.at[i];
+    return NULL;
+}
+
+/* Micro-batches as the train statement has them: accumulate = K. */
+static uint32_t stated_times(const Graph *g)
+{
+    for (size_t i = 0; i < g->train.setting.count; i++) {
+        const TrainSetting *s = &g->train.setting.at[i];
+        if (strcmp(s->name, "accumulate") == 0 && !s->value.is_word)
+            return (uint32_t)s->value.number;
+    }
+    return 1;
+}
+
+static double stated_lr(const Graph *g, const OpRow *optimizer)
+{
+    for (size_t i = 0; i < g->train.setting.count; i++)
+        if (strcmp(g->train.setting.at[i].name, "lr") == 0 && !g->train.setting.at[i].pattern)
+            return g->train.setting.at[i].value.number;
+    Call c = call_begin((Graph *)(uintptr_t)g, &(Call){.name = ""}, optimizer->name);
+    return call_attr(&c, "lr")->number;
+}
+
+static bool check_times(Graph *g, uint32_t times)
+{
+    const Dimension *batch = batch_dimension(g);
+    if (times == 1)
+        return true;
+    if (!batch) {
+        diag_error(g->diag, g->train.place, "micro-batches need a batch dimension");
+        diag_hint(g->diag, "mark it in the model line: model %s(batch B = 32)", g->name);
+        return false;
+    }
+    if (batch->value % times == 0)
+        return true;
+    return diag_error(g->diag, batch->place,
+                      "the batch %s = %lld is not a multiple of %u micro-batches", batch->name,
+                      (long long)batch->value, times);
+}
+
+/* The definitions of the user with the batch divided. */
+static Define *divide_batch(Graph *g, const Define *define, size_t *defines, uint32_t times)
+{
+    const Dimension *batch = batch_dimension(g);
+    Define *all = ARENA_ARRAY(g->arena, Define, *defines + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < *defines; i++)
+        if (!batch || strcmp(define[i].name, batch->name) != 0)
+            all[count++] = define[i];
+    if (batch)
+        all[count++] = (Define){.name = batch->name, .value = batch->value / times, .used = true};
+    *defines = count;
+    return all;
+}
+
+/* Lowers the program anew and leaves its loss as its only output. */
+static bool lower_loss_only(Graph *g, const Ast *ast, Define *define, size_t defines,
+                            ProgramKind program, Output *loss)
+{
+    graph_program(g, program, program == PROGRAM_MICRO);
+    if (!lower_into(g, ast, define, defines))
+        return false;
+    *loss = (Output){.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
+    return true;
+}
+
+bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
+{
+    size_t outputs = g->output.count;
+    Output *output = ARENA_ARRAY(g->arena, Output, outputs + 2);
+    memcpy(output, g->output.at, outputs * sizeof *output);
+    times = times ? times : stated_times(g);
+    if (!check_times(g, times) ||
+        !lower_loss_only(g, ast, define, defines, PROGRAM_EVAL, &output[outputs]))
+        return false;
+    Define *divided = divide_batch(g, define, &defines, times);
+    if (!lower_loss_only(g, ast, divided, defines, PROGRAM_MICRO, &output[outputs + 1]))
+        return false;
+    g->train.times = times;
+    g->train.lr = stated_lr(g, op_find(g->train.optimizer));
+    Use *gradient;
+    if (!gradients(g, g->train.loss, &gradient) || !updates(g, gradient))
+        return false;
+    g->output.count = 0;
+    for (size_t i = 0; i < outputs + 2; i++)
+        ARRAY_PUSH(g->arena, &g->output, output[i]);
+    return true;
+}

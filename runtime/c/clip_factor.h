@@ -1,0 +1,48 @@
+/* What brings the norm of all gradients together down to a limit: min(1, limit / norm).
+ *
+ * Squares are summed in double, tensor by tensor in chunks of fixed length, chunks in order, so
+ * that the number of threads changes nothing. */
+#ifndef GP_CLIP_FACTOR_H
+#define GP_CLIP_FACTOR_H
+
+#include "base.h"
+
+typedef struct {
+    double limit;
+} gp_clip_factor_attr;
+
+enum { GP_CLIP_CHUNK = 1 << 16 };
+
+GP_WORKSPACE(clip_factor)
+{
+    int64_t most = 1;
+    for (int i = 0; i < c->ins; i++)
+        if (most < gp_count(&c->in[i]) / GP_CLIP_CHUNK + 1)
+            most = gp_count(&c->in[i]) / GP_CLIP_CHUNK + 1;
+    return (size_t)most * sizeof(double);
+}
+
+GP_KERNEL(clip_factor)
+{
+    const gp_clip_factor_attr *a = c->attr;
+    double *part = c->work, squares = 0;
+    for (int k = 0; k < c->ins; k++) {
+        const gp_real *g = c->in[k].data;
+        const int64_t count = gp_count(&c->in[k]), parts = count / GP_CLIP_CHUNK + 1;
+        GP_PARALLEL(c->run, parts > 1)
+        for (int64_t p = 0; p < parts; p++) {
+            const int64_t end = (p + 1) * GP_CLIP_CHUNK < count ? (p + 1) * GP_CLIP_CHUNK : count;
+            double sum = 0;
+            for (int64_t i = p * GP_CLIP_CHUNK; i < end; i++)
+                sum += (double)g[i] * (double)g[i];
+            part[p] = sum;
+        }
+        for (int64_t p = 0; p < parts; p++)
+            squares += part[p];
+    }
+    const double norm = sqrt(squares);
+    *(gp_real *)c->out[0].data = norm > a->limit ? (gp_real)(a->limit / norm) : 1;
+    return GP_OK;
+}
+
+#endif

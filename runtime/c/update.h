@@ -1,0 +1,160 @@
+/* Optimizers: a parameter, its gradient and its state become their next version in place.
+ *
+ * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state.
+ * Every output has the bytes of the operand it is the next version of. */
+#ifndef GP_UPDATE_H
+#define GP_UPDATE_H
+
+#include "math.h"
+
+typedef struct {
+    double momentum;
+    int64_t nesterov;
+    double weight_decay, lr_scale;
+} gp_sgd_attr;
+typedef struct {
+    double beta1, beta2, eps, weight_decay, lr_scale;
+} gp_adam_attr;
+typedef gp_adam_attr gp_adamw_attr;
+typedef struct {
+    double alpha, eps, momentum, weight_decay, lr_scale;
+} gp_rmsprop_attr;
+typedef struct {
+    double eps, weight_decay, lr_scale;
+} gp_adagrad_attr;
+typedef struct {
+    double beta1, beta2, weight_decay, lr_scale;
+} gp_lion_attr;
+
+enum { GP_UPDATE_LARGE = 1 << 15 }; /* elements that are worth a second thread */
+
+/* What all of them begin with. */
+typedef struct {
+    gp_real *w;
+    const gp_real *g;
+    gp_real *state[2]; /* NULL where the op has fewer */
+    gp_real scale;     /* of the gradient */
+    int64_t count;
+} gp_update;
+
+GP_FUNCTION gp_update gp_update_of(const gp_call *c)
+{
+    gp_update u = {.w = c->out[0].data, .g = c->in[1].data, .scale = 1};
+    u.count = gp_count(&c->in[0]);
+    if (c->in[2].data)
+        u.scale = *(const gp_real *)c->in[2].data;
+    for (int i = 0; i < 2 && 3 + i < c->ins; i++)
+        u.state[i] = c->in[3 + i].data;
+    return u;
+}
+
+/* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
+GP_KERNEL(sgd)
+{
+    const gp_sgd_attr *a = c->attr;
+    const gp_update u = gp_update_of(c);
+    const gp_real lr = (gp_real)(c->run->lr * a->lr_scale);
+    const gp_real decay = (gp_real)a->weight_decay, momentum = (gp_real)a->momentum;
+    gp_real *const v = u.state[0];
+    GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
+    for (int64_t i = 0; i < u.count; i++) {
+        gp_real g = u.scale * u.g[i] + decay * u.w[i];
+        if (v) {
+            v[i] = momentum * v[i] + g;
+            g = a->nesterov ? g + momentum * v[i] : v[i];
+        }
+        u.w[i] -= lr * g;
+    }
+    return GP_OK;
+}
+
+/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula. */
+GP_FUNCTION int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoupled)
+{
+    const gp_update u = gp_update_of(c);
+    const double t = (double)c->run->step + 1, lr = c->run->lr * a->lr_scale;
+    const double first = 1 - pow(a->beta1, t), second = 1 - pow(a->beta2, t);
+    const gp_real rate = (gp_real)(lr / first), root = (gp_real)(1 / sqrt(second));
+    const gp_real shrink = decoupled ? (gp_real)(1 - lr * a->weight_decay) : 1;
+    const gp_real decay = decoupled ? 0 : (gp_real)a->weight_decay;
+    const gp_real b1 = (gp_real)a->beta1, b2 = (gp_real)a->beta2, eps = (gp_real)a->eps;
+    const gp_real c1 = (gp_real)(1 - a->beta1), c2 = (gp_real)(1 - a->beta2);
+    gp_real *const m = u.state[0], *const v = u.state[1];
+    GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
+    for (int64_t i = 0; i < u.count; i++) {
+        const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+        m[i] = b1 * m[i] + c1 * g;
+        v[i] = b2 * v[i] + c2 * g * g;
+        u.w[i] = shrink * u.w[i] - rate * m[i] / (gp_sqrt(v[i]) * root + eps);
+    }
+    return GP_OK;
+}
+
+GP_KERNEL(adam)
+{
+    return gp_adam_step(c, c->attr, 0);
+}
+
+GP_KERNEL(adamw)
+{
+    return gp_adam_step(c, c->attr, 1);
+}
+
+/* Hinton 2012: v = alpha v + (1 - alpha) g g; momentum over the scaled gradient. */
+GP_KERNEL(rmsprop)
+{
+    const gp_rmsprop_attr *a = c->attr;
+    const gp_update u = gp_update_of(c);
+    const gp_real lr = (gp_real)(c->run->lr * a->lr_scale), decay = (gp_real)a->weight_decay;
+    const gp_real alpha = (gp_real)a->alpha, rest = (gp_real)(1 - a->alpha);
+    const gp_real eps = (gp_real)a->eps, momentum = (gp_real)a->momentum;
+    gp_real *const v = u.state[0], *const b = u.state[1];
+    GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
+    for (int64_t i = 0; i < u.count; i++) {
+        const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+        v[i] = alpha * v[i] + rest * g * g;
+        gp_real step = g / (gp_sqrt(v[i]) + eps);
+        if (b)
+            step = b[i] = momentum * b[i] + step;
+        u.w[i] -= lr * step;
+    }
+    return GP_OK;
+}
+
+/* Duchi, Hazan and Singer 2011. */
+GP_KERNEL(adagrad)
+{
+    const gp_adagrad_attr *a = c->attr;
+    const gp_update u = gp_update_of(c);
+    const gp_real lr = (gp_real)(c->run->lr * a->lr_scale), decay = (gp_real)a->weight_decay;
+    const gp_real eps = (gp_real)a->eps;
+    gp_real *const v = u.state[0];
+    GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
+    for (int64_t i = 0; i < u.count; i++) {
+        const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+        v[i] += g * g;
+        u.w[i] -= lr * g / (gp_sqrt(v[i]) + eps);
+    }
+    return GP_OK;
+}
+
+/* Chen et al. 2023: the sign of a mix of momentum and gradient. */
+GP_KERNEL(lion)
+{
+    const gp_lion_attr *a = c->attr;
+    const gp_update u = gp_update_of(c);
+    const double lr = c->run->lr * a->lr_scale;
+    const gp_real rate = (gp_real)lr, shrink = (gp_real)(1 - lr * a->weight_decay);
+    const gp_real b1 = (gp_real)a->beta1, b2 = (gp_real)a->beta2;
+    const gp_real c1 = (gp_real)(1 - a->beta1), c2 = (gp_real)(1 - a->beta2);
+    gp_real *const m = u.state[0];
+    GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
+    for (int64_t i = 0; i < u.count; i++) {
+        const gp_real g = u.scale * u.g[i], mix = b1 * m[i] + c1 * g;
+        u.w[i] = shrink * u.w[i] - rate * (gp_real)((mix > 0) - (mix < 0));
+        m[i] = b2 * m[i] + c2 * g;
+    }
+    return GP_OK;
+}
+
+#endif
