@@ -8,7 +8,8 @@
  *  - a result or workspace covers nothing that this occurrence or a later one still reads, save
  *    where the row lets a result take its operand's bytes;
  *  - parameters, state and inputs are never written; outputs are whole when their program ends;
- *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once.
+ *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once;
+ *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
  *
  * The arena is cut into stripes, each with a list of what lies in it, so a write meets only its
  * neighbours: near-linear for plans whose buffers are not all of the arena's size.
@@ -427,6 +428,29 @@ static bool end_program(Check *c, int program, uint32_t time)
     return true;
 }
 
+/* A loop has each element of what it computes only while it is there. */
+static bool check_loop(Check *c, const Cluster *cluster)
+{
+    const Clusters *clusters = c->plan->clusters;
+    const Id *node = &clusters->node[cluster->node];
+    const Value *first = &c->g->value.at[c->g->node.at[node[0]].value];
+    for (Id k = 0; k < cluster->nodes && cluster->nodes > 1; k++) {
+        const Node *n = &c->g->node.at[node[k]];
+        const Value *value = &c->g->value.at[n->value];
+        bool fits = n->op->flags & OP_ELEMENTWISE && value->rank == first->rank &&
+                    memcmp(value->dim, first->dim, first->rank * sizeof *first->dim) == 0;
+        for (Id i = 0; i < n->uses && fits; i++) {
+            Use use = node_use(c->g, n, i);
+            Id from = use.value == NONE ? NONE : c->g->value.at[use.value].node;
+            for (Id m = 0; m < cluster->nodes; m++)
+                fits &= node[m] != from || (m < k && use.view == NONE);
+        }
+        if (!fits)
+            return fail(c, "%s cannot run in the loop it was put in", n->name);
+    }
+    return true;
+}
+
 static bool check_runs(Check *c, const Program *program, int kind)
 {
     const Clusters *clusters = c->plan->clusters;
@@ -438,6 +462,8 @@ static bool check_runs(Check *c, const Program *program, int kind)
         if (clusters->at[i].program != kind)
             continue;
         const Node *node = &c->g->node.at[clusters->node[clusters->at[i].node]];
+        if (!check_loop(c, &clusters->at[i]))
+            return false;
         if (!runs[i])
             return fail(c, "%s never runs", node->name);
         if (runs[i] > 1 && node->op->flags & OP_EFFECT)

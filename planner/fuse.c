@@ -56,10 +56,24 @@ static bool fusible(const Fusion *f, const Node *node, Use use)
            producer->program == node->program && producer->phase == node->phase;
 }
 
+/* The node reads something of the group in another way too (broadcast, shifted): elements that the
+ * loop has not come to yet. */
+static bool reads_elsewhere(Fusion *f, const Node *node, Id group)
+{
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(f->g, node, i);
+        Id producer = use.value == NONE ? NONE : f->g->value.at[use.value].node;
+        if (producer != NONE && !fusible(f, node, use) && find(f, producer) == group)
+            return true;
+    }
+    return false;
+}
+
 static void join(Fusion *f, Id node, Id producer)
 {
     Id a = find(f, producer), b = find(f, node);
-    if (a == b || f->group[a].read || f->group[a].nodes + f->group[b].nodes > MAX_NODES ||
+    if (a == b || f->group[a].read || reads_elsewhere(f, &f->g->node.at[node], a) ||
+        f->group[a].nodes + f->group[b].nodes > MAX_NODES ||
         f->group[a].operands + f->group[b].operands > MAX_OPERANDS)
         return;
     f->group[b].nodes += f->group[a].nodes;
