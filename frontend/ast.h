@@ -133,7 +133,8 @@ typedef struct Parse {
     ARRAY(const char *) interned;
     Ast *ast;
     uint32_t templates;
-    bool fatal; /* stop here, everything is said */
+    bool fatal;          /* stop here, everything is said */
+    uint32_t error_line; /* of the last error that the lexer or the parser reported */
 
     void *scanner;
     size_t offset;         /* in the text, behind the token read last */

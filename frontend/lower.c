@@ -121,7 +121,8 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
                         val_text(l, val));
         val.use = (Use){NONE, NONE};
     }
-    ARRAY_PUSH(l->arena, &l->g->output, (Output){val.use, stmt->name.text, stmt->name.place});
+    ARRAY_PUSH(l->arena, &l->g->output,
+               (Output){.use = val.use, .name = stmt->name.text, .place = stmt->name.place});
 }
 
 static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)

@@ -6,9 +6,10 @@
 #include "frontend/names.h"
 
 enum {
-    MAX_NODES = 1000000,  /* of the graph */
+    MAX_NODES = 250000,   /* of the graph */
     MAX_TURNS = 1000000,  /* of one repeat */
-    MAX_STEPS = 20000000, /* expressions and statements lowered: ends what makes no nodes */
+    MAX_STEPS = 10000000, /* expressions and statements lowered: ends what makes no nodes */
+    MAX_CALLS = 64,       /* of blocks within each other */
     MAX_LEVELS = 1000,    /* of expressions and block calls within each other */
     MAX_LIST = 1000000,   /* numbers in a literal list */
     FEW_BINDINGS = 16,    /* of a frame that is searched without a table */
@@ -85,6 +86,7 @@ struct Frame {
     ARRAY(Binding) lost; /* bound in a turn of a repeat that is over */
     const Stmt *stmt;    /* block or repeat; NULL for the model */
     Id scope;
+    int depth;     /* calls of blocks around */
     int64_t index; /* of a turn: the value of its index */
 
     const char *path;   /* of the layers made here */

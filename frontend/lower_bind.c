@@ -61,8 +61,18 @@ static const char *wanted(Arena *arena, const Arg *arg)
                                         [ARG_STRING] = "a string"};
     if (!arg->words || arg->kind == ARG_TENSOR)
         return kinds[arg->kind];
-    return arena_printf(arena, "%s%s %s", kinds[arg->kind],
-                        arg->kind == ARG_WORD ? "" : " or one of", arg->words);
+    const char *text = "";
+    int words = 0;
+    for (const char *at = arg->words; *at; words++) {
+        int span = (int)strcspn(at, " ");
+        text = arena_printf(arena, "%s%s%.*s", text, words ? ", " : "", span, at);
+        at += span;
+        at += strspn(at, " ");
+    }
+    if (arg->kind == ARG_WORD)
+        return arena_printf(arena, "one of %s", text);
+    return arena_printf(arena, "%s%s%s", kinds[arg->kind], words > 1 ? ", or one of " : " or ",
+                        text);
 }
 
 static bool wrong_kind(Binder *b, const Arg *arg, const Given *given)
@@ -144,6 +154,9 @@ static int next_setting(const Binder *b, Val val)
 static int next_tensor(const Binder *b, bool literal)
 {
     const OpRow *op = b->c->op;
+    bool lone = op->args[1].kind != ARG_TENSOR || !op->args[1].name;
+    if (literal && lone)
+        return -1; /* the op has one tensor, and a number is none */
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++) {
         if (op->args[i].kind != ARG_TENSOR || (literal && op->args[i].flags & ARG_PARAM))
             continue;
@@ -181,8 +194,13 @@ static bool too_many(Binder *b, const Given *given)
             if (is_setting(&op->args[i]) && op->args[i].words && !b->has[i])
                 return wrong_kind(b, &op->args[i], given);
     bool first = op->args[0].kind == ARG_TENSOR && !b->tensor_seen;
-    if (first && given->val.kind != VAL_TENSOR)
-        return wrong_kind(b, &op->args[0], given);
+    if (first && given->val.kind != VAL_TENSOR) {
+        wrong_kind(b, &op->args[0], given);
+        bool other = strcmp(op->name, "max") == 0 || strcmp(op->name, "min") == 0;
+        if (other && val_is_number(given->val))
+            diag_hint(b->l->diag, "%simum(a, b) works on each element", op->name);
+        return show_signature(b);
+    }
     lower_error(b->l, b->frame, given->place, "%s takes no further %s", op->name,
                 given->val.kind == VAL_TENSOR ? "tensor" : val_text(b->l, given->val));
     return show_signature(b);

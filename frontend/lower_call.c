@@ -271,6 +271,7 @@ static Frame *enter(Lower *l, Frame *frame, const Expr *expr, Block *block, cons
     const Stmt *stmt = block->stmt;
     Frame *inner = frame_new(l, block->frame, stmt, false);
     inner->time = block->time - 1;
+    inner->depth = frame->depth + 1;
     inner->again = stmt->shared || frame->again;
     if (stmt->shared)
         shared_path(l, block);
@@ -301,6 +302,10 @@ static Val call_block(Lower *l, Frame *frame, const Expr *expr, Block *block, co
     const Given **slot = ARENA_ARRAY(l->arena, const Given *, stmt->arg.count + 1);
     if (!good || !match(l, frame, expr, stmt, given, count, slot))
         return POISON;
+    if (frame->depth >= MAX_CALLS) {
+        lower_error(l, frame, expr->place, "blocks call each other more than %d deep", MAX_CALLS);
+        return POISON;
+    }
     Frame *inner = enter(l, frame, expr, block, bound, name);
     for (size_t i = 0; i < stmt->arg.count; i++) {
         const Argument *parameter = &stmt->arg.at[i];

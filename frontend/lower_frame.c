@@ -17,8 +17,10 @@ Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool turn)
     frame->time = UINT32_MAX;
     frame->home = turn ? parent->home : frame;
     frame->suffix = "";
-    if (turn)
+    if (turn) {
         frame->again = parent->again;
+        frame->depth = parent->depth;
+    }
     return frame;
 }
 

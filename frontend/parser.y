@@ -358,7 +358,9 @@ static const char *expected(const yypcontext_t *context, Parse *p)
             word[words++] = yysymbol_name(shown[i]);
     for (int i = 0; i < count; i++) {
         const char *name = yysymbol_name(symbol[i]);
-        if (name[0] == '\'' && strchr("(){}[]:,=", name[1]))
+        if (name[0] == '\'' && strchr("){}]:,=", name[1]))
+            word[words++] = name;
+        else if (name[0] == '\'' && strchr("([", name[1]) && count == 1)
             word[words++] = name;
     }
     if (!words || words > 5)
@@ -381,26 +383,12 @@ static const char *token_text(const yypcontext_t *context, Parse *p)
     return arena_printf(p->arena, "'%.*s'", length, text);
 }
 
-static bool expects(const yypcontext_t *context, yysymbol_kind_t wanted)
-{
-    yysymbol_kind_t symbol[YYNTOKENS];
-    int count = yypcontext_expected_tokens(context, symbol, YYNTOKENS);
-    for (int i = 0; i < count; i++)
-        if (symbol[i] == wanted)
-            return true;
-    return false;
-}
-
 static void explain(const yypcontext_t *context, Parse *p)
 {
-    yysymbol_kind_t token = yypcontext_token(context);
     const char *keyword = p->last_name.text ? lexer_keyword_like(p->last_name.text) : NULL;
-    if (token == YYSYMBOL_NAME && keyword && p->last_name.place.line ==
-                                                 yypcontext_location(context)->line)
+    if (yypcontext_token(context) == YYSYMBOL_NAME && keyword &&
+        p->last_name.place.line == yypcontext_location(context)->line)
         diag_hint(p->diag, "did you mean '%s'?", keyword);
-    const char *text = p->source->text + p->token_offset;
-    if (*text == '{' && expects(context, YYSYMBOL_MODEL))
-        diag_hint(p->diag, "a '{' stands on the same line as its statement");
 }
 
 static int yyreport_syntax_error(const yypcontext_t *context, Parse *p)
@@ -419,6 +407,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, Parse *p)
                    wanted ? ", expected " : "", wanted ? wanted : "");
         explain(context, p);
     }
+    p->error_line = place.line;
     lexer_recover(p);
     return 0;
 }
