@@ -7,7 +7,7 @@
 
 /* ---- Dumps: -d PASS,PASS -------------------------------------------------------------------- */
 
-static const char *const passes[] = {"lower", "simplify", "fuse", "plan"};
+static const char *const passes[] = {"lower", "train", "simplify", "fuse", "plan"};
 enum { PASSES = sizeof passes / sizeof *passes };
 
 /* Whether the comma list names the pass. */
@@ -82,7 +82,7 @@ static int check_usage(const Options *o)
         return 2;
     }
     if (o->dump && !known(o->dump)) {
-        fprintf(stderr, "gplan: -d %s: the passes are lower,simplify,fuse,plan\n", o->dump);
+        fprintf(stderr, "gplan: -d %s: the passes are lower,train,simplify,fuse,plan\n", o->dump);
         return 2;
     }
     if (o->output && !extension(o->output)) {
@@ -146,6 +146,13 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     if (!g)
         return 1;
     if (wanted(o->dump, "lower"))
+        graph_dump(g, stdout);
+
+    /* the loss, the backward pass and the updates, as programs of their own */
+    if (g->train.present && o->train &&
+        !train_add(g, ast, o->define.at, o->define.count, o->accumulate))
+        return 1;
+    if (wanted(o->dump, "train"))
         graph_dump(g, stdout);
 
     /* what nobody needs goes, equal nodes merge */

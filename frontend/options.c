@@ -18,6 +18,8 @@ typedef enum {
     OPT_BUDGET,
     OPT_RESERVE,
     OPT_INFER,
+    OPT_TRAIN,
+    OPT_ACCUMULATE,
     OPT_MIN_BUDGET,
     OPT_EFFORT,
     OPT_SECONDS,
@@ -45,7 +47,10 @@ static const Option table[] = {
     {OPT_BUDGET, "budget", "SIZE", "bytes the program may use: 8G, 512M, 1.5GiB, 4096"},
     {OPT_RESERVE, "reserve", "SIZE", "taken off the budget for what is not gplan's"},
     {OPT_DEFINE, "define", "NAME=N", "override a parameter of the model, e.g. -D B=64"},
-    {OPT_INFER, "infer", NULL, "plan the forward pass"},
+    {OPT_INFER, "infer", NULL, "plan the forward pass only"},
+    {OPT_TRAIN, "train", NULL, "plan the training step too (default where the model has one)"},
+    {OPT_ACCUMULATE, "accumulate", "N",
+     "run a step as N micro-batches (default: as the model says)"},
     {OPT_MIN_BUDGET, "min-budget", NULL, "print the smallest budget that fits, and stop"},
     {OPT_THREADS, "threads", "N", "threads the emitted code will use (default 1)"},
     {OPT_IO, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory"},
@@ -53,7 +58,7 @@ static const Option table[] = {
     {OPT_EFFORT, "effort", "N", "how much the planner searches, in counted steps"},
     {OPT_SECONDS, "seconds", "N", "a cap on the search, in seconds, on top of the effort"},
     {OPT_REPORT, "report", NULL, "print what was planned"},
-    {OPT_DUMP, "dump", "PASS", "print what passes left: lower,simplify,fuse,plan"},
+    {OPT_DUMP, "dump", "PASS", "print what passes left: lower,train,simplify,fuse,plan"},
     {OPT_VERBOSE, "verbose", NULL, "say what is being done"},
     {OPT_QUIET, "quiet", NULL, "say nothing but errors"},
     {OPT_COLOR, "color", "WHEN", "auto, always or never"},
@@ -244,11 +249,16 @@ static int read_number(int id, const char *text, Options *o)
                    ? wrong("--seconds", text, "expected a positive number")
                    : -1;
     }
-    if (!whole(text, id == OPT_THREADS ? 1024 : UINT64_MAX / 2, &number) || number == 0)
-        return wrong(id == OPT_THREADS ? "--threads" : "--effort", text,
-                     "expected a positive whole number");
+    uint64_t most = id == OPT_THREADS ? 1024 : id == OPT_ACCUMULATE ? 1 << 20 : UINT64_MAX / 2;
+    if (!whole(text, most, &number) || number == 0)
+        return wrong(id == OPT_THREADS      ? "--threads"
+                     : id == OPT_ACCUMULATE ? "--accumulate"
+                                            : "--effort",
+                     text, "expected a positive whole number");
     if (id == OPT_THREADS)
         o->threads = (uint32_t)number;
+    else if (id == OPT_ACCUMULATE)
+        o->accumulate = (uint32_t)number;
     else
         o->effort = number;
     return -1;
@@ -274,6 +284,7 @@ static int read_option(Arena *arena, int id, const char *text, Options *o)
     case OPT_SECONDS:
     case OPT_EFFORT:
     case OPT_THREADS:
+    case OPT_ACCUMULATE:
         return read_number(id, text, o);
     case OPT_IO:
         return read_where("--io", text, &o->io_external);
@@ -282,7 +293,11 @@ static int read_option(Arena *arena, int id, const char *text, Options *o)
     case OPT_COLOR:
         return read_color(text, &o->color);
     case OPT_INFER:
-        return -1; /* what is planned anyway where nothing is trained */
+        o->infer = true;
+        return -1;
+    case OPT_TRAIN:
+        o->train = true;
+        return -1;
     case OPT_MIN_BUDGET:
         o->min_budget = true;
         return -1;
