@@ -1,0 +1,189 @@
+/* Losses, element by element from their definitions; then one number of them. */
+#include "tests/ops/cases.h"
+
+#include <math.h>
+
+static Tensor reduce(const Case *c, Tensor each, double count)
+{
+    if (case_is_word(c, "reduction", "none"))
+        return each;
+    Tensor y = case_new(c, F32, 0, NULL);
+    for (int64_t i = 0; i < each.count; i++)
+        y.at[0] += each.at[i];
+    if (!case_is_word(c, "reduction", "sum"))
+        y.at[0] /= count;
+    return y;
+}
+
+/* ---- Class ids ------------------------------------------------------------------------------- */
+
+static bool ignored(const Case *c, double id)
+{
+    return c->setting[op_arg(c->call->op, "ignore_index")].given &&
+           id == (double)case_int(c, "ignore_index");
+}
+
+static double row_cross_entropy(const Case *c, const double *x, int64_t n, int64_t id)
+{
+    double total = 0, smooth = case_number(c, "label_smoothing"), loss = 0;
+    for (int64_t i = 0; i < n; i++)
+        total += exp(x[i]);
+    for (int64_t i = 0; i < n; i++) {
+        double target = smooth / (double)n + (i == id ? 1 - smooth : 0);
+        loss -= target * (x[i] - log(total));
+    }
+    return loss;
+}
+
+static double row_nll(const Case *c, const double *x, int64_t n, int64_t id)
+{
+    (void)c, (void)n;
+    return -x[id];
+}
+
+static Tensor by_class(const Case *c, double (*f)(const Case *, const double *, int64_t, int64_t))
+{
+    const Tensor *x = &c->in[0], *ids = &c->in[1];
+    int64_t n = x->dim[x->rank - 1];
+    double counted = 0;
+    Tensor each = case_new(c, F32, ids->rank, ids->dim);
+    for (int64_t row = 0; row < ids->count; row++)
+        if (!ignored(c, ids->at[row])) {
+            each.at[row] = f(c, x->at + row * n, n, (int64_t)ids->at[row]);
+            counted++;
+        }
+    return reduce(c, each, counted);
+}
+
+static Tensor cross_entropy(const Case *c)
+{
+    return by_class(c, row_cross_entropy);
+}
+
+static Tensor nll(const Case *c)
+{
+    return by_class(c, row_nll);
+}
+
+/* ---- Two tensors of one shape ---------------------------------------------------------------- */
+
+static Tensor by_element(const Case *c, double (*f)(const Case *, double, double))
+{
+    Tensor each = case_like(c, 0);
+    for (int64_t i = 0; i < each.count; i++)
+        each.at[i] = f(c, c->in[0].at[i], c->in[1].at[i]);
+    return reduce(c, each, (double)each.count);
+}
+
+static double one_mse(const Case *c, double x, double y)
+{
+    (void)c;
+    return (x - y) * (x - y);
+}
+
+static double one_l1(const Case *c, double x, double y)
+{
+    (void)c;
+    return fabs(x - y);
+}
+
+static double one_huber(const Case *c, double x, double y)
+{
+    double delta = case_number(c, "delta"), off = fabs(x - y);
+    return off <= delta ? 0.5 * off * off : delta * (off - 0.5 * delta);
+}
+
+static double one_bce(const Case *c, double x, double y)
+{
+    (void)c;
+    return -(y * fmax(log(x), -100) + (1 - y) * fmax(log(1 - x), -100));
+}
+
+static double one_bce_with_logits(const Case *c, double x, double y)
+{
+    (void)c;
+    return x > 0 ? x - x * y + log1p(exp(-x)) : log1p(exp(x)) - x * y;
+}
+
+static double one_kl_div(const Case *c, double x, double y)
+{
+    (void)c;
+    return y > 0 ? y * (log(y) - x) : 0;
+}
+
+static Tensor mse(const Case *c)
+{
+    return by_element(c, one_mse);
+}
+
+static Tensor l1(const Case *c)
+{
+    return by_element(c, one_l1);
+}
+
+static Tensor huber(const Case *c)
+{
+    return by_element(c, one_huber);
+}
+
+static Tensor bce(const Case *c)
+{
+    return by_element(c, one_bce);
+}
+
+static Tensor bce_with_logits(const Case *c)
+{
+    return by_element(c, one_bce_with_logits);
+}
+
+static Tensor kl_div(const Case *c)
+{
+    Tensor y = by_element(c, one_kl_div);
+    if (case_is_word(c, "reduction", "batchmean")) /* of all elements so far */
+        y.at[0] *= (double)c->in[0].count / (double)c->in[0].dim[0];
+    return y;
+}
+
+OP_CASES(loss) = {
+    {"cross_entropy", "f32[3, 5] i32[3]:0..4", "", cross_entropy},
+    {"cross_entropy", "f32[2, 3, 700] i64[2, 3]:0..699", "", cross_entropy},
+    {"cross_entropy", "f32[5] i32[]:0..4", "", cross_entropy},
+    {"cross_entropy", "f32[4, 1] i32[4]:0..0", "reduction = sum", cross_entropy},
+    {"cross_entropy", "f32[7, 5] i32[7]:0..4", "label_smoothing = 0.1", cross_entropy},
+    {"cross_entropy", "f32[7, 5]:50..60 i32[7]:0..4", "reduction = none", cross_entropy},
+    {"cross_entropy", "f32[40, 3] i32[40]:-1..2", "ignore_index = -1", cross_entropy},
+    {"cross_entropy", "f32[40, 3] i32[40]:0..2", "ignore_index = 1, reduction = sum",
+     cross_entropy},
+    {"cross_entropy", "f32[9, 3] i64[9]:-1..2",
+     "ignore_index = -1, reduction = none, label_smoothing = 0.2", cross_entropy},
+    {"nll", "f32[3, 5]:-3..0 i32[3]:0..4", "", nll},
+    {"nll", "f32[2, 3, 5]:-3..0 i64[2, 3]:0..4", "reduction = none", nll},
+    {"nll", "f32[30, 5]:-3..0 i32[30]:-1..4", "ignore_index = -1", nll},
+    {"mse", "f32[3, 5] f32[3, 5]", "", mse},
+    {"mse", "f32[] f32[]", "", mse},
+    {"mse", "f32[3, 5] f32[3, 5]", "reduction = sum", mse},
+    {"l1", "f32[3, 5, 2] f32[3, 5, 2]", "", l1},
+    {"l1", "f32[3, 5] f32[3, 5]", "reduction = none", l1},
+    {"huber", "f32[3, 5] f32[3, 5]", "", huber},
+    {"huber", "f32[3, 5] f32[3, 5]", "delta = 0.3, reduction = none", huber},
+    {"bce", "f32[3, 5]:0.01..0.99 f32[3, 5]:0..1", "", bce},
+    {"bce", "f32[6]:0..0 f32[6]:0..1", "reduction = none", bce},
+    {"bce_with_logits", "f32[3, 5]:-50..50 f32[3, 5]:0..1", "", bce_with_logits},
+    {"bce_with_logits", "f32[30] f32[30]:0..1", "reduction = none", bce_with_logits},
+    {"kl_div", "f32[3, 5]:-4..0 f32[3, 5]:0..1", "", kl_div},
+    {"kl_div", "f32[3, 5]:-4..0 f32[3, 5]:0..1", "reduction = batchmean", kl_div},
+    {"kl_div", "f32[4]:-4..0 f32[4]:0..0", "reduction = none", kl_div},
+    {0},
+};
+
+OP_ERRORS(loss) = {
+    {"cross_entropy", "f32[3, 5] i32[4]", "", "do not agree: f32[3, 5] and i32[4]"},
+    {"cross_entropy", "f32[3, 5] f32[3]", "", "indices are i32 or i64, not f32[3]"},
+    {"cross_entropy", "f32[3, 5] i32[3]", "label_smoothing = 2", "must be from 0 to 1"},
+    {"nll", "f32[3, 5] i32[3, 5]", "", "log_probs [..., classes] and ids [...] do not agree"},
+    {"mse", "f32[3, 1] f32[3]", "",
+     "x and target must have one shape, but are f32[3, 1] and f32[3]"},
+    {"mse", "f32[3] i32[3]", "", "takes f32, not i32[3]"},
+    {"huber", "f32[3] f32[3]", "delta = 0", "delta = 0 must be positive"},
+    {0},
+};
