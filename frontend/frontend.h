@@ -281,7 +281,7 @@ enum {
     OP_TO_BOOL = 16,  /* elementwise: the result is bool whatever the operands are */
     OP_FLOAT = 32,    /* elementwise: integer operands become f32 */
     OP_NUMBERS = 64,  /* elementwise: not for bool operands */
-    OP_LOGICAL = 128,   /* elementwise: for bool operands only */
+    OP_LOGICAL = 128, /* elementwise: for bool operands only */
     OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
 };
 
@@ -311,7 +311,8 @@ typedef struct {
     Call at;            /* to begin calls from: place, scope and phase of the node's gradient */
     const bool *wanted; /* by operand: somebody needs its gradient */
     const Use *dout;    /* by output: its gradient; value NONE where nothing flows back */
-    Use *din;           /* by operand, to be filled: dims as the operand's (its view's) */
+    Use *din;           /* by operand, to be filled: dims as the operand's (its view's), or 1
+                           where it is broadcast and the row has summed already */
 } Grad;
 
 struct OpRow {

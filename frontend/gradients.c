@@ -53,13 +53,16 @@ Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
 
 /* ---- The way back through a view ------------------------------------------------------------ */
 
+/* A row may have summed already: then the gradient has 1 where the operand is broadcast. */
 static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
 {
     int64_t axes[MAX_RANK];
     int count = 0;
+    View given = use_view(g, use);
     for (int i = 0; i < view->rank; i++)
         if (view->stride[i] == 0 && view->dim[i] > 1) {
-            axes[count++] = i;
+            if (given.dim[i] > 1)
+                axes[count++] = i;
             view->dim[i] = 1;
         }
     if (!count)

@@ -124,12 +124,38 @@ static bool shape_pad(Graph *g, Call *c)
     return call_output(g, c, call_dtype(g, c, 0), view.rank, dim);
 }
 
+/* Each operand gets its window of the gradient: views, nothing is copied. */
+static bool grad_concat(Grad *grad)
+{
+    const Node node = grad->g->node.at[grad->node];
+    int axis = (int)node_attr(grad->g, grad->node, "axis")->list[0];
+    int64_t begin = 0;
+    for (Id i = 0; i < node.uses; i++) {
+        int64_t length = use_view(grad->g, grad_operand(grad, (int)i)).dim[axis];
+        if (grad->wanted[i])
+            grad->din[i] = use_window(grad->g, grad->dout[0], axis, begin, length);
+        begin += length;
+    }
+    return true;
+}
+
+static bool grad_pad(Grad *grad)
+{
+    View x = use_view(grad->g, grad_operand(grad, 0));
+    const Attr low = *node_attr(grad->g, grad->node, "low");
+    grad->din[0] = grad->dout[0];
+    for (int i = 0; i < x.rank; i++)
+        grad->din[0] = use_window(grad->g, grad->din[0], i, low.list[i], x.dim[i]);
+    return true;
+}
+
 const OpRow ops_join[] = {
     {.name = "concat",
      .help = "tensors one after the other along an axis; their other dims are equal",
      .args = {{.name = "x", .flags = ARG_VARIADIC, .help = "one or more, of one dtype"},
               {.name = "axis", .kind = ARG_INT, .fallback = "0", .help = "which"}},
      .shape = shape_concat,
+     .grad = grad_concat,
      .strided = (uint32_t)ALL_OPERANDS,
      .out_strided = 1},
     {.name = "stack",
@@ -163,6 +189,7 @@ const OpRow ops_join[] = {
                .count = MAX_RANK,
                .fallback = "0"}},
      .shape = shape_pad,
+     .grad = grad_pad,
      .strided = 1},
     {0},
 };

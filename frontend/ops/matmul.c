@@ -65,6 +65,80 @@ static bool matmul_shape(Graph *g, Call *c)
     return call_output(g, c, F32, rank, dim);
 }
 
+static Use transposed(Graph *g, Use use)
+{
+    View v = use_view(g, use);
+    int m = v.rank - 2, n = v.rank - 1;
+    int64_t dim = v.dim[m], stride = v.stride[m];
+    v.dim[m] = v.dim[n];
+    v.stride[m] = v.stride[n];
+    v.dim[n] = dim;
+    v.stride[n] = stride;
+    return use_make(g, use.value, v);
+}
+
+/* The batch as more rows: [B, T, C] -> [B * T, C]; value NONE where that would take a copy. */
+static Use as_rows(Graph *g, Use use)
+{
+    View v = use_view(g, use), rows;
+    int64_t dim[2] = {view_count(&v) / v.dim[v.rank - 1], v.dim[v.rank - 1]};
+    return view_reshape(&v, 2, dim, &rows) ? use_make(g, use.value, rows) : (Use){NONE, NONE};
+}
+
+/* A weight that the whole batch shares: one product over all rows, and no sum behind it. */
+static Use shared_gradient(Grad *grad, Use a, Use dout, const View *b)
+{
+    Graph *g = grad->g;
+    for (int i = 0; i < b->rank - 2; i++)
+        if (b->dim[i] > 1 && b->stride[i] != 0)
+            return (Use){NONE, NONE};
+    Use rows = as_rows(g, a), drows = as_rows(g, dout);
+    if (rows.value == NONE || drows.value == NONE)
+        return (Use){NONE, NONE};
+    Use db = grad_op(grad, "matmul", 2, (Use[]){transposed(g, rows), drows});
+    if (db.value == NONE)
+        return db;
+    View v = use_view(g, db), wide = {.rank = b->rank};
+    for (int i = 0; i < b->rank; i++) {
+        int from = i - (b->rank - 2);
+        wide.dim[i] = from < 0 ? 1 : v.dim[from];
+        wide.stride[i] = from < 0 ? 0 : v.stride[from];
+    }
+    return use_make(g, db.value, wide);
+}
+
+/* da = dy b', db = a' dy, on the matrices the rule made of the operands. */
+static bool matmul_grad(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use a = grad_operand(grad, 0), b = grad_operand(grad, 1);
+    View av = use_view(g, a), bv = use_view(g, b), dy = use_view(g, grad->dout[0]), full;
+    int64_t dim[MAX_RANK];
+    for (int i = 0; i < av.rank - 1; i++)
+        dim[i] = av.dim[i];
+    dim[av.rank - 1] = bv.dim[bv.rank - 1];
+    Use dout = grad->dout[0];
+    if (!view_reshape(&dy, av.rank, dim, &full)) {
+        dout = grad_op(grad, "copy", 1, &dout);
+        if (dout.value == NONE)
+            return false;
+        dy = use_view(g, dout);
+        view_reshape(&dy, av.rank, dim, &full);
+    }
+    dout = use_make(g, dout.value, full);
+    if (grad->wanted[0]) {
+        grad->din[0] = grad_op(grad, "matmul", 2, (Use[]){dout, transposed(g, b)});
+        if (grad->din[0].value == NONE)
+            return false;
+    }
+    if (!grad->wanted[1])
+        return true;
+    grad->din[1] = bv.rank > 2 ? shared_gradient(grad, a, dout, &bv) : (Use){NONE, NONE};
+    if (grad->din[1].value == NONE)
+        grad->din[1] = grad_op(grad, "matmul", 2, (Use[]){transposed(g, a), dout});
+    return grad->din[1].value != NONE;
+}
+
 static double matmul_flops(const Graph *g, Id node)
 {
     const Node *n = &g->node.at[node];
@@ -116,6 +190,7 @@ const OpRow ops_matmul[] = {
     {.name = "matmul",
      .args = {{.name = "a"}, {.name = "b"}},
      .shape = matmul_shape,
+     .grad = matmul_grad,
      .flops = matmul_flops,
      .strided = 3,
      .out_strided = 1,

@@ -99,6 +99,154 @@ static bool shape_cumsum(Graph *g, Call *c)
     return call_output(g, c, dtype, view.rank, view.dim);
 }
 
+/* ---- Gradients ------------------------------------------------------------------------------ */
+
+/* What was reduced, under the dims of x again: a view that repeats it. */
+static Use spread(const Grad *grad, Use use)
+{
+    const Graph *g = grad->g;
+    View x = use_view(g, grad_operand(grad, 0)), from = use_view(g, use), out = {.rank = x.rank};
+    int64_t bits = node_attr(g, grad->node, "axes")->list[0];
+    bool keep = from.rank == x.rank;
+    for (int i = 0, k = 0; i < x.rank; i++) {
+        out.dim[i] = x.dim[i];
+        if (bits >> i & 1)
+            k += keep;
+        else
+            out.stride[i] = from.stride[k++];
+    }
+    out.offset = from.offset;
+    return use_make(grad->g, use.value, out);
+}
+
+static double reduced(const Grad *grad)
+{
+    View x = use_view(grad->g, grad_operand(grad, 0));
+    return (double)reduced_count(&x, (uint32_t)node_attr(grad->g, grad->node, "axes")->list[0]);
+}
+
+static Use scaled(Grad *grad, Use use, double factor)
+{
+    return grad_op(grad, "mul", 2, (Use[]){use, graph_literal(grad->g, factor, F32)});
+}
+
+static bool grad_sum(Grad *grad)
+{
+    grad->din[0] = spread(grad, grad->dout[0]);
+    return true;
+}
+
+static bool grad_mean(Grad *grad)
+{
+    Use share = scaled(grad, grad->dout[0], 1 / reduced(grad));
+    if (share.value == NONE)
+        return false;
+    grad->din[0] = spread(grad, share);
+    return true;
+}
+
+/* Those that are equal to the result share its gradient. */
+static bool grad_extreme(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use x = grad_operand(grad, 0), y = spread(grad, grad_result(grad, 0));
+    Use same = grad_op(grad, "equal", 2, (Use[]){x, y});
+    Call count = call_begin(g, &grad->at, "mean");
+    call_set_list(&count, "axis", 0, NULL);
+    View view = use_view(g, x);
+    int64_t bits = node_attr(g, grad->node, "axes")->list[0], axis[MAX_RANK];
+    int axes = 0;
+    for (int i = 0; i < view.rank; i++)
+        if (bits >> i & 1)
+            axis[axes++] = i;
+    if (same.value == NONE)
+        return false;
+    if (axes == 0) { /* nothing was reduced */
+        grad->din[0] = grad->dout[0];
+        return true;
+    }
+    call_set_list(&count, "axis", axes, axis);
+    call_set(&count, "keepdims", 1);
+    call_use(g, &count, same);
+    if (!call_finish(g, &count))
+        return false;
+    Use dy = spread(grad, grad->dout[0]);
+    Use share =
+        grad_op(grad, "div", 2, (Use[]){dy, scaled(grad, count.result.at[0], reduced(grad))});
+    Use zero = graph_literal(g, 0, F32);
+    grad->din[0] = grad_op(grad, "where", 3, (Use[]){same, share, zero});
+    return grad->din[0].value != NONE;
+}
+
+static bool grad_prod(Grad *grad)
+{
+    Call c = call_begin(grad->g, &grad->at, "prod_grad");
+    call_set(&c, "axes", node_attr(grad->g, grad->node, "axes")->number);
+    call_use(grad->g, &c, grad_operand(grad, 0));
+    call_use(grad->g, &c, spread(grad, grad->dout[0]));
+    if (!call_finish(grad->g, &c))
+        return false;
+    grad->din[0] = c.result.at[0];
+    return true;
+}
+
+static bool shape_prod_grad(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    return call_output(g, c, F32, x.rank, x.dim);
+}
+
+/* 2 (x - mean(x)) dy / (count - correction) */
+static bool grad_var(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use x = grad_operand(grad, 0);
+    View view = use_view(g, x);
+    int64_t bits = node_attr(g, grad->node, "axes")->list[0], axis[MAX_RANK];
+    double left = reduced(grad) - node_attr(g, grad->node, "correction")->number;
+    int axes = 0;
+    for (int i = 0; i < view.rank; i++)
+        if (bits >> i & 1)
+            axis[axes++] = i;
+    if (axes == 0)
+        return true; /* the variance of one number is 0 whatever it is */
+    Call mean = call_begin(g, &grad->at, "mean");
+    call_set_list(&mean, "axis", axes, axis);
+    call_set(&mean, "keepdims", 1);
+    call_use(g, &mean, x);
+    if (!call_finish(g, &mean))
+        return false;
+    Use off = grad_op(grad, "sub", 2, (Use[]){x, mean.result.at[0]});
+    Use part = grad_op(grad, "mul", 2, (Use[]){off, spread(grad, grad->dout[0])});
+    grad->din[0] = scaled(grad, part, 2 / left);
+    return grad->din[0].value != NONE;
+}
+
+/* A running sum from the other end. */
+static bool grad_cumsum(Grad *grad)
+{
+    Graph *g = grad->g;
+    const Attr axis = *node_attr(g, grad->node, "axis");
+    int k = (int)axis.list[0];
+    Use turned = grad->dout[0];
+    for (int turn = 0; turn < 2; turn++) {
+        View v = use_view(g, turned);
+        v.offset += (v.dim[k] - 1) * v.stride[k];
+        v.stride[k] = -v.stride[k];
+        turned = use_make(g, turned.value, v);
+        if (turn)
+            break;
+        Call c = call_begin(g, &grad->at, "cumsum");
+        call_set(&c, "axis", k);
+        call_use(g, &c, turned);
+        if (!call_finish(g, &c))
+            return false;
+        turned = c.result.at[0];
+    }
+    grad->din[0] = turned;
+    return true;
+}
+
 static double flops_one(const Graph *g, Id node)
 {
     return flops_of(g, node, 1);
@@ -139,6 +287,7 @@ const OpRow ops_reduce[] = {
      .help = "sum over axes; pairwise, in one fixed order. bool and u8 are counted in i32",
      .args = REDUCE_ARGS,
      .shape = shape_sum,
+     .grad = grad_sum,
      .flops = flops_one,
      .strided = 1},
     {.name = "mean",
@@ -146,6 +295,7 @@ const OpRow ops_reduce[] = {
      .help = "mean over axes, f32 for every dtype (of bool: the share that is true)",
      .args = REDUCE_ARGS,
      .shape = shape_mean,
+     .grad = grad_mean,
      .flops = flops_one,
      .strided = 1},
     {.name = "prod",
@@ -153,6 +303,7 @@ const OpRow ops_reduce[] = {
      .help = "product over axes",
      .args = REDUCE_ARGS,
      .shape = shape_sum,
+     .grad = grad_prod,
      .flops = flops_one,
      .strided = 1},
     {.name = "max",
@@ -160,6 +311,7 @@ const OpRow ops_reduce[] = {
      .help = "largest over axes (of bool: any); NaN where there is one. Elementwise: maximum(a, b)",
      .args = REDUCE_ARGS,
      .shape = shape_extreme,
+     .grad = grad_extreme,
      .flops = flops_one,
      .strided = 1},
     {.name = "min",
@@ -168,6 +320,7 @@ const OpRow ops_reduce[] = {
              "Elementwise: minimum(a, b)",
      .args = REDUCE_ARGS,
      .shape = shape_extreme,
+     .grad = grad_extreme,
      .flops = flops_one,
      .strided = 1},
     {.name = "var",
@@ -182,6 +335,7 @@ const OpRow ops_reduce[] = {
                .help = "0: of the whole, 1: estimated from a sample"},
               REDUCE_AXES},
      .shape = shape_var,
+     .grad = grad_var,
      .flops = flops_var,
      .strided = 1},
     {.name = "argmax",
@@ -203,7 +357,13 @@ const OpRow ops_reduce[] = {
      .args = {{.name = "x", .help = "f32, i32 or i64"},
               {.name = "axis", .kind = ARG_INT, .fallback = "-1", .help = "which"}},
      .shape = shape_cumsum,
+     .grad = grad_cumsum,
      .flops = flops_one,
      .inplace = 1},
+    {.name = "prod_grad",
+     .args = {{.name = "x"}, {.name = "dy"}, REDUCE_AXES},
+     .shape = shape_prod_grad,
+     .strided = 3,
+     .flags = OP_HIDDEN},
     {0},
 };
