@@ -133,7 +133,7 @@ GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
     const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
     const int64_t step = v->a->stride[1] * x->stride[3], kw = v->w->dim[3];
     for (int64_t row = 0; row < y->dim[2]; row++) {
-        gp_real *to =
+        gp_real *restrict to =
             (gp_real *)y->data + n * y->stride[0] + out * y->stride[1] + row * y->stride[2];
         for (int64_t j = 0; j < y->dim[3]; j++)
             to[j * y->stride[3]] = bias;
@@ -143,10 +143,9 @@ GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
             if (ih < 0 || ih >= x->dim[2])
                 continue;
             const gp_range in = gp_inside(0, y->dim[3], v->a->stride[1], first, x->dim[3]);
-            const gp_real *from = plane + ih * x->stride[2] + first * x->stride[3];
+            const gp_real *restrict from = plane + ih * x->stride[2] + first * x->stride[3];
             const gp_real scale = w[p];
             if (step == 1 && y->stride[3] == 1) {
-                GP_IVDEP
                 for (int64_t j = in.from; j < in.to; j++)
                     to[j] += scale * from[j];
             } else {

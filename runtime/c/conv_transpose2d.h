@@ -42,8 +42,8 @@ GP_FUNCTION int64_t gp_spread_work(const gp_spread *v)
 }
 
 /* Adds what input row ih, columns iw .. iw + count - 1 gives through place p of the window. */
-GP_FUNCTION void gp_spread_row(const gp_spread *v, gp_real *plane, const gp_real *from, int64_t p,
-                               int64_t ih, int64_t iw, int64_t count)
+GP_FUNCTION void gp_spread_row(const gp_spread *v, gp_real *plane, const gp_real *restrict from,
+                               int64_t p, int64_t ih, int64_t iw, int64_t count)
 {
     const int64_t kw = v->w->dim[3], step = v->a->stride[1];
     const int64_t oh = ih * v->a->stride[0] + p / kw * v->a->dilation[0] - v->a->pad[0];
@@ -51,9 +51,8 @@ GP_FUNCTION void gp_spread_row(const gp_spread *v, gp_real *plane, const gp_real
     if (oh < 0 || oh >= v->y->dim[2])
         return;
     const gp_range in = gp_inside(iw, iw + count, step, first, v->y->dim[3]);
-    gp_real *to = plane + oh * v->y->stride[2] + first * v->y->stride[3];
+    gp_real *restrict to = plane + oh * v->y->stride[2] + first * v->y->stride[3];
     const int64_t stride = step * v->y->stride[3];
-    GP_IVDEP
     for (int64_t i = in.from; i < in.to; i++)
         to[i * stride] += from[i - iw];
 }

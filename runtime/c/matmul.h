@@ -217,7 +217,7 @@ GP_KERNEL(matmul)
     const int64_t own = gp_gemm_work(p.rows, p.columns, p.k);
     GP_PARALLEL(c->run, units > 1 && p.batches * p.m * p.n * p.k > 32768)
     for (int64_t unit = 0; unit < units; unit++)
-        gp_product_tile(&p, unit, (gp_real *)c->work + gp_thread() * own);
+        gp_product_tile(&p, unit, p.thin ? NULL : (gp_real *)c->work + gp_thread() * own);
     return GP_OK;
 }
 

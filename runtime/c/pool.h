@@ -14,7 +14,7 @@ typedef struct {
 } gp_avgpool2d_attr;
 
 GP_FUNCTION void gp_maxpool_row(const gp_tensor *x, const gp_tensor *y, const gp_maxpool2d_attr *a,
-                                const gp_real *plane, int64_t row, gp_real *to)
+                                const gp_real *restrict plane, int64_t row, gp_real *restrict to)
 {
     const int64_t step = a->stride[1] * x->stride[3], out = y->stride[3];
     for (int64_t j = 0; j < y->dim[3]; j++)
@@ -27,7 +27,6 @@ GP_FUNCTION void gp_maxpool_row(const gp_tensor *x, const gp_tensor *y, const gp
             const int64_t first = kj - a->pad[1];
             const gp_range in = gp_inside(0, y->dim[3], a->stride[1], first, x->dim[3]);
             const gp_real *from = plane + ih * x->stride[2] + first * x->stride[3];
-            GP_IVDEP
             for (int64_t j = in.from; j < in.to; j++) {
                 const gp_real v = from[j * step];
                 to[j * out] = v > to[j * out] || v != v ? v : to[j * out]; /* keeps a NaN */
@@ -44,7 +43,7 @@ GP_FUNCTION int64_t gp_pool_count(int64_t first, int64_t kernel, int64_t floor, 
 }
 
 GP_FUNCTION void gp_avgpool_row(const gp_tensor *x, const gp_tensor *y, const gp_avgpool2d_attr *a,
-                                const gp_real *plane, int64_t row, gp_real *to)
+                                const gp_real *restrict plane, int64_t row, gp_real *restrict to)
 {
     const int64_t step = a->stride[1] * x->stride[3], out = y->stride[3];
     const int64_t top = row * a->stride[0] - a->pad[0];
@@ -57,7 +56,6 @@ GP_FUNCTION void gp_avgpool_row(const gp_tensor *x, const gp_tensor *y, const gp
             const int64_t first = kj - a->pad[1];
             const gp_range in = gp_inside(0, y->dim[3], a->stride[1], first, x->dim[3]);
             const gp_real *from = plane + (top + ki) * x->stride[2] + first * x->stride[3];
-            GP_IVDEP
             for (int64_t j = in.from; j < in.to; j++)
                 to[j * out] += from[j * step];
         }
