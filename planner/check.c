@@ -27,6 +27,7 @@ typedef struct {
     uint32_t written, last_read; /* times; last_read counts up while replaying */
     uint32_t covered;            /* when somebody wrote over it: END while it is whole */
     uint32_t absorbed;           /* when it became part of a concat's result around it, or END */
+    Id around;                   /* that result as a content, or NONE */
     bool persistent;
 } Content;
 
@@ -37,6 +38,7 @@ typedef struct {
     Arena *arena;
     ARRAY(Content) content;
     Id *held;       /* by buffer: the content written through it last, or NONE */
+    uint32_t *read; /* by buffer: when the program at hand reads it for the last time */
     uint64_t *base; /* by buffer: where it begins. The caller's memory lies behind the arena, each
                        block of it apart from the others. */
     uint64_t space; /* bytes of all that */
@@ -195,6 +197,7 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
                        .last_read = time,
                        .covered = END,
                        .absorbed = END,
+                       .around = NONE,
                        .persistent = persistent};
     extent(c, buffer, &content.begin, &content.end);
     ARRAY_PUSH(c->arena, &c->content, content);
@@ -211,6 +214,26 @@ static bool replaces(const Check *c, Id buffer, const Content *content)
            same_bytes(c, buffer, content->buffer);
 }
 
+/* The outermost of the concat results that a content has become part of, or itself. */
+static Id outermost(Check *c, Id id)
+{
+    Content *content = c->content.at;
+    for (; content[id].around != NONE; id = content[id].around)
+        if (content[content[id].around].around != NONE)
+            content[id].around = content[content[id].around].around;
+    return id;
+}
+
+/* A concat leaves operands that lie in their place as they are, with all that lies in them. */
+static bool is_spared(Check *c, Id id, const Id *keep, Id keeps)
+{
+    Id outer = keeps ? outermost(c, id) : id;
+    for (Id k = 0; k < keeps; k++)
+        if (c->held[keep[k]] == outer)
+            return true;
+    return false;
+}
+
 /* Whatever the buffer covers is lost from now on, save contents that `keep` names. */
 static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
 {
@@ -221,13 +244,11 @@ static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
         for (size_t i = 0; i < count; i++) {
             Id id = c->stripe[s].list.at[i];
             Content *content = &c->content.at[id];
-            if (content->covered != END)
-                continue; /* gone: out of the list */
+            bool useless = !content->persistent && c->read[content->buffer] < time;
+            if (content->covered != END || useless)
+                continue; /* out of the list */
             c->stripe[s].list.at[kept++] = id;
-            bool spared = false;
-            for (Id k = 0; k < keeps; k++)
-                spared |= keep[k] == content->buffer;
-            if (spared || !overlap(c, buffer, content->buffer))
+            if (!overlap(c, buffer, content->buffer) || is_spared(c, id, keep, keeps))
                 continue;
             if (content->persistent && !replaces(c, buffer, content))
                 return fail(c, "step %u writes %s over %s, which persists", time,
@@ -376,10 +397,13 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
         if (!cover(c, arg[k], time, keep, keeps))
             return false;
-    for (Id k = 0; k < keeps; k++)
-        c->content.at[c->held[keep[k]]].absorbed = time;
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
         put(c, arg[k], time, c->g->value.at[c->plan->buffer[arg[k]].value].previous != NONE);
+    for (Id k = 0; k < keeps; k++) {
+        Content *content = &c->content.at[c->held[keep[k]]];
+        content->absorbed = time;
+        content->around = c->held[arg[cluster->operands]];
+    }
     return true;
 }
 
@@ -394,9 +418,33 @@ static bool is_persistent(const Check *c, Id buffer)
     return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST || kind == VALUE_STATE;
 }
 
-/* Programs run in any order: each finds only what persists. */
-static bool begin_program(Check *c, uint32_t time)
+/* Of no more use after its last reader; outputs are read by the caller. */
+static void find_reads(Check *c, const Program *program)
 {
+    memset(c->read, 0, c->plan->buffers * sizeof *c->read);
+    for (Id i = 0; i < program->count; i++) {
+        if (program->at[i].cluster >= c->plan->clusters->count)
+            continue;
+        const Cluster *cluster = &c->plan->clusters->at[program->at[i].cluster];
+        for (Id k = 0; k < cluster->operands; k++) {
+            Id buffer = c->plan->arg[program->at[i].arg + k];
+            if (buffer < c->plan->buffers)
+                c->read[buffer] = program->begin + i;
+        }
+    }
+    bool *output = ARENA_ARRAY(c->arena, bool, c->g->value.count);
+    for (size_t i = 0; i < c->g->output.count; i++)
+        output[c->g->output.at[i].use.value] = true;
+    for (Id i = 0; i < c->plan->buffers; i++)
+        if (c->plan->buffer[i].value != NONE && output[c->plan->buffer[i].value])
+            c->read[i] = END;
+}
+
+/* Programs run in any order: each finds only what persists. */
+static bool begin_program(Check *c, const Program *program)
+{
+    uint32_t time = program->begin;
+    find_reads(c, program);
     for (int s = 0; s < STRIPES; s++)
         c->stripe[s].list.count = 0;
     memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
@@ -542,7 +590,7 @@ static bool replay(Check *c)
             return false;
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &c->plan->program[p];
-        if (!begin_program(c, program->begin) || !check_runs(c, program, p))
+        if (!begin_program(c, program) || !check_runs(c, program, p))
             return false;
         for (Id i = 0; i < program->count; i++)
             if (!replay_one(c, &program->at[i], program->begin + i))
@@ -562,6 +610,7 @@ const char *plan_check(Plan *plan, const Target *target)
     c->target = target;
     c->arena = arena;
     c->held = ARENA_ARRAY(arena, Id, plan->buffers);
+    c->read = ARENA_ARRAY(arena, uint32_t, plan->buffers);
     if (replay(c))
         find_peak(c);
     const char *error = NULL;
