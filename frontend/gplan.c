@@ -52,33 +52,47 @@ static char *header_path(Arena *arena, const char *output, const char *model, bo
     return arena_printf(arena, "%.*s.h", (int)(extension(output) - 1 - start), start);
 }
 
-static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan)
+/* What can be written, by name and by the extension of the file. */
+static const struct {
+    const char *name;
+    Text (*emit)(const Plan *plan, const EmitOptions *options);
+} kinds[] = {
+    {"c", emit_c},
+    {"h", emit_c_header},
+    {"report", emit_report},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* The place in kinds; -1: there is none of the name. */
+static int find_kind(const Options *o)
 {
-    const char *kind = o->emit ? o->emit : extension(o->output);
-    EmitOptions emit = {.header = header_path(arena, o->output, plan->graph->name, true),
-                        .prefix = c_prefix(arena, plan->graph->name),
-                        .threads = o->threads};
-    if (strcmp(kind, "report") == 0)
-        return files_write(diag, &(OutFile){o->output, emit_report(plan, o->budget, false)}, 1);
-    if (strcmp(kind, "h") == 0)
-        return files_write(diag, &(OutFile){o->output, emit_c_header(plan, &emit)}, 1);
-    OutFile file[] = {
-        {o->output, emit_c(plan, &emit)},
-        {header_path(arena, o->output, plan->graph->name, false), emit_c_header(plan, &emit)}};
-    return files_write(diag, file, o->output ? 2 : 1);
+    const char *name = o->emit ? o->emit : extension(o->output);
+    for (int i = 0; name && i < KINDS; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
+                         const EmitOptions *emit)
+{
+    int kind = find_kind(o);
+    OutFile file[2] = {{o->output, kinds[kind].emit(plan, emit)}};
+    if (kinds[kind].emit != emit_c || !o->output)
+        return files_write(diag, file, 1);
+    file[1].path = header_path(arena, o->output, plan->graph->name, false);
+    file[1].text = emit_c_header(plan, emit);
+    return files_write(diag, file, 2);
 }
 
 /* Wrong usage that only the whole command line shows. -1: all is well. */
 static int check_usage(const Options *o)
 {
-    static const char *const kinds[] = {"c", "h", "report"};
-    const char *kind = o->emit ? o->emit : extension(o->output);
-    bool found = !o->output && !o->emit;
-    for (int i = 0; kind && i < 3; i++)
-        found |= strcmp(kind, kinds[i]) == 0;
-    if (!found) {
-        fprintf(stderr, "gplan: cannot write '%s': the kinds are c, h and report\n",
-                kind ? kind : o->output);
+    if ((o->output || o->emit) && find_kind(o) < 0) {
+        fprintf(stderr, "gplan: cannot write '%s'; the kinds are", o->emit ? o->emit : o->output);
+        for (int i = 0; i < KINDS; i++)
+            fprintf(stderr, "%s %s", i ? "," : "", kinds[i].name);
+        fprintf(stderr, "\n");
         return 2;
     }
     if (o->dump && !known(o->dump)) {
@@ -192,12 +206,16 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 1;
 
     /* text, in memory, written when complete */
-    if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet)) {
-        Text page = emit_report(plan, o->budget, o->color == COLOR_ALWAYS);
-        if (!files_write(diag, &(OutFile){NULL, page}, 1))
+    EmitOptions emit = {.header = header_path(arena, o->output, g->name, true),
+                        .prefix = c_prefix(arena, g->name),
+                        .threads = o->threads,
+                        .target = &target,
+                        .budget = o->budget,
+                        .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
+    if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
+        if (!files_write(diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
             return 1;
-    }
-    if ((o->output || o->emit) && !write_output(arena, diag, o, plan))
+    if ((o->output || o->emit) && !write_output(arena, diag, o, plan, &emit))
         return 1;
     return 0;
 }
