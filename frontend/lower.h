@@ -105,7 +105,8 @@ typedef struct {
     Define *define;
     size_t defines;
     const Stmt *model;
-    NameTable *used;     /* names of layers */
+    NameTable *used; /* names of layers -> place in used_place */
+    ARRAY(Place) used_place;
     uint32_t time;       /* counts bindings */
     uint32_t block_time; /* of the block declared last */
     uint32_t steps;
@@ -134,8 +135,8 @@ const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const
                        const char *given, Place place);
 const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *bound,
                        const char *given, Place place);
-const char *param_name(Lower *l, Frame *frame, const char *name);
-bool reserve_name(Lower *l, const char *name);
+const char *param_name(Lower *l, Frame *frame, const char *name, Place place);
+bool reserve_name(Lower *l, const char *name, Place place);
 
 /* An error with the calls that led there; false. */
 bool lower_error(Lower *l, const Frame *frame, Place place, const char *format, ...)

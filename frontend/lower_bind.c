@@ -201,8 +201,8 @@ static bool too_many(Binder *b, const Given *given)
             diag_hint(b->l->diag, "%simum(a, b) works on each element", op->name);
         return show_signature(b);
     }
-    lower_error(b->l, b->frame, given->place, "%s takes no further %s", op->name,
-                given->val.kind == VAL_TENSOR ? "tensor" : val_text(b->l, given->val));
+    lower_error(b->l, b->frame, given->place, "%s has no place for %s", op->name,
+                given->val.kind == VAL_TENSOR ? "a further tensor" : val_text(b->l, given->val));
     return show_signature(b);
 }
 

@@ -19,6 +19,8 @@ static Val finish_call(Lower *l, Frame *frame, Call *c, const Bound *bound, cons
 {
     bool keyed = makes_parameters(c->op) || c->op->flags & OP_RANDOM;
     c->name = layer_name(l, frame, c->op->name, keyed, bound, given, c->place);
+    if (!c->name)
+        return POISON;
     int errors = diag_errors(l->diag);
     if (!call_finish(l->g, c) || diag_errors(l->diag) > errors) {
         if (frame->turn)
@@ -259,7 +261,7 @@ static const char *shared_path(Lower *l, Block *block)
     if (!block->owner) {
         const char *path = block->frame->home->path, *name = block->stmt->name.text;
         block->owner = *path ? arena_printf(l->arena, "%s.%s", path, name) : name;
-        while (!block->frame->again && !reserve_name(l, block->owner))
+        while (!block->frame->again && !reserve_name(l, block->owner, block->stmt->name.place))
             block->owner = arena_printf(l->arena, "%s_", block->owner);
     }
     return block->owner;
@@ -276,6 +278,8 @@ static Frame *enter(Lower *l, Frame *frame, const Expr *expr, Block *block, cons
     if (stmt->shared)
         shared_path(l, block);
     const char *path = block_path(l, frame, stmt->name.text, bound, name, expr->place);
+    if (!path)
+        return NULL;
     inner->path = stmt->shared ? block->owner : path;
     inner->scope = (Id)l->g->scope.count;
     Scope scope = {.path = path,
@@ -307,6 +311,8 @@ static Val call_block(Lower *l, Frame *frame, const Expr *expr, Block *block, co
         return POISON;
     }
     Frame *inner = enter(l, frame, expr, block, bound, name);
+    if (!inner)
+        return POISON;
     for (size_t i = 0; i < stmt->arg.count; i++) {
         const Argument *parameter = &stmt->arg.at[i];
         Given value = slot[i] ? *slot[i]

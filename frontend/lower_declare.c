@@ -93,7 +93,7 @@ void lower_input(Lower *l, Frame *frame, const Stmt *stmt)
     bool good = lower_type(l, frame, &stmt->type, &shape);
     if (good && !frame_find_here(frame, stmt->name.text)) {
         id = declare(l, frame, VALUE_INPUT, stmt->name.text, &shape, stmt->name.place);
-        reserve_name(l, stmt->name.text);
+        reserve_name(l, stmt->name.text, stmt->name.place);
     }
     bind_declared(l, frame, stmt->name, BOUND_INPUT, id);
 }
@@ -306,7 +306,7 @@ static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kin
         return NONE;
     if (frame_find_here(frame, stmt->name.text))
         return NONE; /* reported when it is bound */
-    const char *name = param_name(l, frame, stmt->name.text);
+    const char *name = param_name(l, frame, stmt->name.text, stmt->name.place);
     Id id = declare(l, frame, kind, name, &shape, stmt->name.place);
     if (id == NONE)
         return NONE;

@@ -273,28 +273,30 @@ static const char *join(Lower *l, const Frame *frame, const char *name)
     return *path ? arena_printf(l->arena, "%s.%s", path, name) : name;
 }
 
-bool reserve_name(Lower *l, const char *name)
+bool reserve_name(Lower *l, const char *name, Place place)
 {
     uint32_t *used = names_at(l->used, name);
-    bool free = *used == UINT32_MAX;
-    *used = 1;
-    return free;
+    if (*used != UINT32_MAX)
+        return false;
+    *used = (uint32_t)l->used_place.count;
+    ARRAY_PUSH(l->arena, &l->used_place, place);
+    return true;
 }
 
-static bool take(Lower *l, const Frame *frame, const char *name)
+static bool take(Lower *l, const Frame *frame, const char *name, Place place)
 {
-    return frame->again || reserve_name(l, name);
+    return frame->again || reserve_name(l, name, place);
 }
 
 /* NAME.0, NAME.1, ...: the next that is free. */
 static const char *next_of(Lower *l, Frame *frame, const char *name, const char *key,
-                           bool bare_first)
+                           bool bare_first, Place place)
 {
     for (;;) {
         uint32_t n = count_up(l, frame, key);
         const char *local = n || !bare_first ? arena_printf(l->arena, "%s.%u", name, n) : name;
         const char *full = join(l, frame, local);
-        if (take(l, frame, full))
+        if (take(l, frame, full, place))
             return full;
     }
 }
@@ -302,14 +304,16 @@ static const char *next_of(Lower *l, Frame *frame, const char *name, const char 
 static const char *take_given(Lower *l, Frame *frame, const char *given, Place place)
 {
     const char *full = join(l, frame, arena_printf(l->arena, "%s%s", given, frame->suffix));
-    if (!take(l, frame, full)) {
-        lower_error(l, frame, place, "the name \"%s\" is taken", full);
-        diag_hint(l->diag, "names of layers are the keys of their parameters: each its own");
-    }
-    return full;
+    if (take(l, frame, full, place))
+        return full;
+    lower_error(l, frame, place, "the name \"%s\" is taken", full);
+    diag_note(l->diag, l->used_place.at[names_find(l->used, full)], "by this");
+    diag_hint(l->diag, "names are the keys of parameters: each layer needs its own");
+    return NULL;
 }
 
-/* `keyed`: the name matters beyond reading well, since it makes parameters or random numbers. */
+/* NULL with a message where the name that was given is taken.
+ * `keyed`: the name matters beyond reading well, since it makes parameters or random numbers. */
 const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const Bound *bound,
                        const char *given, Place place)
 {
@@ -318,13 +322,14 @@ const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const
     if (bound && bound->own) {
         const char *local = arena_printf(l->arena, "%s%s", bound->name, frame->suffix);
         const char *full = join(l, frame, local);
-        if (take(l, frame, full))
+        if (take(l, frame, full, place))
             return full;
-        return next_of(l, frame, local, local, true);
+        return next_of(l, frame, local, local, true, place);
     }
     if (bound && !keyed) /* h = relu(h): h, h.1, h.2 */
-        return next_of(l, frame, bound->name, arena_printf(l->arena, "=%s", bound->name), true);
-    return next_of(l, frame, op, op, false);
+        return next_of(l, frame, bound->name, arena_printf(l->arena, "=%s", bound->name), true,
+                       place);
+    return next_of(l, frame, op, op, false, place);
 }
 
 const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *bound,
@@ -333,13 +338,13 @@ const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *b
     if (given || (bound && bound->own))
         return layer_name(l, frame, block, true, bound, given, place);
     /* The first call has the block's own name, so that a second one changes nothing for it. */
-    return next_of(l, frame, block, block, !frame->turn);
+    return next_of(l, frame, block, block, !frame->turn, place);
 }
 
-const char *param_name(Lower *l, Frame *frame, const char *name)
+const char *param_name(Lower *l, Frame *frame, const char *name, Place place)
 {
     const char *full = join(l, frame, arena_printf(l->arena, "%s%s", name, frame->suffix));
-    if (!take(l, frame, full))
-        return next_of(l, frame, name, name, true);
+    if (!take(l, frame, full, place))
+        return next_of(l, frame, name, name, true, place);
     return full;
 }

@@ -383,12 +383,12 @@ static const char *token_text(const yypcontext_t *context, Parse *p)
     return arena_printf(p->arena, "'%.*s'", length, text);
 }
 
-static void explain(const yypcontext_t *context, Parse *p)
+/* The keyword that the first word of the statement was probably meant to be. */
+static const char *misspelt(const yypcontext_t *context, const Parse *p)
 {
-    const char *keyword = p->last_name.text ? lexer_keyword_like(p->last_name.text) : NULL;
-    if (yypcontext_token(context) == YYSYMBOL_NAME && keyword &&
-        p->last_name.place.line == yypcontext_location(context)->line)
-        diag_hint(p->diag, "did you mean '%s'?", keyword);
+    bool near = p->last_name.text && yypcontext_token(context) == YYSYMBOL_NAME &&
+                p->last_name.place.line == yypcontext_location(context)->line;
+    return near ? lexer_keyword_like(p->last_name.text) : NULL;
 }
 
 static int yyreport_syntax_error(const yypcontext_t *context, Parse *p)
@@ -402,10 +402,12 @@ static int yyreport_syntax_error(const yypcontext_t *context, Parse *p)
         const char *wanted = expected(context, p);
         diag_note(p->diag, place, "expected %s before this", wanted ? wanted : "its end");
     } else {
-        const char *wanted = expected(context, p);
+        const char *keyword = misspelt(context, p);
+        const char *wanted = keyword ? NULL : expected(context, p);
         diag_error(p->diag, place, "unexpected %s%s%s", token_text(context, p),
                    wanted ? ", expected " : "", wanted ? wanted : "");
-        explain(context, p);
+        if (keyword)
+            diag_hint(p->diag, "did you mean '%s'?", keyword);
     }
     p->error_line = place.line;
     lexer_recover(p);
