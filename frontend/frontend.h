@@ -265,7 +265,8 @@ typedef struct {
     const char *name;
     uint8_t kind;
     uint8_t flags;
-    uint8_t count;        /* ARG_INTS: length of the kernel's array; one number given means all */
+    uint8_t count;        /* ARG_INTS: length of the kernel's array; fewer numbers that divide it
+                             repeat: pad = 1 means [1, 1, 1, 1], pad = [1, 2] means [1, 2, 1, 2] */
     const char *fallback; /* as the user would write it; NULL: must be given (settings) */
     const char *words;    /* "same valid": what a word may be; ARG_INTS may have words too.
                              On a tensor of an elementwise op: the one dtype it has, apart from

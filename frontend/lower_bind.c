@@ -212,7 +212,8 @@ static bool set_list(Binder *b, const Arg *arg, const Given *given, Attr *attr)
 {
     Val val = given->val;
     bool fixed = arg->count > 0 && arg->count < MAX_RANK;
-    if (val.count > MAX_RANK || (fixed && val.count != arg->count && val.count != 1)) {
+    bool fits = fixed ? val.count && arg->count % val.count == 0 : val.count <= MAX_RANK;
+    if (!fits) {
         lower_error(b->l, b->frame, given->place, "%s: %s takes %s%d numbers, not %u",
                     b->c->op->name, arg->name, fixed ? "" : "at most ",
                     fixed ? arg->count : MAX_RANK, val.count);
@@ -220,7 +221,7 @@ static bool set_list(Binder *b, const Arg *arg, const Given *given, Attr *attr)
     }
     attr->count = fixed ? arg->count : (uint8_t)val.count;
     for (uint32_t i = 0; i < attr->count; i++) {
-        const Val *item = &val.item[i < val.count ? i : 0];
+        const Val *item = &val.item[i % val.count]; /* pad = [1, 2]: begins, and ends alike */
         if (item->kind != VAL_INT) {
             lower_error(b->l, b->frame, given->place, "%s: %s takes whole numbers, not %s",
                         b->c->op->name, arg->name, val_text(b->l, *item));
