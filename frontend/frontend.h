@@ -283,6 +283,7 @@ enum {
     OP_FLOAT = 32,    /* elementwise: integer operands become f32 */
     OP_NUMBERS = 64,  /* elementwise: not for bool operands */
     OP_LOGICAL = 128, /* elementwise: for bool operands only */
+    OP_COUPLES = 512, /* samples of a batch depend on each other, unless `over` says micro */
     OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
 };
 

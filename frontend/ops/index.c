@@ -77,6 +77,52 @@ static bool shape_scatter_add(Graph *g, Call *c)
     return call_output(g, c, F32, x.rank, x.dim);
 }
 
+/* ---- Gradients ------------------------------------------------------------------------------ */
+
+static Use zeros(Grad *grad, int rank, const int64_t *dim)
+{
+    View view = {.rank = (uint8_t)rank};
+    memcpy(view.dim, dim, (size_t)rank * sizeof *dim);
+    Use zero = use_make(grad->g, graph_literal(grad->g, 0, F32).value, view);
+    return grad_op(grad, "copy", 1, &zero);
+}
+
+/* Rows that were picked add their gradients up: with the axis turned to the front, scatter_add. */
+static bool grad_gather(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use x = grad_operand(grad, 0), index = grad_operand(grad, 1);
+    View xv = use_view(g, x), iv = use_view(g, index);
+    int axis = (int)node_attr(g, grad->node, "axis")->list[0], rank = 0, perm[MAX_RANK];
+    int64_t dim[MAX_RANK] = {xv.dim[axis]};
+    for (int i = 0; i < iv.rank; i++)
+        perm[rank++] = axis + i;
+    for (int i = 0; i < axis; i++)
+        perm[rank++] = i;
+    for (int i = axis + iv.rank; i < xv.rank - 1 + iv.rank; i++)
+        perm[rank++] = i;
+    for (int i = 0, k = 1; i < xv.rank; i++)
+        if (i != axis)
+            dim[k++] = xv.dim[i];
+    Use updates = use_permute(g, grad->dout[0], perm);
+    Use sum = grad_op(grad, "scatter_add", 3, (Use[]){zeros(grad, xv.rank, dim), index, updates});
+    if (sum.value == NONE)
+        return false;
+    int back[MAX_RANK];
+    for (int i = 0; i < xv.rank; i++)
+        back[i] = i == axis ? 0 : i < axis ? i + 1 : i;
+    grad->din[0] = use_permute(g, sum, back);
+    return true;
+}
+
+static bool grad_scatter_add(Grad *grad)
+{
+    grad->din[0] = grad->dout[0];
+    if (grad->wanted[2])
+        grad->din[2] = grad_op(grad, "gather", 2, (Use[]){grad->dout[0], grad_operand(grad, 1)});
+    return !grad->wanted[2] || grad->din[2].value != NONE;
+}
+
 static double flops_scatter(const Graph *g, Id node)
 {
     View updates = use_view(g, node_use(g, &g->node.at[node], 2));
@@ -97,6 +143,7 @@ const OpRow ops_index[] = {
               {.name = "index", .help = "i32 or i64, from 0 to less than the size of the axis"},
               {.name = "axis", .kind = ARG_INT, .fallback = "0", .help = "which"}},
      .shape = shape_gather,
+     .grad = grad_gather,
      .flops = flops_none},
     {.name = "embedding",
      .help = "rows of a table, picked by ids: ids [...] and table [count, size] give [..., size]",
@@ -126,6 +173,7 @@ const OpRow ops_index[] = {
               {.name = "index", .help = "i32 or i64, from 0 to less than the size of axis 0"},
               {.name = "updates", .help = "dims of index, then those of x after axis 0"}},
      .shape = shape_scatter_add,
+     .grad = grad_scatter_add,
      .flops = flops_scatter,
      .inplace = 1},
     {0},

@@ -121,6 +121,58 @@ static bool shape_nll_rows(Graph *g, Call *c)
     return call_output(g, c, F32, ids.rank, ids.dim);
 }
 
+/* The settings of the kernel that a gradient shares with its op. */
+static void copy_setting(const Grad *grad, Call *c, const char *setting)
+{
+    c->attr[op_arg(c->op, setting)] = *node_attr(grad->g, grad->node, setting);
+}
+
+static bool grad_cross_entropy_rows(Grad *grad)
+{
+    Graph *g = grad->g;
+    Call c = call_begin(g, &grad->at, "cross_entropy_rows_grad");
+    copy_setting(grad, &c, "label_smoothing");
+    copy_setting(grad, &c, "ignore");
+    copy_setting(grad, &c, "ignored");
+    Use operand[4] = {grad_operand(grad, 0), grad_operand(grad, 1), grad_result(grad, 1),
+                      grad->dout[0]};
+    for (int i = 0; i < 4; i++)
+        call_use(g, &c, operand[i]);
+    if (!call_finish(g, &c))
+        return false;
+    grad->din[0] = c.result.at[0];
+    return true;
+}
+
+static bool grad_nll_rows(Grad *grad)
+{
+    Graph *g = grad->g;
+    View x = use_view(g, grad_operand(grad, 0));
+    Call c = call_begin(g, &grad->at, "nll_rows_grad");
+    copy_setting(grad, &c, "ignore");
+    copy_setting(grad, &c, "ignored");
+    call_set(&c, "classes", (double)x.dim[x.rank - 1]);
+    call_use(g, &c, grad_operand(grad, 1));
+    call_use(g, &c, grad->dout[0]);
+    if (!call_finish(g, &c))
+        return false;
+    grad->din[0] = c.result.at[0];
+    return true;
+}
+
+static bool shape_like_logits(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    return call_output(g, c, F32, x.rank, x.dim);
+}
+
+static bool shape_nll_grad(Graph *g, Call *c)
+{
+    View ids = call_view(g, c, 0);
+    ids.dim[ids.rank] = call_int(c, "classes");
+    return call_output(g, c, F32, ids.rank + 1, ids.dim);
+}
+
 static double flops_rows(const Graph *g, Id node)
 {
     return flops_of(g, node, 4);
@@ -256,6 +308,7 @@ const OpRow ops_loss[] = {
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
               IGNORE},
      .shape = shape_cross_entropy_rows,
+     .grad = grad_cross_entropy_rows,
      .flops = flops_rows,
      .flags = OP_HIDDEN},
     {.name = "nll",
@@ -267,6 +320,7 @@ const OpRow ops_loss[] = {
      .help = "the kernel of nll: a loss for each row",
      .args = {{.name = "log_probs"}, {.name = "ids"}, IGNORE},
      .shape = shape_nll_rows,
+     .grad = grad_nll_rows,
      .flags = OP_HIDDEN},
     {.name = "mse",
      .help = "(x - target)^2",
@@ -300,6 +354,26 @@ const OpRow ops_loss[] = {
               REDUCTION("mean sum none batchmean",
                         "mean is over all elements; batchmean: the sum over the size of axis 0")},
      .build = build_kl_div},
+    {.name = "cross_entropy_rows_grad",
+     .kernel = "cross_entropy",
+     .args = {{.name = "logits"},
+              {.name = "ids"},
+              {.name = "log_sum_exp"},
+              {.name = "dy"},
+              {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
+              IGNORE},
+     .shape = shape_like_logits,
+     .flops = flops_rows,
+     .inplace = 1,
+     .flags = OP_HIDDEN},
+    {.name = "nll_rows_grad",
+     .kernel = "cross_entropy",
+     .args = {{.name = "ids"},
+              {.name = "dy"},
+              IGNORE,
+              {.name = "classes", .kind = ARG_INT, .flags = ARG_FRONT}},
+     .shape = shape_nll_grad,
+     .flags = OP_HIDDEN},
     {.name = "loss_mean", .args = {{.name = "x"}}, .build = build_loss_mean, .flags = OP_HIDDEN},
     {.name = "loss_share",
      .kernel = "loss",

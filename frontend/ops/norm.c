@@ -79,6 +79,27 @@ static bool shape_rmsnorm(Graph *g, Call *c)
     return shape_rows(g, c, 1);
 }
 
+/* Of rows: x, then scale and bias as far as the row has them. */
+static bool grad_rows(Grad *grad)
+{
+    Graph *g = grad->g;
+    const Node node = g->node.at[grad->node];
+    bool centre = node.values == 3;
+    Call c = call_begin(g, &grad->at, "norm_grad");
+    call_set(&c, "axes", node_attr(g, grad->node, "axes")->number);
+    call_set(&c, "centre", centre);
+    call_use(g, &c, grad_operand(grad, 0));
+    call_use(g, &c, grad->dout[0]);
+    call_use(g, &c, node.uses > 1 ? grad_operand(grad, 1) : (Use){NONE, NONE});
+    call_use(g, &c, centre ? grad_result(grad, 1) : (Use){NONE, NONE});
+    call_use(g, &c, grad_result(grad, centre ? 2 : 1));
+    if (!call_finish(g, &c))
+        return false;
+    for (Id i = 0; i < node.uses; i++)
+        grad->din[i] = c.result.at[i];
+    return true;
+}
+
 static double flops_norm(const Graph *g, Id node)
 {
     return flops_of(g, node, 8);
@@ -178,11 +199,35 @@ static bool params_batchnorm(Graph *g, Call *c)
            (call_has(c, 4) || call_state(g, c, "var", init_const(1), 1, &channels));
 }
 
+/* Training takes the statistics of the batch, and moves the running ones towards them. */
+static bool build_batchnorm_train(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    double eps = call_attr(c, "eps")->number;
+    Call norm = call_begin(g, c, "batchnorm_train"), running = call_begin(g, c, "running_stats");
+    call_set(&norm, "eps", eps);
+    call_set(&norm, "over", call_attr(c, "over")->number);
+    for (int i = 0; i < 3; i++)
+        call_use(g, &norm, call_operand(c, i));
+    if (!call_finish(g, &norm))
+        return false;
+    call_set(&running, "eps", eps);
+    call_set(&running, "momentum", call_attr(c, "momentum")->number);
+    call_set(&running, "count", (double)(view_count(&x) / x.dim[1]));
+    Use operand[4] = {call_operand(c, 3), call_operand(c, 4), norm.result.at[1], norm.result.at[2]};
+    for (int i = 0; i < 4; i++)
+        call_use(g, &running, operand[i]);
+    call_result(g, c, norm.result.at[0]);
+    return call_finish(g, &running);
+}
+
 /* (x - mean) * (scale / sqrt(var + eps)) + bias: the factor is worked out once for a channel. */
 static bool build_batchnorm(Graph *g, Call *c)
 {
     if (!check_vectors(g, c))
         return false;
+    if (g->training)
+        return build_batchnorm_train(g, c);
     Use eps = graph_literal(g, call_attr(c, "eps")->number, F32);
     Use spread = call_op(g, c, "add", 2, (Use[]){call_operand(c, 4), eps});
     Use inverse = call_op(g, c, "rsqrt", 1, &spread);
@@ -229,6 +274,7 @@ const OpRow ops_norm[] = {
      .args = {{.name = "x", .help = "f32"}, SCALE, BIAS, AXES, EPS},
      .params = params_rows,
      .shape = shape_layernorm,
+     .grad = grad_rows,
      .flops = flops_norm,
      .inplace = 1},
     {.name = "normalize",
@@ -236,6 +282,7 @@ const OpRow ops_norm[] = {
      .help = "layernorm without scale and bias",
      .args = {{.name = "x"}, AXES, EPS},
      .shape = shape_layernorm,
+     .grad = grad_rows,
      .flops = flops_norm,
      .flags = OP_HIDDEN,
      .inplace = 1},
@@ -245,6 +292,7 @@ const OpRow ops_norm[] = {
      .args = {{.name = "x", .help = "f32"}, SCALE, AXES, EPS},
      .params = params_rows,
      .shape = shape_rmsnorm,
+     .grad = grad_rows,
      .flops = flops_norm,
      .inplace = 1},
     {.name = "groupnorm",

@@ -12,9 +12,11 @@ typedef struct {
     int64_t ignore;  /* whether there is an id to ignore */
     int64_t ignored; /* which */
 } gp_cross_entropy_rows_attr;
+typedef gp_cross_entropy_rows_attr gp_cross_entropy_rows_grad_attr;
 typedef struct {
     int64_t ignore, ignored;
 } gp_nll_rows_attr;
+typedef gp_nll_rows_attr gp_nll_rows_grad_attr;
 
 GP_FUNCTION int gp_classes_fit(const gp_tensor *ids, int64_t classes, int64_t ignore,
                                int64_t ignored)
@@ -66,6 +68,50 @@ GP_KERNEL(nll_rows)
         int64_t id = gp_index(ids, row);
         int skip = a->ignore && id == a->ignored;
         loss[row] = skip ? 0 : -((const gp_real *)x->data)[row * n + id];
+    }
+    return GP_OK;
+}
+
+/* d loss / d logits = dy * (softmax - target). Operands: logits, ids, log-sum-exp, dy of each row.
+ * May run in place of the logits. */
+GP_KERNEL(cross_entropy_rows_grad)
+{
+    const gp_cross_entropy_rows_attr *a = c->attr;
+    const gp_tensor *logits = &c->in[0], *ids = &c->in[1];
+    const gp_real *saved = c->in[2].data, *slope = c->in[3].data;
+    const int64_t n = logits->dim[logits->rank - 1], rows = gp_count(ids);
+    const gp_real smooth = (gp_real)a->label_smoothing, each = smooth / (gp_real)n;
+    if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
+        return GP_EINDEX;
+    GP_PARALLEL(c->run, rows * n > 4096)
+    for (int64_t row = 0; row < rows; row++) {
+        const gp_real *x = (const gp_real *)logits->data + row * n;
+        gp_real *dx = (gp_real *)c->out[0].data + row * n;
+        const int64_t id = gp_index(ids, row);
+        const gp_real up = a->ignore && id == a->ignored ? 0 : slope[row];
+        for (int64_t i = 0; i < n; i++)
+            dx[i] = up * (gp_exp(x[i] - saved[row]) - each);
+        if (up != 0)
+            dx[id] -= up * (1 - smooth);
+    }
+    return GP_OK;
+}
+
+/* -dy at the id of each row, 0 elsewhere. Operands: ids, dy of each row. */
+GP_KERNEL(nll_rows_grad)
+{
+    const gp_nll_rows_attr *a = c->attr;
+    const gp_tensor *ids = &c->in[0], *out = &c->out[0];
+    const gp_real *slope = c->in[1].data;
+    const int64_t n = out->dim[out->rank - 1], rows = gp_count(ids);
+    gp_real *dx = out->data;
+    if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
+        return GP_EINDEX;
+    memset(dx, 0, (size_t)(rows * n) * sizeof *dx);
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t id = gp_index(ids, row);
+        if (!(a->ignore && id == a->ignored))
+            dx[row * n + id] = -slope[row];
     }
     return GP_OK;
 }

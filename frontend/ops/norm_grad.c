@@ -1,0 +1,97 @@
+/* Hidden rows of normalisation: its training form and its gradients. */
+#include "frontend/ops/rules.h"
+
+/* dx like x; dscale and dbias like the last `axes` axes of it. */
+static bool shape_norm_grad(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    int axes = (int)call_int(c, "axes");
+    const int64_t *row = x.dim + x.rank - axes;
+    return call_output(g, c, F32, x.rank, x.dim) && call_output(g, c, F32, axes, row) &&
+           call_output(g, c, F32, axes, row);
+}
+
+/* Something like x, then two numbers for each channel. */
+static bool shape_channels(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    return call_output(g, c, F32, x.rank, x.dim) && call_output(g, c, F32, 1, &x.dim[1]) &&
+           call_output(g, c, F32, 1, &x.dim[1]);
+}
+
+static bool shape_running(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    return call_output(g, c, F32, 1, x.dim) && call_output(g, c, F32, 1, x.dim);
+}
+
+/* dx, dscale and dbias from the statistics that the way forward saved. */
+static bool grad_batchnorm(Grad *grad)
+{
+    Call c = call_begin(grad->g, &grad->at, "batchnorm_grad");
+    call_use(grad->g, &c, grad_operand(grad, 0));
+    call_use(grad->g, &c, grad->dout[0]);
+    call_use(grad->g, &c, grad_operand(grad, 1));
+    call_use(grad->g, &c, grad_result(grad, 1));
+    call_use(grad->g, &c, grad_result(grad, 2));
+    if (!call_finish(grad->g, &c))
+        return false;
+    for (int i = 0; i < 3; i++)
+        grad->din[i] = c.result.at[i];
+    return true;
+}
+
+static double flops_norm(const Graph *g, Id node)
+{
+    return flops_of(g, node, 12);
+}
+
+const OpRow ops_norm_grad[] = {
+    {.name = "norm_grad",
+     .help = "gradient of layernorm, normalize and rmsnorm",
+     .args = {{.name = "x"},
+              {.name = "dy"},
+              {.name = "scale", .flags = ARG_OPTIONAL},
+              {.name = "mean", .flags = ARG_OPTIONAL},
+              {.name = "inverse"},
+              {.name = "axes", .kind = ARG_INT},
+              {.name = "centre", .kind = ARG_BOOL, .fallback = "true"}},
+     .shape = shape_norm_grad,
+     .flops = flops_norm,
+     .inplace = 3,
+     .flags = OP_HIDDEN},
+    {.name = "batchnorm_train",
+     .kernel = "batchnorm",
+     .help = "batchnorm with the statistics of the batch, which it gives too",
+     .args = {{.name = "x"},
+              {.name = "scale"},
+              {.name = "bias"},
+              {.name = "eps", .kind = ARG_FLOAT},
+              {.name = "over", .kind = ARG_WORD, .flags = ARG_FRONT, .words = "batch micro"}},
+     .shape = shape_channels,
+     .grad = grad_batchnorm,
+     .flops = flops_norm,
+     .flags = OP_HIDDEN | OP_COUPLES},
+    {.name = "batchnorm_grad",
+     .kernel = "batchnorm",
+     .args =
+         {{.name = "x"}, {.name = "dy"}, {.name = "scale"}, {.name = "mean"}, {.name = "inverse"}},
+     .shape = shape_channels,
+     .flops = flops_norm,
+     .inplace = 3,
+     .flags = OP_HIDDEN},
+    {.name = "running_stats",
+     .kernel = "batchnorm",
+     .help = "the statistics that inference takes, moved towards those of a batch",
+     .args = {{.name = "running_mean"},
+              {.name = "running_var"},
+              {.name = "mean"},
+              {.name = "inverse"},
+              {.name = "momentum", .kind = ARG_FLOAT},
+              {.name = "eps", .kind = ARG_FLOAT},
+              {.name = "count", .kind = ARG_FLOAT}},
+     .shape = shape_running,
+     .updates = {1, 2},
+     .flags = OP_HIDDEN | OP_EFFECT},
+    {0},
+};
