@@ -169,6 +169,8 @@ static bool check_buffer(Check *c, Id id)
             return fail(c, "buffer %u is smaller than %s", id, value->name);
         if (!lies_apart(&b->layout))
             return fail(c, "buffer %u has elements of %s in each other's place", id, value->name);
+        if (b->kind <= BUFFER_OUTPUT && !view_is_dense(&b->layout))
+            return fail(c, "buffer %u: the caller would find gaps in %s", id, value->name);
     }
     extent(c, id, &begin, &end);
     if (b->external) {
