@@ -1,0 +1,399 @@
+/* The checker against plans that were spoilt on purpose.
+ *
+ * Some ways to spoil a plan are always wrong: every one of them must be refused. Others are wrong
+ * mostly (a buffer moved to a random place may still be harmless): there the plan is run, and what
+ * the checker let pass must compute the right bits.
+ */
+#include "tests/plan/planned.h"
+#include "tests/plan/random_graph.h"
+#include "tests/plan/run_plan.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const models[] = {
+    "model mlp\ninput x : f32[6, 20]\nh = relu(dense(x, 30))\nh = relu(dense(h, 30))\n"
+    "output y = softmax(dense(h, 7))\n",
+
+    "model densenet\ninput x : f32[2, 3, 6, 6]\n"
+    "block layer(x) {\n  h = conv2d(relu(batchnorm(x)), 4, kernel = 3, pad = same)\n"
+    "  return concat(x, h, axis = 1)\n}\n"
+    "h = conv2d(x, 4, kernel = 1)\nrepeat i in 0..4 { h = layer(h) }\n"
+    "output y = dense(global_avgpool(h), 5)\n",
+
+    "model unet\ninput x : f32[2, 3, 8, 8]\na = relu(conv2d(x, 4, kernel = 3, pad = same))\n"
+    "b = relu(conv2d(maxpool2d(a, 2), 8, kernel = 3, pad = same))\n"
+    "u = conv_transpose2d(b, 4, kernel = 2, stride = 2)\n"
+    "c = conv2d(concat(a, u, axis = 1), 4, kernel = 3, pad = same)\n"
+    "output y = sigmoid(conv2d(c, 1, kernel = 1))\noutput z = b\n",
+
+    "model decoder\ninput x : f32[2, 5, 16]\nh = x\nrepeat i in 0..2 {\n"
+    "  h = h + attention(layernorm(h), heads = 4, causal = true)\n"
+    "  h = h + dense(gelu(dense(layernorm(h), 32)), 16)\n}\noutput y = layernorm(h)\n",
+
+    "model recurrent\ninput x : f32[3, 4, 8]\ninput h0 : f32[3, 8]\n"
+    "shared block cell(x, h) { return tanh(dense(x, 8) + dense(h, 8)) }\n"
+    "h = cell(x[:, 0], h0)\nall = h\nrepeat t in 1..4 {\n  h = cell(x[:, t], h)\n"
+    "  all = concat(all, h, axis = 1)\n}\noutput y = all\noutput last = h + 1.0\n",
+};
+enum { MODELS = sizeof models / sizeof *models };
+
+/* ---- A plan to spoil ------------------------------------------------------------------------- */
+
+typedef struct {
+    Planned right;
+    Plan plan; /* a copy whose arrays are its own */
+    int refused, passed;
+} Victim;
+
+static void *copy(const void *from, size_t bytes)
+{
+    void *to = malloc(bytes ? bytes : 1);
+    memcpy(to, from, bytes);
+    return to;
+}
+
+static Id arg_count(const Plan *plan)
+{
+    Id count = 0;
+    for (Id i = 0; i < plan->clusters->count; i++)
+        count += plan->clusters->at[i].operands + plan->clusters->at[i].results;
+    return count;
+}
+
+static void begin(Victim *v)
+{
+    const Plan *plan = v->right.plan;
+    const Program *program = &plan->program[PROGRAM_FORWARD];
+    v->plan = *plan;
+    v->plan.buffer = copy(plan->buffer, plan->buffers * sizeof *plan->buffer);
+    v->plan.arg = copy(plan->arg, arg_count(plan) * sizeof *plan->arg);
+    v->plan.program[PROGRAM_FORWARD].at = copy(program->at, program->count * sizeof *program->at);
+}
+
+static void end(Victim *v)
+{
+    free(v->plan.buffer);
+    free(v->plan.arg);
+    free(v->plan.program[PROGRAM_FORWARD].at);
+}
+
+/* What was spoilt is always wrong. */
+static void refuse(Victim *v, const char *how, Id where)
+{
+    cr_expect_not_null(plan_check(&v->plan, &v->right.target), "%s: %s %u passed",
+                       v->right.graph->name, how, where);
+    v->refused++;
+    end(v);
+}
+
+static Program *forward(Victim *v)
+{
+    return &v->plan.program[PROGRAM_FORWARD];
+}
+
+static bool is_root(const Victim *v, Id i)
+{
+    return v->plan.buffer[i].root == i && !v->plan.buffer[i].external;
+}
+
+static void move_root(Victim *v, Id root, uint64_t offset)
+{
+    for (Id i = 0; i < v->plan.buffers; i++)
+        if (v->plan.buffer[i].root == root)
+            v->plan.buffer[i].offset = offset;
+}
+
+/* ---- Always wrong ---------------------------------------------------------------------------- */
+
+static void misalign(Victim *v)
+{
+    for (Id i = 0; i < v->right.plan->buffers; i++)
+        if (is_root(&(Victim){.plan = *v->right.plan}, i)) {
+            begin(v);
+            v->plan.arena += 64;
+            move_root(v, i, v->plan.buffer[i].offset + 4);
+            refuse(v, "misaligned buffer", i);
+        }
+}
+
+static void shrink_buffers(Victim *v)
+{
+    for (Id i = 0; i < v->right.plan->buffers; i++) {
+        begin(v);
+        v->plan.buffer[i].bytes--;
+        refuse(v, "too small buffer", i);
+    }
+}
+
+static void shrink_arena(Victim *v)
+{
+    uint64_t end_of_all = 0;
+    for (Id i = 0; i < v->right.plan->buffers; i++) {
+        const Buffer *b = &v->right.plan->buffer[i];
+        if (b->root == i && b->offset + b->bytes > end_of_all)
+            end_of_all = b->offset + b->bytes;
+    }
+    begin(v);
+    v->plan.arena = end_of_all - 1;
+    refuse(v, "smaller arena", 0);
+}
+
+static void redirect_arguments(Victim *v)
+{
+    Id args = arg_count(v->right.plan);
+    for (Id k = 0; k < args; k++)
+        for (Id i = 0; i < v->right.plan->buffers; i++) {
+            const Buffer *from = &v->right.plan->buffer[v->right.plan->arg[k]];
+            bool same = v->right.plan->buffer[i].value == from->value;
+            if (same || (k * 31 + i) % 9 != 0) /* not all of them: there are many */
+                continue;
+            begin(v);
+            v->plan.arg[k] = i;
+            refuse(v, "redirected argument", k);
+        }
+}
+
+static void drop_occurrences(Victim *v)
+{
+    for (Id k = 0; k < v->right.plan->program[PROGRAM_FORWARD].count; k++) {
+        begin(v);
+        Program *program = forward(v);
+        memmove(&program->at[k], &program->at[k + 1],
+                (program->count - k - 1) * sizeof *program->at);
+        program->count--;
+        refuse(v, "dropped occurrence", k);
+    }
+}
+
+static bool feeds(const Plan *plan, const Occurrence *from, const Occurrence *to)
+{
+    const Cluster *a = &plan->clusters->at[from->cluster], *b = &plan->clusters->at[to->cluster];
+    for (Id i = 0; i < a->results; i++)
+        for (Id k = 0; k < b->operands; k++)
+            if (plan->clusters->result[a->result + i] == plan->clusters->operand[b->operand + k])
+                return true;
+    return false;
+}
+
+static void swap(Program *program, Id a, Id b)
+{
+    Occurrence kept = program->at[a];
+    program->at[a] = program->at[b];
+    program->at[b] = kept;
+}
+
+static void swap_dependent(Victim *v)
+{
+    const Program *right = &v->right.plan->program[PROGRAM_FORWARD];
+    for (Id a = 0; a < right->count; a++)
+        for (Id b = a + 1; b < right->count; b++) {
+            if (!feeds(v->right.plan, &right->at[a], &right->at[b]))
+                continue;
+            begin(v);
+            swap(forward(v), a, b);
+            refuse(v, "swapped occurrence", a);
+        }
+}
+
+static void spoil_workspace(Victim *v)
+{
+    const Program *right = &v->right.plan->program[PROGRAM_FORWARD];
+    for (Id k = 0; k < right->count; k++) {
+        const Cluster *c = &v->right.plan->clusters->at[right->at[k].cluster];
+        if (right->at[k].workspace == NONE)
+            continue;
+        begin(v);
+        forward(v)->at[k].workspace = NONE;
+        refuse(v, "missing workspace", k);
+        for (Id i = 0; i < c->operands + c->results; i++) {
+            begin(v);
+            const Buffer *arg = &v->plan.buffer[v->plan.arg[right->at[k].arg + i]];
+            v->plan.arena += v->plan.buffer[right->at[k].workspace].bytes; /* it is not that */
+            move_root(v, right->at[k].workspace, arg->offset);
+            if (arg->layout.offset * 4 < (int64_t)v->plan.buffer[right->at[k].workspace].bytes)
+                refuse(v, "workspace over an argument", k);
+            else
+                end(v);
+        }
+    }
+}
+
+static void cover_persistent(Victim *v)
+{
+    for (Id i = 0; i < v->right.plan->buffers; i++)
+        for (Id k = 0; k < v->right.plan->buffers; k++) {
+            const Buffer *to = &v->right.plan->buffer[i], *from = &v->right.plan->buffer[k];
+            bool wanted = i != k && to->kind <= BUFFER_INPUT && from->root == k;
+            if (!wanted || (k * 31 + i) % 3 != 0)
+                continue;
+            begin(v);
+            v->plan.arena += from->bytes;
+            move_root(v, k, to->offset);
+            refuse(v, "buffer over one that persists", k);
+        }
+}
+
+/* Windows that are not where the concat reads them, or lie in each other. */
+static void shift_windows(Victim *v)
+{
+    for (Id i = 0; i < v->right.plan->buffers; i++) {
+        const Buffer *b = &v->right.plan->buffer[i];
+        if (b->value == NONE || view_is_plain(&b->layout, &v->right.graph->value.at[b->value]))
+            continue;
+        begin(v);
+        v->plan.buffer[i].layout.offset += b->layout.offset ? -1 : 1;
+        refuse(v, "shifted window", i);
+        begin(v);
+        v->plan.buffer[i].layout.stride[0] = 1;
+        if (b->layout.dim[0] > 1)
+            refuse(v, "folded window", i);
+        else
+            end(v);
+    }
+}
+
+static void each_model(void (*spoil)(Victim *v), int at_least)
+{
+    int refused = 0;
+    for (int k = 0; k < MODELS; k++) {
+        Victim v = {.right = planned_text(models[k], NULL, NULL)};
+        spoil(&v);
+        refused += v.refused;
+        planned_free(&v.right);
+    }
+    cr_expect_geq(refused, at_least, "only %d plans were spoilt", refused);
+}
+
+Test(check, refuses_a_misaligned_buffer)
+{
+    each_model(misalign, 100);
+}
+Test(check, refuses_a_buffer_that_is_too_small)
+{
+    each_model(shrink_buffers, 100);
+}
+Test(check, refuses_an_arena_that_is_too_small)
+{
+    each_model(shrink_arena, MODELS);
+}
+Test(check, refuses_an_argument_in_the_wrong_buffer)
+{
+    each_model(redirect_arguments, 500);
+}
+Test(check, refuses_a_plan_without_one_of_its_steps)
+{
+    each_model(drop_occurrences, 40);
+}
+Test(check, refuses_a_step_before_what_it_needs)
+{
+    each_model(swap_dependent, 40);
+}
+Test(check, refuses_workspace_that_is_missing_or_covers_something)
+{
+    each_model(spoil_workspace, 40);
+}
+Test(check, refuses_a_write_over_parameters_and_inputs)
+{
+    each_model(cover_persistent, 500);
+}
+Test(check, refuses_windows_out_of_place)
+{
+    each_model(shift_windows, 20);
+}
+
+/* ---- Mostly wrong ---------------------------------------------------------------------------- */
+
+static Id any(Random *random, Id count)
+{
+    return (Id)random_below(random, count);
+}
+
+static void spoil_at_random(Victim *v, Random *random)
+{
+    Plan *plan = &v->plan;
+    Program *program = forward(v);
+    Id buffer = any(random, plan->buffers), other = any(random, plan->buffers);
+    uint64_t places = plan->arena / 64 + 1;
+    switch (random_below(random, 7)) {
+    case 0: /* anywhere */
+        move_root(v, plan->buffer[buffer].root, 64 * random_below(random, places));
+        break;
+    case 1: /* onto another */
+        move_root(v, plan->buffer[buffer].root, plan->buffer[other].offset);
+        break;
+    case 2: /* a part of a buffer leaves it */
+        plan->buffer[buffer].offset = 64 * random_below(random, places);
+        break;
+    case 3:
+        if (program->count)
+            swap(program, any(random, program->count), any(random, program->count));
+        break;
+    case 4: /* to another time */
+        if (program->count) {
+            Id a = any(random, program->count), b = any(random, program->count);
+            for (; a < b; a++)
+                swap(program, a, a + 1);
+        }
+        break;
+    case 5:
+        plan->buffer[buffer].layout.offset += (int64_t)random_below(random, 9) - 4;
+        break;
+    default:
+        if (plan->buffer[buffer].layout.rank)
+            plan->buffer[buffer].layout.stride[any(random, plan->buffer[buffer].layout.rank)] +=
+                (int64_t)random_below(random, 5) - 2;
+    }
+}
+
+static void spoil_often(Victim *v, uint64_t seed, int times)
+{
+    PlainRun plain = plain_run(v->right.graph, seed);
+    Random random = random_new(seed);
+    for (int i = 0; i < times && plain.status == 0; i++) {
+        begin(v);
+        for (uint64_t n = 1 + random_below(&random, 2); n > 0; n--)
+            spoil_at_random(v, &random);
+        const char *fault = plan_check(&v->plan, &v->right.target);
+        const char *wrong =
+            fault ? NULL : plan_differs(v->right.arena, &v->plan, &plain, seed, false);
+        cr_expect_null(wrong, "seed %llu, %d: passed, but %s", (unsigned long long)seed, i, wrong);
+        v->refused += fault != NULL;
+        v->passed += fault == NULL;
+        end(v);
+    }
+    plain_free(&plain);
+}
+
+Test(check, what_passes_computes_the_right_bits_on_models)
+{
+    int refused = 0, passed = 0;
+    for (int k = 0; k < MODELS; k++) {
+        Victim v = {.right = planned_text(models[k], NULL, NULL)};
+        spoil_often(&v, (uint64_t)k, 300);
+        refused += v.refused;
+        passed += v.passed;
+        planned_free(&v.right);
+    }
+    cr_log_info("%d refused, %d passed", refused, passed);
+    cr_expect(refused > 100 && passed > 10);
+}
+
+Test(check, what_passes_computes_the_right_bits_on_random_graphs)
+{
+    const char *soak = getenv("GPLAN_SOAK");
+    uint64_t graphs = soak ? strtoull(soak, NULL, 10) : 60;
+    int refused = 0, passed = 0;
+    for (uint64_t seed = 0; seed < graphs; seed++) {
+        Arena *arena = arena_new();
+        PlanOptions how = {.io_external = seed % 5 == 1};
+        Victim v = {.right = planned_graph(arena, random_graph(arena, seed), &how, NULL)};
+        spoil_often(&v, seed, 50);
+        refused += v.refused;
+        passed += v.passed;
+        planned_free(&v.right);
+    }
+    cr_log_info("%d refused, %d passed", refused, passed);
+    cr_expect(refused > 100 && passed > 10);
+}
