@@ -9,7 +9,8 @@ PREFIX ?= /usr/local
 VERSION := 0.1.0
 
 # Debian packages. The first line builds gplan, the second is needed by demo, tests and checks.
-BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev
+BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev \
+	libjansson-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) g++ clang libcriterion-dev libubsan1 libasan8 libgomp1
 LINT_PACKAGES := clang-format clang-tidy cppcheck
 
@@ -23,7 +24,8 @@ comma := ,
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wwrite-strings
 CPPFLAGS += -I. -I$(G) -D_POSIX_C_SOURCE=200809L -DGPLAN_VERSION='"$(VERSION)"'
 CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
-LDLIBS += -lm
+# Graphs are written with libcgraph, JSON is read and written with jansson.
+LDLIBS += -lcgraph -lcdt -ljansson -lm
 
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh))
 FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))

@@ -13,6 +13,11 @@ typedef struct {
     const char *header; /* name of the header that the C file includes: model.h */
     const char *prefix; /* of functions: the model's name made safe for C */
     uint32_t threads;   /* default of the emitted program */
+    const Target *target;
+    uint64_t budget; /* 0: none */
+    uint32_t depth;  /* levels of blocks that a drawing of the graph opens; 0: all */
+    uint32_t width;  /* columns of the terminal; 0: not known */
+    bool color;      /* of the terminal */
 } EmitOptions;
 
 /* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */
@@ -25,8 +30,22 @@ Target target_c(uint32_t threads);
 Text emit_c(const Plan *plan, const EmitOptions *options);
 Text emit_c_header(const Plan *plan, const EmitOptions *options);
 
-/* A terminal page about the plan. */
-Text emit_report(const Plan *plan, uint64_t budget, bool color);
+/* Views of the plan: a page for the terminal; the steps and the graph for graphviz; the memory
+ * map, address by time, as a picture and as a page to explore; slices for a trace viewer. */
+Text emit_report(const Plan *plan, const EmitOptions *options);
+Text emit_dot(const Plan *plan, const EmitOptions *options);
+Text emit_graph(const Graph *g, const EmitOptions *options); /* the model, without a plan */
+Text emit_svg(const Plan *plan, const EmitOptions *options);
+Text emit_html(const Plan *plan, const EmitOptions *options);
+Text emit_trace(const Plan *plan, const EmitOptions *options);
+
+/* The plan and the graph it is for, as JSON: see PLAN.md. */
+Text emit_json(const Plan *plan, const EmitOptions *options);
+
+/* Reads such a file, whoever wrote it, and checks it: the graph against the rows, the clusters
+ * against the graph, the plan by plan_check, and what the file says about itself. NULL where all
+ * is well, otherwise what is wrong; *plan is what was read, where it could be. */
+const char *plan_verify(Arena *arena, Text file, Plan **plan);
 
 /* Writes whole files or none: all texts go to temporary files first, then are renamed. False with
  * a message naming the file. `path` NULL: standard output. */

@@ -139,8 +139,9 @@ static void write_peak(Report *r)
         write_buffer(r, live[i]);
 }
 
-Text emit_report(const Plan *plan, uint64_t budget, bool color)
+Text emit_report(const Plan *plan, const EmitOptions *options)
 {
+    bool color = options->color;
     const Graph *g = plan->graph;
     Report r = {.plan = plan,
                 .g = g,
@@ -150,7 +151,7 @@ Text emit_report(const Plan *plan, uint64_t budget, bool color)
                 .plain = color ? "\033[0m" : ""};
     out(&r.o, "%s%s%s: %zu nodes in %u steps\n", r.bold, g->name, r.plain, g->node.count,
         plan->end);
-    write_sizes(&r, budget);
+    write_sizes(&r, options->budget);
     write_kinds(&r);
     write_peak(&r);
     return out_done(&r.o);

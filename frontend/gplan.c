@@ -60,6 +60,7 @@ static const struct {
     {"c", emit_c},
     {"h", emit_c_header},
     {"report", emit_report},
+    {"json", emit_json},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -220,10 +221,37 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     return 0;
 }
 
+/* ---- gplan verify --------------------------------------------------------------------------- */
+
+static int verify(Arena *arena, int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: gplan verify PLAN.json\n");
+        return 2;
+    }
+    const Source *file = source_read(arena, diag_new(arena, stderr, false), argv[2]);
+    if (!file)
+        return 1;
+    Plan *plan;
+    const char *fault = plan_verify(arena, (Text){file->text, file->length}, &plan);
+    if (fault) {
+        fprintf(stderr, "%s: error: %s\n", file->file, fault);
+        return 1;
+    }
+    printf("%s: the plan of %s is right: %u steps, %u buffers, an arena of %s\n", file->file,
+           plan->graph->name, plan->end, plan->buffers, size_text(arena, plan->arena));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     Arena *arena = arena_new();
     Options options;
+    if (argc > 1 && strcmp(argv[1], "verify") == 0) {
+        int verdict = verify(arena, argc, argv);
+        arena_free(arena);
+        return verdict;
+    }
     int status = options_read(arena, argc, argv, &options);
     if (status < 0)
         status = check_usage(&options);

@@ -1,0 +1,310 @@
+/* Whether the graph of a plan file is one that the ops allow, and its clusters are of that graph.
+ *
+ * Requires: tables as plan_read leaves them. Leaves: clusters->of. A file states shapes, versions
+ * and what each cluster reads and leaves; all of that follows from the nodes, so it is found
+ * again here from the ops' rows and compared. Linear in operands.
+ */
+#include "codegen/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    Arena *arena;
+    Graph *g;
+    Clusters *clusters;
+    const char *error;
+    FILE *messages; /* of the rows' own rules */
+    char *text;
+    size_t length;
+} Verify;
+
+static bool fail(Verify *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(Verify *v, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!v->error)
+        v->error = arena_vprintf(v->arena, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- One node ------------------------------------------------------------------------------- */
+
+static bool check_operands(Verify *v, Id id)
+{
+    const Node *node = &v->g->node.at[id];
+    Id tensors = 0;
+    bool variadic = false;
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
+        const Arg *arg = &node->op->args[i];
+        if (arg->kind != ARG_TENSOR)
+            continue;
+        variadic |= (arg->flags & ARG_VARIADIC) != 0;
+        bool needed = !(arg->flags & (ARG_OPTIONAL | ARG_PARAM | ARG_VARIADIC));
+        if (needed && (tensors >= node->uses || node_use(v->g, node, tensors).value == NONE))
+            return fail(v, "%s: the operand %s of %s is missing", node->name, arg->name,
+                        node->op->name);
+        tensors++;
+    }
+    if (variadic ? node->uses == 0 : node->uses != tensors)
+        return fail(v, "%s: %s does not take %u operands", node->name, node->op->name, node->uses);
+    for (Id i = 0; i < node->uses; i++) {
+        Id value = node_use(v->g, node, i).value;
+        if (value == NONE && variadic)
+            return fail(v, "%s: an operand of %s is missing", node->name, node->op->name);
+        if (value == NONE)
+            continue;
+        const Value *read = &v->g->value.at[value];
+        if (read->kind == VALUE_RESULT && read->node >= id)
+            return fail(v, "%s reads %s, which is made later or never", node->name, read->name);
+        if (read->node != NONE && read->previous == NONE &&
+            v->g->node.at[read->node].program != node->program)
+            return fail(v, "%s reads %s, which another program makes", node->name, read->name);
+    }
+    return true;
+}
+
+static bool same_dims(const View *view, const Value *value)
+{
+    return view->rank == value->rank &&
+           memcmp(view->dim, value->dim, value->rank * sizeof *value->dim) == 0;
+}
+
+/* Operands lie as the row takes them. */
+static bool check_views(Verify *v, const Node *node)
+{
+    bool elementwise = node->op->flags & OP_ELEMENTWISE;
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(v->g, node, i);
+        if (use.value == NONE)
+            continue;
+        View view = use_view(v->g, use);
+        bool strided = i < 32 ? node->op->strided >> i & 1 : node->op->strided == UINT32_MAX;
+        if (elementwise && !same_dims(&view, &v->g->value.at[node->value]))
+            return fail(v, "%s: an operand has other dims than the result", node->name);
+        if (!elementwise && v->g->value.at[use.value].kind == VALUE_LITERAL)
+            return fail(v, "%s: %s does not take a literal", node->name, node->op->name);
+        if (!elementwise && !strided && !view_is_dense(&view))
+            return fail(v, "%s: %s takes its operand %u only dense", node->name, node->op->name, i);
+    }
+    return true;
+}
+
+/* What the row's rule had to say, without the name of a file before it. */
+static const char *rule_message(Verify *v)
+{
+    fflush(v->messages);
+    const char *start = strstr(v->text, "error: ");
+    start = start ? start + strlen("error: ") : "its rule refuses it";
+    return arena_copy(v->arena, start, strcspn(start, "\n"));
+}
+
+/* The row's own rule, asked again, declares the outputs that the file has. */
+static bool check_shape(Verify *v, const Node *node)
+{
+    Call c = {.op = node->op, .scope = node->scope, .name = node->name, .phase = node->phase};
+    for (Id i = 0; i < node->uses; i++)
+        call_use(v->g, &c, node_use(v->g, node, i));
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++)
+        c.attr[i] = v->g->attr.at[node->attr + (Id)i];
+    if (!node->op->shape) { /* elementwise: dims were compared */
+        const Value *out = &v->g->value.at[node->value];
+        c.outs = 1;
+        c.out[0].rank = out->rank;
+        memcpy(c.out[0].dim, out->dim, sizeof out->dim);
+        c.out[0].dtype = out->dtype;
+    } else if (!node->op->shape(v->g, &c)) {
+        return fail(v, "%s: %s", node->name, rule_message(v));
+    }
+    if ((Id)c.outs != node->values)
+        return fail(v, "%s: %s has %d results, not %u", node->name, node->op->name, c.outs,
+                    node->values);
+    for (Id i = 0; i < node->values; i++) {
+        const Value *out = &v->g->value.at[node_value(node, i)];
+        if (c.out[i].dtype != out->dtype || c.out[i].rank != out->rank ||
+            memcmp(c.out[i].dim, out->dim, out->rank * sizeof *out->dim) != 0)
+            return fail(v, "%s: %s makes %s here, not %s", node->name, node->op->name,
+                        shape_text(v->arena, (Dtype)c.out[i].dtype, c.out[i].rank, c.out[i].dim),
+                        shape_text(v->arena, (Dtype)out->dtype, out->rank, out->dim));
+    }
+    return true;
+}
+
+/* Elementwise rows have one dtype for all operands and the result, save where they say so. */
+static bool check_dtypes(Verify *v, const Node *node)
+{
+    Dtype common = DTYPES;
+    if (!(node->op->flags & OP_ELEMENTWISE) || node->op->shape)
+        return true;
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(v->g, node, i);
+        if (use.value == NONE)
+            continue;
+        Dtype dtype = (Dtype)v->g->value.at[use.value].dtype;
+        const char *fixed = node->op->args[i].words;
+        if (fixed ? dtype_find(fixed) != dtype : common != DTYPES && common != dtype)
+            return fail(v, "%s: operand %u of %s is %s", node->name, i, node->op->name,
+                        dtype_name(dtype));
+        if (!fixed)
+            common = dtype;
+    }
+    Dtype wanted = node->op->flags & OP_TO_BOOL ? BOOL : common;
+    const Value *out = &v->g->value.at[node->value];
+    if (wanted != DTYPES && out->dtype != wanted)
+        return fail(v, "%s: %s makes %s here, not %s", node->name, node->op->name,
+                    dtype_name(wanted), dtype_name((Dtype)out->dtype));
+    return true;
+}
+
+/* Versions are the row's: an update makes w@1 from w@0. */
+static bool check_versions(Verify *v, const Node *node)
+{
+    for (Id i = 0; i < node->values; i++) {
+        Value *out = &v->g->value.at[node_value(node, i)];
+        uint8_t updated = node->op->updates[i];
+        Id previous = updated && (Id)updated - 1 < node->uses
+                          ? node_use(v->g, node, (Id)updated - 1).value
+                          : NONE;
+        if (out->previous != previous)
+            return fail(v, "%s is not the next version of what the file says", out->name);
+    }
+    return true;
+}
+
+static bool check_nodes(Verify *v)
+{
+    for (Id i = 0; i < v->g->value.count; i++) {
+        const Value *value = &v->g->value.at[i];
+        if (value->kind == VALUE_RESULT ? value->node == NONE : value->previous != NONE)
+            return fail(v, "%s is made by no node", value->name);
+    }
+    for (Id i = 0; i < v->g->node.count; i++) {
+        const Node *node = &v->g->node.at[i];
+        if (!check_operands(v, i) || !check_views(v, node) || !check_dtypes(v, node) ||
+            !check_shape(v, node) || !check_versions(v, node))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Clusters ------------------------------------------------------------------------------- */
+
+/* Every node in one cluster; several only where they run as one loop. */
+static bool check_members(Verify *v)
+{
+    Clusters *c = v->clusters;
+    memset(c->of, 0xff, v->g->node.count * sizeof *c->of);
+    for (Id i = 0; i < c->count; i++)
+        for (Id k = 0; k < c->at[i].nodes; k++) {
+            Id id = c->node[c->at[i].node + k];
+            const Node *node = &v->g->node.at[id];
+            if (c->of[id] != NONE)
+                return fail(v, "%s stands in two clusters", node->name);
+            c->of[id] = i;
+            if (k && id <= c->node[c->at[i].node + k - 1])
+                return fail(v, "the nodes of cluster %u are out of order", i);
+            const Node *first = &v->g->node.at[c->node[c->at[i].node]];
+            View view = value_view(&v->g->value.at[first->value]);
+            if (c->at[i].nodes > 1 &&
+                (!(node->op->flags & OP_ELEMENTWISE) || node->op->flags & OP_EFFECT ||
+                 node->program != first->program ||
+                 !same_dims(&view, &v->g->value.at[node->value])))
+                return fail(v, "%s cannot run in one loop with the others of cluster %u",
+                            node->name, i);
+        }
+    for (Id i = 0; i < v->g->node.count; i++)
+        if (c->of[i] == NONE)
+            return fail(v, "%s stands in no cluster", v->g->node.at[i].name);
+    return true;
+}
+
+/* The operands are what the nodes read from outside, each once; a value made inside is read as it
+ * is, for there is no memory behind it to look at through a view. */
+static bool check_reads(Verify *v, Id *seen, bool *read)
+{
+    const Clusters *c = v->clusters;
+    for (Id i = 0; i < c->count; i++) {
+        Id found = 0;
+        for (Id k = 0; k < c->at[i].operands; k++) {
+            if (seen[c->operand[c->at[i].operand + k]] == i + 1)
+                return fail(v, "cluster %u has an operand twice", i);
+            seen[c->operand[c->at[i].operand + k]] = i + 1;
+        }
+        for (Id k = 0; k < c->at[i].nodes; k++) {
+            const Node *node = &v->g->node.at[c->node[c->at[i].node + k]];
+            for (Id u = 0; u < node->uses; u++) {
+                Use use = node_use(v->g, node, u);
+                if (use.value == NONE || v->g->value.at[use.value].kind == VALUE_LITERAL)
+                    continue;
+                Id maker = v->g->value.at[use.value].node;
+                bool inside = maker != NONE && c->of[maker] == i;
+                if (inside && use.view != NONE)
+                    return fail(v, "%s looks at a value of its own loop", node->name);
+                if (inside)
+                    continue;
+                if (seen[use.value] != i + 1 && !read[use.value])
+                    return fail(v, "%s reads %s, which is no operand of cluster %u", node->name,
+                                v->g->value.at[use.value].name, i);
+                found += seen[use.value] == i + 1;
+                seen[use.value] = 0;
+                read[use.value] = true;
+            }
+        }
+        for (Id k = 0; k < c->at[i].operands; k++)
+            read[c->operand[c->at[i].operand + k]] = false;
+        if (found != c->at[i].operands)
+            return fail(v, "cluster %u has an operand that it does not read", i);
+    }
+    return true;
+}
+
+/* The results are what others read, outputs, and new versions: no more, no less. */
+static bool check_results(Verify *v)
+{
+    const Clusters *c = v->clusters;
+    bool *wanted = ARENA_ARRAY(v->arena, bool, v->g->value.count + 1);
+    for (Id i = 0; i < c->count; i++)
+        for (Id k = 0; k < c->at[i].operands; k++)
+            wanted[c->operand[c->at[i].operand + k]] = true;
+    for (size_t i = 0; i < v->g->output.count; i++)
+        wanted[v->g->output.at[i].use.value] = true;
+    for (Id i = 0; i < v->g->value.count; i++)
+        wanted[i] =
+            (wanted[i] || v->g->value.at[i].previous != NONE) && v->g->value.at[i].node != NONE;
+    for (Id i = 0; i < c->count; i++)
+        for (Id k = 0; k < c->at[i].results; k++) {
+            Id value = c->result[c->at[i].result + k];
+            if (v->g->value.at[value].node == NONE || c->of[v->g->value.at[value].node] != i)
+                return fail(v, "cluster %u does not make %s", i, v->g->value.at[value].name);
+            if (!wanted[value])
+                return fail(v, "cluster %u leaves %s twice, or for nobody", i,
+                            v->g->value.at[value].name);
+            wanted[value] = false;
+        }
+    for (Id i = 0; i < v->g->value.count; i++)
+        if (wanted[i])
+            return fail(v, "nothing leaves %s, but it is read", v->g->value.at[i].name);
+    return true;
+}
+
+bool graph_verify(Arena *arena, PlanFile *file, const char **error)
+{
+    Verify v = {.arena = arena, .g = file->g, .clusters = file->clusters};
+    v.messages = open_memstream(&v.text, &v.length);
+    if (!v.messages) {
+        *error = "out of memory";
+        return false;
+    }
+    file->g->diag = diag_new(arena, v.messages, false);
+    Id *seen = ARENA_ARRAY(arena, Id, v.g->value.count + 1);
+    bool *read = ARENA_ARRAY(arena, bool, v.g->value.count + 1);
+    bool good =
+        check_nodes(&v) && check_members(&v) && check_reads(&v, seen, read) && check_results(&v);
+    fclose(v.messages);
+    free(v.text);
+    file->g->diag = NULL;
+    *error = v.error;
+    return good;
+}
