@@ -402,11 +402,13 @@ bool gradients(Graph *g, Use loss, Use **gradient)
     for (size_t n = nodes; n-- > 0 && good;)
         if (g->node.at[n].program == g->program)
             good = node_gradient(&b, (Id)n);
-    *gradient = ARENA_ARRAY(g->arena, Use, b.values);
     for (size_t v = 0; v < b.values; v++) {
         Call from = {.place = g->value.at[v].place, .phase = PHASE_BACKWARD};
         from.name = arena_printf(g->arena, "d.%s", g->value.at[v].name);
-        (*gradient)[v] = good && is_trained(&g->value.at[v]) ? collect(&b, &from, (Id)v) : nothing;
+        b.flow[v].sum = good && is_trained(&g->value.at[v]) ? collect(&b, &from, (Id)v) : nothing;
     }
+    *gradient = ARENA_ARRAY(g->arena, Use, g->value.count);
+    for (size_t v = 0; v < g->value.count; v++)
+        (*gradient)[v] = v < b.values ? b.flow[v].sum : nothing;
     return good;
 }
