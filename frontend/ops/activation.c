@@ -1,6 +1,6 @@
 /* Activations, element by element. NaN goes through all of them: a comparison that NaN fails
  * must lead to the operand. */
-#include "frontend/frontend.h"
+#include "frontend/ops/rules.h"
 
 #define ONE             \
     {                   \
@@ -44,12 +44,7 @@ static bool prelu_build(Graph *g, Call *c)
         if (slope.dim[0] != x.dim[1])
             return call_error_at(g, c, 1, "%lld slopes for the %lld channels of %s",
                                  (long long)slope.dim[0], (long long)x.dim[1], use_text(g, use[0]));
-        View turned = {.rank = (uint8_t)(x.rank - 1), .offset = slope.offset};
-        for (int i = 1; i < turned.rank; i++)
-            turned.dim[i] = 1;
-        turned.dim[0] = slope.dim[0];
-        turned.stride[0] = slope.stride[0];
-        use[1] = use_make(g, use[1].value, turned);
+        use[1] = use_along(g, use[1], 1, x.rank);
     }
     call_result(g, c, call_op(g, c, "prelu_each", 2, use));
     return c->result.at[0].value != NONE;

@@ -1,12 +1,6 @@
 /* Convolutions. conv2d is the kernel; conv1d is conv2d on images of one row, by views. */
 #include "frontend/ops/window.h"
 
-static const char *plain_text(Graph *g, const Call *c, int i)
-{
-    View v = call_view(g, c, i);
-    return shape_text(g->arena, DTYPES, v.rank, v.dim);
-}
-
 /* ---- What all of them check ----------------------------------------------------------------- */
 
 /* The bias, where there is one: a number for each output channel. */
@@ -17,8 +11,8 @@ static bool check_bias(Graph *g, const Call *c, int64_t channels)
     View b = call_view(g, c, 2);
     if (b.rank != 1 || b.dim[0] != channels)
         return call_error_at(g, c, 2, "b must be [%lld], one for each output channel, not %s",
-                             (long long)channels, plain_text(g, c, 2));
-    return window_f32(g, c, 2);
+                             (long long)channels, dims_text(g, c, 2));
+    return want_f32(g, c, 2);
 }
 
 static bool check_groups(Graph *g, const Call *c, int64_t channels, const char *which)
@@ -39,8 +33,8 @@ static bool check_weights(Graph *g, const Call *c)
         return false;
     if (w.dim[1] != x.dim[1] / groups)
         return call_error_at(g, c, 1, "w %s is for %lld input channels%s, but x %s has %lld%s",
-                             plain_text(g, c, 1), (long long)w.dim[1],
-                             groups > 1 ? " in each group" : "", plain_text(g, c, 0),
+                             dims_text(g, c, 1), (long long)w.dim[1],
+                             groups > 1 ? " in each group" : "", dims_text(g, c, 0),
                              (long long)(x.dim[1] / groups), groups > 1 ? " in each" : "");
     return check_bias(g, c, w.dim[0]);
 }
@@ -48,7 +42,7 @@ static bool check_weights(Graph *g, const Call *c)
 static bool too_small(Graph *g, const Call *c)
 {
     return call_error_at(g, c, 0, "the window of w %s does not fit into x %s with its padding",
-                         plain_text(g, c, 1), plain_text(g, c, 0));
+                         dims_text(g, c, 1), dims_text(g, c, 0));
 }
 
 /* The settings of the layer form: how many channels, and the kernel for each axis. */
@@ -210,7 +204,7 @@ static bool conv_transpose2d_shape(Graph *g, Call *c)
         return false;
     if (w.dim[0] != x.dim[1])
         return call_error_at(g, c, 1, "w %s is for %lld input channels, but x %s has %lld",
-                             plain_text(g, c, 1), (long long)w.dim[0], plain_text(g, c, 0),
+                             dims_text(g, c, 1), (long long)w.dim[0], dims_text(g, c, 0),
                              (long long)x.dim[1]);
     dim[1] = w.dim[1] * groups;
     WindowAxis axis[2] = {{0}};

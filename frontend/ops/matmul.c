@@ -1,13 +1,6 @@
 /* Products of matrices. The kernel sees both operands with the same batch dims: the rule turns
  * vectors into matrices and broadcasts by views, so nothing is copied. */
-#include "frontend/frontend.h"
-
-static bool is_f32(Graph *g, const Call *c, int i)
-{
-    Dtype dtype = call_dtype(g, c, i);
-    return dtype == F32 || call_error_at(g, c, i, "takes f32, not %s; cast(x, f32) makes it so",
-                                         use_text(g, call_operand(c, i)));
-}
+#include "frontend/ops/rules.h"
 
 /* A vector as a matrix of one row or, on the right, of one column. */
 static View as_matrix(View v, bool right)
@@ -23,15 +16,9 @@ static View as_matrix(View v, bool right)
     return v;
 }
 
-static const char *plain_text(Graph *g, const Call *c, int i)
-{
-    View v = call_view(g, c, i);
-    return shape_text(g->arena, DTYPES, v.rank, v.dim);
-}
-
 static bool matmul_shape(Graph *g, Call *c)
 {
-    if (!is_f32(g, c, 0) || !is_f32(g, c, 1))
+    if (!want_f32(g, c, 0) || !want_f32(g, c, 1))
         return false;
     View given[2] = {call_view(g, c, 0), call_view(g, c, 1)};
     for (int i = 0; i < 2; i++)
@@ -39,14 +26,14 @@ static bool matmul_shape(Graph *g, Call *c)
             return call_error_at(g, c, i, "a single number has no rows or columns; use *");
     View a = as_matrix(given[0], false), b = as_matrix(given[1], true);
     if (a.dim[a.rank - 1] != b.dim[b.rank - 2])
-        return call_error_at(g, c, 1, "inner sizes differ: %s @ %s", plain_text(g, c, 0),
-                             plain_text(g, c, 1));
+        return call_error_at(g, c, 1, "inner sizes differ: %s @ %s", dims_text(g, c, 0),
+                             dims_text(g, c, 1));
 
     int64_t dim[MAX_RANK];
     int batch = dims_broadcast(a.rank - 2, a.dim, b.rank - 2, b.dim, dim);
     if (batch < 0)
-        return call_error_at(g, c, 1, "batch sizes differ: %s @ %s", plain_text(g, c, 0),
-                             plain_text(g, c, 1));
+        return call_error_at(g, c, 1, "batch sizes differ: %s @ %s", dims_text(g, c, 0),
+                             dims_text(g, c, 1));
     View *operand[2] = {&a, &b};
     for (int i = 0; i < 2; i++) {
         int64_t full[MAX_RANK];
@@ -172,8 +159,8 @@ static bool dense_build(Graph *g, Call *c)
     if (w.rank != 2)
         return call_error_at(g, c, 1, "w must be [inputs, units], not %s", use_text(g, operand[1]));
     if (x.rank == 0 || x.dim[x.rank - 1] != w.dim[0])
-        return call_error_at(g, c, 1, "inner sizes differ: x %s, w %s", plain_text(g, c, 0),
-                             plain_text(g, c, 1));
+        return call_error_at(g, c, 1, "inner sizes differ: x %s, w %s", dims_text(g, c, 0),
+                             dims_text(g, c, 1));
     Use y = call_op(g, c, "matmul", 2, operand);
     if (y.value != NONE && call_has(c, 2)) {
         View b = call_view(g, c, 2);

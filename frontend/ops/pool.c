@@ -46,7 +46,7 @@ static bool global_shape(Graph *g, Call *c)
     if (x.rank < 2)
         return call_error_at(g, c, 0, "x must be [N, C, ...], not %s",
                              use_text(g, call_operand(c, 0)));
-    return window_f32(g, c, 0) && call_output(g, c, F32, 2, x.dim);
+    return want_f32(g, c, 0) && call_output(g, c, F32, 2, x.dim);
 }
 
 static double global_flops(const Graph *g, Id node)

@@ -15,6 +15,13 @@ static inline bool want_f32(Graph *g, const Call *c, int i)
     return false;
 }
 
+/* The dims of operand i, for messages: [32, 64]. */
+static inline const char *dims_text(Graph *g, const Call *c, int i)
+{
+    View view = call_view(g, c, i);
+    return shape_text(g->arena, DTYPES, view.rank, view.dim);
+}
+
 /* Operand i holds indices: i32 or i64. */
 static inline bool want_index(Graph *g, const Call *c, int i)
 {

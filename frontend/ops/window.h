@@ -3,7 +3,7 @@
 #ifndef GPLAN_OPS_WINDOW_H
 #define GPLAN_OPS_WINDOW_H
 
-#include "frontend/frontend.h"
+#include "frontend/ops/rules.h"
 
 enum { PAD_SAME, PAD_VALID }; /* the words of `pad`, in order */
 
@@ -14,13 +14,6 @@ typedef struct {
     int64_t kernel, stride, dilation, begin, end; /* begin, end: the padding */
 } WindowAxis;
 
-static inline bool window_f32(Graph *g, const Call *c, int operand)
-{
-    return call_dtype(g, c, operand) == F32 ||
-           call_error_at(g, c, operand, "takes f32, not %s; cast(x, f32) makes it so",
-                         use_text(g, call_operand(c, operand)));
-}
-
 /* An operand of this rank and of f32; `dims` names its axes in the message. */
 static inline bool window_operand(Graph *g, const Call *c, int operand, int rank, const char *dims)
 {
@@ -28,7 +21,7 @@ static inline bool window_operand(Graph *g, const Call *c, int operand, int rank
     if (v.rank != rank)
         return call_error_at(g, c, operand, "%s must be %s, not %s", c->op->args[operand].name,
                              dims, use_text(g, call_operand(c, operand)));
-    return window_f32(g, c, operand);
+    return want_f32(g, c, operand);
 }
 
 /* A setting of one number for each of `count` axes, or one number for all. Leaves `count`. */
