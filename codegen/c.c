@@ -85,12 +85,6 @@ static void write_top(const Emission *e, Out *o)
     out(o, " */\n");
 }
 
-static void write_functions(const Emission *e, Out *o)
-{
-    for (size_t i = 0; i < e->function.count; i++)
-        out(o, "%s\n", e->function.at[i].whole);
-}
-
 Text emit_c(const Plan *plan, const EmitOptions *options)
 {
     Arena *arena = plan->graph->arena;
@@ -108,7 +102,7 @@ Text emit_c(const Plan *plan, const EmitOptions *options)
     inline_files(arena, e.file.at, e.file.count, &o);
     out(&o, "_Static_assert(sizeof(gp_real) == 4, \"the arena was planned for floats\");\n\n"
             "/* ---- The model: one function for each kind of step ---- */\n\n");
-    write_functions(&e, &o);
+    functions_write(&e, &o);
     frame_before(&e, &o);
     program_write(&e, &o);
     frame_after(&e, &o);

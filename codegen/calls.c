@@ -32,7 +32,11 @@ static bool is_elementwise(const Emission *e, const Cluster *c)
 
 /* ---- Names and comments of functions -------------------------------------------------------- */
 
-enum { NAMED_OPS = 3 };
+enum {
+    NAMED_OPS = 3,
+    SMALL = 1 << 14,       /* elements below which the speed of a loop does not matter much */
+    MANY_FUNCTIONS = 1000, /* from here on the compiler's time does */
+};
 
 static const char *cluster_name(const Emission *e, const Cluster *c, const char *between)
 {
@@ -95,20 +99,25 @@ static void rehash(Emission *e)
     }
 }
 
+static int64_t element_count(const Emission *e, const Cluster *c)
+{
+    Id node = e->plan->clusters->node[c->node];
+    return value_count(&e->plan->graph->value.at[e->plan->graph->node.at[node].value]);
+}
+
 static Id add_function(Emission *e, const Cluster *c, const Out *text, uint64_t hash, size_t slot)
 {
     const char *name = arena_printf(e->arena, "%s_%zu", cluster_name(e, c, "_"), e->function.count);
     if (strncmp(name, e->api->prefix, strlen(e->api->prefix)) == 0)
         name = name_claim(&e->api->names, name);
-    Out o = out_new(e->arena);
-    write_comment(e, c, &o);
-    size_t head = strcspn(text->at, "\n");
-    write_wrapped(
-        &o, arena_printf(e->arena, "static GP_NOINLINE int %s%.*s", name, (int)head, text->at));
-    out(&o, "%s", text->at + head);
     Id id = (Id)e->function.count;
     e->by_hash[slot] = id;
-    ARRAY_PUSH(e->arena, &e->function, (Function){name, text->at, o.at, hash});
+    ARRAY_PUSH(e->arena, &e->function,
+               (Function){.name = name,
+                          .text = text->at,
+                          .hash = hash,
+                          .cluster = c,
+                          .small = is_elementwise(e, c) && element_count(e, c) < SMALL});
     return id;
 }
 
@@ -142,6 +151,28 @@ void calls_make(Emission *e)
                          .occurrence = o,
                          .time = program->begin + i};
         ARRAY_PUSH(e->arena, &e->call, call);
+    }
+}
+
+void functions_write(const Emission *e, Out *o)
+{
+    bool many = e->function.count >= MANY_FUNCTIONS;
+    if (many)
+        out(o, "/* Loops over few elements: there are so many that compiling them for speed would "
+               "take long. */\n"
+               "#if defined(__GNUC__)\n"
+               "#define GP_SMALL GP_NOINLINE __attribute__((cold))\n"
+               "#else\n"
+               "#define GP_SMALL\n"
+               "#endif\n\n");
+    for (size_t i = 0; i < e->function.count; i++) {
+        const Function *f = &e->function.at[i];
+        size_t head = strcspn(f->text, "\n");
+        write_comment(e, f->cluster, o);
+        write_wrapped(o, arena_printf(e->arena, "static %s int %s%.*s",
+                                      many && f->small ? "GP_SMALL" : "GP_NOINLINE", f->name,
+                                      (int)head, f->text));
+        out(o, "%s\n", f->text + head);
     }
 }
 

@@ -94,9 +94,10 @@ bool access_is_done(const Plan *plan, const Occurrence *o);
 
 typedef struct {
     const char *name;
-    const char *text;  /* from the parameters on: what makes it the function it is */
-    const char *whole; /* as emitted */
-    uint64_t hash;     /* of text */
+    const char *text;       /* from the parameters on: what makes it the function it is */
+    uint64_t hash;          /* of text */
+    const Cluster *cluster; /* the first that calls it */
+    bool small;             /* a loop over few elements */
 } Function;
 
 typedef struct {
@@ -122,7 +123,9 @@ typedef struct {
 /* Writes the function of one occurrence (parameters and body) and its arguments. */
 void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: loop.c */
 void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: kernel.c */
-void emission_need(Emission *e, const char *file);              /* "math.h" */
+/* All functions, in the order of their first call. */
+void functions_write(const Emission *e, Out *o);
+void emission_need(Emission *e, const char *file); /* "math.h" */
 void emission_address(Emission *e, Address address);
 
 /* Fills functions and calls of a program (calls.c). */
