@@ -58,6 +58,22 @@ static bool lower_type(Lower *l, Frame *frame, const Type *type, Shape *shape)
     return good;
 }
 
+/* An input of a micro-batch: a window of the whole one, along the first axis. NONE where the dims
+ * are not those of one. */
+static Id micro_input(Lower *l, const char *name, Id whole, const Shape *shape, Place place)
+{
+    const Value *value = &l->g->value.at[whole];
+    if (l->g->program != PROGRAM_MICRO || value->kind != VALUE_INPUT || shape->rank < 1 ||
+        value->rank != shape->rank || value->dtype != shape->dtype ||
+        value->dim[0] % shape->dim[0] != 0 ||
+        memcmp(value->dim + 1, shape->dim + 1, (size_t)(shape->rank - 1) * sizeof *shape->dim) != 0)
+        return NONE;
+    Id id = graph_value(l->g, VALUE_INPUT, arena_printf(l->arena, "%s/micro", name), shape->dtype,
+                        shape->rank, shape->dim, place);
+    l->g->value.at[id].whole = whole;
+    return id;
+}
+
 /* A declared value, or the one of that name from another program of the same graph. */
 static Id declare(Lower *l, Frame *frame, ValueKind kind, const char *name, const Shape *shape,
                   Place place)
@@ -71,6 +87,9 @@ static Id declare(Lower *l, Frame *frame, ValueKind kind, const char *name, cons
                     memcmp(value->dim, shape->dim, (size_t)shape->rank * sizeof *shape->dim) == 0;
         if (same)
             return id;
+        Id micro = micro_input(l, name, id, shape, place);
+        if (micro != NONE)
+            return micro;
         lower_error(l, frame, place, "%s would be %s here, but it is %s", name,
                     shape_text(l->arena, shape->dtype, shape->rank, shape->dim),
                     use_text(l->g, use_of(id)));

@@ -442,6 +442,20 @@ static void find_reads(Check *c, const Program *program)
             c->read[i] = END;
 }
 
+/* An input of a micro-batch moves over the whole input, and nowhere else. */
+static bool check_micro(Check *c, Id id, const Program *program)
+{
+    const Buffer *b = &c->plan->buffer[id];
+    Id whole = c->g->value.at[b->value].whole;
+    const Buffer *root = b->root < c->plan->buffers ? &c->plan->buffer[b->root] : b;
+    if (root->value != whole || root->offset != b->offset || b->layout.offset != 0 ||
+        !view_is_dense(&b->layout) || root->external != b->external ||
+        value_bytes(&c->g->value.at[b->value]) * program->times >
+            value_bytes(&c->g->value.at[whole]))
+        return fail(c, "%s is not a window of the whole input", name_of(c, id));
+    return true;
+}
+
 /* Programs run in any order: each finds only what persists. */
 static bool begin_program(Check *c, const Program *program)
 {
@@ -452,7 +466,9 @@ static bool begin_program(Check *c, const Program *program)
     memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
     for (Id i = 0; i < c->plan->buffers; i++)
         if (is_persistent(c, i)) {
-            if (!cover(c, i, time, NULL, 0))
+            bool whole = c->g->value.at[c->plan->buffer[i].value].whole == NONE;
+            if (whole ? !cover(c, i, time, NULL, 0)
+                      : !check_micro(c, i, &c->plan->program[PROGRAM_MICRO]))
                 return false;
             put(c, i, time, true);
         }
@@ -532,8 +548,9 @@ static void find_peak(Check *c)
         const Buffer *b = &c->plan->buffer[content->buffer];
         if (b->external)
             continue;
-        if (c->g->value.at[content->value].previous != NONE)
-            continue; /* its first version is counted */
+        if (c->g->value.at[content->value].previous != NONE ||
+            c->g->value.at[content->value].whole != NONE)
+            continue; /* the first version, the whole input is counted */
         uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
         if (death > content->covered && !content->persistent)
             death = content->covered;

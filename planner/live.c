@@ -38,7 +38,7 @@ static void list_occurrences(Live *l)
     for (int p = 0; p < PROGRAMS; p++) {
         Program *program = &plan->program[p];
         program->begin = time;
-        program->times = 1;
+        program->times = p == PROGRAM_MICRO && l->g->train.times ? l->g->train.times : 1;
         for (Id i = 0; i < c->count; i++)
             program->count += c->at[i].program == p;
         program->at = ARENA_ARRAY(l->g->arena, Occurrence, program->count);
@@ -64,6 +64,9 @@ static void find_last_readers(Live *l)
                 l->last[l->clusters->operand[c->operand + k]] = program->begin + i + 1;
         }
     }
+    for (Id v = 0; v < l->g->value.count; v++) /* a window keeps the whole */
+        if (l->last[v] && l->g->value.at[v].whole != NONE)
+            l->last[l->g->value.at[v].whole] = l->last[v];
     for (size_t i = 0; i < l->g->output.count; i++) { /* they stay until the next call */
         Id value = l->g->output.at[i].use.value;
         Id node = l->g->value.at[value].node;
@@ -104,8 +107,9 @@ static void add_persistent(Live *l)
             continue;
         bool external =
             value->kind == VALUE_INPUT ? l->options->io_external : l->options->params_external;
+        Id root = value->whole == NONE ? NONE : l->buffer_of[value->whole];
         l->buffer_of[v] = add_buffer(l, (Buffer){.value = v,
-                                                 .root = NONE,
+                                                 .root = root,
                                                  .layout = value_view(value),
                                                  .death = l->plan->end ? l->plan->end : 1,
                                                  .bytes = value_bytes(value),
