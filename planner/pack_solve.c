@@ -20,7 +20,7 @@ bool pack_spend(Pack *pack, uint64_t steps)
         pack->next_look = pack->work + LOOK;
         pack->out_of_time |= clock_now() >= pack->deadline;
     }
-    return pack->work < pack->options.effort && !pack->out_of_time;
+    return pack->work < pack->limit && !pack->out_of_time;
 }
 
 uint64_t pack_height(const Model *model, const uint64_t *offset)
@@ -60,6 +60,7 @@ static void start(Pack *pack, Arena *arena, const Model *model, const PackOption
         pack->options = *options;
     if (!pack->options.effort)
         pack->options.effort = PACK_EFFORT_DEFAULT;
+    pack->limit = pack->options.effort;
     if (pack->options.seconds > 0) {
         double most = 1e9; /* seconds: keeps the sum below in range */
         double seconds = pack->options.seconds < most ? pack->options.seconds : most;
@@ -111,6 +112,8 @@ PackStatus pack_solve(const PackProblem *problem, const PackOptions *options,
         Pack pack = {0};
         start(&pack, arena, model, options);
         pack_fit_orders(&pack);
+        if (!pack_done(&pack) && !(pack.options.skip & PACK_NO_SEARCH))
+            pack_search(&pack);
         status = finish(&pack, solution);
     }
     arena_free(arena);
