@@ -379,12 +379,51 @@ static bool check_args(Check *c, const Occurrence *o, uint32_t time)
     return true;
 }
 
+static Id argument(const Check *c, const Occurrence *o, Id value)
+{
+    const Clusters *clusters = c->plan->clusters;
+    const Cluster *cluster = &clusters->at[o->cluster];
+    for (Id k = 0; k < cluster->operands; k++)
+        if (clusters->operand[cluster->operand + k] == value)
+            return c->plan->arg[o->arg + k];
+    for (Id k = 0; k < cluster->results; k++)
+        if (clusters->result[cluster->result + k] == value)
+            return c->plan->arg[o->arg + cluster->operands + k];
+    return NONE; /* a literal, or within the loop, or read by nobody */
+}
+
+static bool has_gaps(const Check *c, Id buffer)
+{
+    return buffer != NONE && !view_is_dense(&c->plan->buffer[buffer].layout);
+}
+
+/* What lies with gaps is read whole, and only by those who take strides; as for writing. */
+static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
+{
+    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
+    for (Id k = 0; k < cluster->nodes; k++) {
+        const Node *node = &c->g->node.at[c->plan->clusters->node[cluster->node + k]];
+        bool loop = node->op->flags & OP_ELEMENTWISE;
+        for (Id i = 0; i < node->uses; i++) {
+            Use use = node_use(c->g, node, i);
+            bool takes = loop || node->op->strided >> (i < 31 ? i : 31) & 1;
+            if (has_gaps(c, argument(c, o, use.value)) && (!takes || use.view != NONE))
+                return fail(c, "step %u: %s reads operand %u with gaps", time, node->name, i);
+        }
+        for (Id i = 0; i < node->values; i++)
+            if (has_gaps(c, argument(c, o, node_value(node, i))) && !loop &&
+                !(node->op->out_strided >> i & 1))
+                return fail(c, "step %u: %s writes output %u with gaps", time, node->name, i);
+    }
+    return true;
+}
+
 static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
 {
     if (o->cluster >= c->plan->clusters->count)
         return fail(c, "step %u runs a cluster that does not exist", time);
     const Cluster *cluster = &c->plan->clusters->at[o->cluster];
-    if (!check_args(c, o, time))
+    if (!check_args(c, o, time) || !check_gaps(c, o, time))
         return false;
     const Id *arg = &c->plan->arg[o->arg];
     for (Id k = 0; k < cluster->operands; k++)
@@ -417,7 +456,8 @@ static bool is_persistent(const Check *c, Id buffer)
     if (value == NONE)
         return false;
     uint8_t kind = c->g->value.at[value].kind;
-    return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST || kind == VALUE_STATE;
+    return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST ||
+           kind == VALUE_STATE || kind == VALUE_GRADIENT;
 }
 
 /* Of no more use after its last reader; outputs are read by the caller. */
