@@ -187,6 +187,10 @@ void lower_groups(Lower *l); /* once every parameter stands */
 
 /* Lowers the model into a graph that may hold it already for another program: inputs and
  * parameters are found again by their names. */
+/* Whether a step can run in micro-batches; the graph holds the program of one of them. */
+bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times);
+/* lower_into for training: a loss that is a plain mean becomes a sum of shares. */
+bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines);
 bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines);
 
 /* How a row is called: conv2d(x, channels, kernel, [w], [b], stride = 1) (reference.c). */

@@ -73,7 +73,7 @@ static bool lower_loss_only(Graph *g, const Ast *ast, Define *define, size_t def
                             ProgramKind program, Output *loss)
 {
     graph_program(g, program, program == PROGRAM_MICRO);
-    if (!lower_into(g, ast, define, defines))
+    if (!lower_loss_shared(g, ast, define, defines))
         return false;
     *loss = (Output){.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
     return true;
@@ -88,8 +88,10 @@ bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_
     if (!check_times(g, times) ||
         !lower_loss_only(g, ast, define, defines, PROGRAM_EVAL, &output[outputs]))
         return false;
-    Define *divided = divide_batch(g, define, &defines, times);
-    if (!lower_loss_only(g, ast, divided, defines, PROGRAM_MICRO, &output[outputs + 1]))
+    size_t divided_count = defines;
+    Define *divided = divide_batch(g, define, &divided_count, times);
+    if (!lower_loss_only(g, ast, divided, divided_count, PROGRAM_MICRO, &output[outputs + 1]) ||
+        (times > 1 && !samples_check(g, ast, define, defines, times)))
         return false;
     g->train.times = times;
     g->train.lr = stated_lr(g, op_find(g->train.optimizer));

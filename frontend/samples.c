@@ -1,0 +1,152 @@
+/* Whether the samples of a batch are independent, so that a step can run in micro-batches.
+ *
+ * Requires: a training program lowered for one micro-batch. The model is lowered once more for the
+ * whole batch, apart, and the two are compared node by node: an axis that is longer there is the
+ * batch. So no row has to say how the batch passes through it; only ops that keep the axis and
+ * still mix along it are known by their `axis` or by OP_COUPLES. Linear in nodes and operands.
+ */
+#include "frontend/lower.h"
+
+#include <string.h>
+
+/* A mean that the model wrote out counts as a loss's own: a sum of shares. */
+static bool share_mean(Graph *g)
+{
+    Id id = g->value.at[g->train.loss.value].node;
+    if (id == NONE || strcmp(g->node.at[id].op->name, "mean") != 0)
+        return true;
+    Call at = call_at(g, id);
+    Use operand = node_use(g, &g->node.at[id], 0);
+    g->train.loss = call_op(g, &at, "loss_mean", 1, &operand);
+    return g->train.loss.value != NONE;
+}
+
+bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines)
+{
+    return lower_into(g, ast, define, defines) && share_mean(g);
+}
+
+typedef struct {
+    Graph *micro, *whole;
+    uint32_t times;
+} Samples;
+
+/* The axis along which the two differ by the number of micro-batches; -1: none, -2: otherwise. */
+static int batch_axis(const Samples *s, int rank, const int64_t *micro, int whole_rank,
+                      const int64_t *whole)
+{
+    int axis = -1;
+    if (rank != whole_rank)
+        return -2;
+    for (int i = 0; i < rank; i++) {
+        if (micro[i] == whole[i])
+            continue;
+        if (axis >= 0 || micro[i] * s->times != whole[i])
+            return -2;
+        axis = i;
+    }
+    return axis;
+}
+
+static int value_axis(const Samples *s, Id micro, Id whole)
+{
+    const Value *m = &s->micro->value.at[micro], *w = &s->whole->value.at[whole];
+    return batch_axis(s, m->rank, m->dim, w->rank, w->dim);
+}
+
+static bool mixes(const Samples *s, const Node *node, const char *why)
+{
+    diag_error(s->micro->diag, node->place, "%s %s, so a step cannot run in %u micro-batches",
+               node->op->name, why, s->times);
+    if (node->op->flags & OP_COUPLES)
+        diag_hint(s->micro->diag, "over = micro takes the statistics of each micro-batch");
+    return false;
+}
+
+/* The axis of the batch in an operand as the node sees it. */
+static bool operand_axis(const Samples *s, const Node *node, Use micro, Use whole, int *axis)
+{
+    const Value *m = &s->micro->value.at[micro.value], *w = &s->whole->value.at[whole.value];
+    if (m->kind == VALUE_LITERAL) {
+        *axis = -1;
+        return m->literal == w->literal || mixes(s, node, "uses the size of the batch as a number");
+    }
+    View mv = use_view(s->micro, micro), wv = use_view(s->whole, whole);
+    *axis = batch_axis(s, mv.rank, mv.dim, wv.rank, wv.dim);
+    if (*axis >= 0 && mv.stride[*axis] < 0)
+        return mixes(s, node, "turns the batch round");
+    if (*axis == -2 || (*axis == -1 && value_axis(s, micro.value, whole.value) >= 0))
+        return mixes(s, node, "takes some samples apart from the others");
+    return true;
+}
+
+/* The mean of a loss: shares, which know of micro-batches, summed up. */
+static bool sums_shares(const Graph *g, const Node *node)
+{
+    Id from = g->value.at[node_use(g, node, 0).value].node;
+    return strcmp(node->op->name, "sum") == 0 && from != NONE &&
+           strcmp(g->node.at[from].op->name, "loss_share") == 0;
+}
+
+static bool check_node(const Samples *s, const Node *micro, const Node *whole)
+{
+    bool batch = false, kept = false;
+    int along = op_arg(micro->op, "axis"), over = op_arg(micro->op, "over");
+    if (micro->op != whole->op || micro->uses != whole->uses)
+        return mixes(s, micro, "is there for one size of the batch only");
+    for (Id i = 0; i < micro->uses; i++) {
+        Use m = node_use(s->micro, micro, i), w = node_use(s->whole, whole, i);
+        int axis = -1;
+        if (m.value != NONE && !operand_axis(s, micro, m, w, &axis))
+            return false;
+        batch |= axis >= 0;
+        if (axis >= 0 && along >= 0 && !(micro->op->args[along].flags & ARG_FRONT) &&
+            (i == 0 || micro->op->args[0].flags & ARG_VARIADIC) &&
+            s->micro->attr.at[micro->attr + (Id)along].list[0] == axis)
+            return mixes(s, micro, "works along the batch");
+    }
+    for (Id i = 0; i < micro->values; i++)
+        kept |= value_axis(s, node_value(micro, i), node_value(whole, i)) >= 0;
+    if (batch && micro->op->flags & OP_COUPLES &&
+        s->micro->attr.at[micro->attr + (Id)over].number == 0)
+        return mixes(s, micro, "takes statistics over the whole batch");
+    if (batch && !kept && !sums_shares(s->micro, micro))
+        return mixes(s, micro, "makes one value of all samples");
+    return true;
+}
+
+/* By node: the loss or an effect depends on it. */
+static bool *find_needed(const Graph *g, size_t first)
+{
+    bool *needed = ARENA_ARRAY(g->arena, bool, g->node.count);
+    needed[g->value.at[g->train.loss.value].node] = true;
+    for (size_t n = g->node.count; n-- > first;) {
+        const Node *node = &g->node.at[n];
+        needed[n] |= (node->op->flags & OP_EFFECT) != 0;
+        for (Id i = 0; i < node->uses && needed[n]; i++) {
+            Id value = node_use(g, node, i).value;
+            if (value != NONE && g->value.at[value].node != NONE)
+                needed[g->value.at[value].node] = true;
+        }
+    }
+    return needed;
+}
+
+bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
+{
+    Samples s = {.micro = g, .whole = graph_new(g->arena, g->diag, g->source), .times = times};
+    graph_program(s.whole, PROGRAM_MICRO, true);
+    if (!lower_loss_shared(s.whole, ast, define, defines))
+        return false;
+    size_t first = 0, count = s.whole->node.count;
+    while (first < g->node.count && g->node.at[first].program != PROGRAM_MICRO)
+        first++;
+    if (g->node.count - first != count)
+        return diag_error(g->diag, g->train.place,
+                          "the model is another one for a batch divided by %u", times);
+    const bool *needed = find_needed(g, first);
+    for (size_t i = 0; i < count; i++)
+        if (needed[first + i] && !check_node(&s, &g->node.at[first + i], &s.whole->node.at[i]))
+            return false;
+    return true;
+}
