@@ -49,19 +49,18 @@ static const char *cluster_name(const Emission *e, const Cluster *c, const char 
     return o.at;
 }
 
-static void write_comment(const Emission *e, const Cluster *c, Out *o)
+static void write_comment(const Emission *e, const Cluster *c, Out *to)
 {
     const Graph *g = e->plan->graph;
-    out(o, "/* ");
+    const Clusters *all = e->plan->clusters;
+    Out o = out_new(e->arena);
     for (Id k = 0; k < c->nodes; k++)
-        out(o, "%s%s", k ? ", " : "", g->node.at[e->plan->clusters->node[c->node + k]].op->name);
+        out(&o, "%s%s", k ? ", " : "", g->node.at[all->node[c->node + k]].op->name);
     for (Id i = 0; i < c->operands; i++)
-        out(o, "%s%s", i ? ", " : ": ",
-            use_text(g, use_of(e->plan->clusters->operand[c->operand + i])));
+        out(&o, "%s%s", i ? ", " : ": ", use_text(g, use_of(all->operand[c->operand + i])));
     for (Id i = 0; i < c->results; i++)
-        out(o, "%s%s", i ? ", " : " -> ",
-            use_text(g, use_of(e->plan->clusters->result[c->result + i])));
-    out(o, " */\n");
+        out(&o, "%s%s", i ? ", " : " -> ", use_text(g, use_of(all->result[c->result + i])));
+    out_block(to, "", o.at);
 }
 
 /* A comma before the column that would be past 100 ends the line. */

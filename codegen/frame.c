@@ -165,7 +165,7 @@ static const char *const data_anywhere =
 static const char *const reset =
     "void $_reset($ *m, uint64_t seed)\n"
     "{\n"
-    "    const gp_run run = {seed, 0, m->threads};\n"
+    "    const gp_run run = {.seed = seed, .threads = m->threads};\n"
     "    m->seed = seed;\n"
     "    m->step = 0;\n"
     "    for (size_t i = 0; i < sizeof init / sizeof *init; i++) {\n"
@@ -261,7 +261,8 @@ static void write_forward(const Emission *e, Out *o)
     write(e, o, "int $_forward($ *m)\n{\n");
     write(e, o, e->api->slots ? check_bound : "");
     if (e->call.count) {
-        out(o, "    const gp_run run = {m->seed, m->step, m->threads};\n    int code;\n"
+        out(o, "    const gp_run run = {\n        .seed = m->seed, .step = m->step, .threads = "
+               "m->threads};\n    int code;\n"
                "#ifdef GPLAN_POISON\n    poison(m, -1);\n#endif\n"
                "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
         for (Id i = 0; i < e->functions_run; i++)

@@ -16,8 +16,9 @@ Out out_new(Arena *arena);
 void out(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void out_text(Out *o, const char *text, size_t length);
 void out_comment(Out *o, const char *text); /* whatever would end or open a comment is changed */
-void out_string(Out *o, const char *text);  /* a C string literal */
-void out_real(Out *o, double number);       /* a constant that is exact for any gp_real */
+void out_block(Out *o, const char *indent, const char *text); /* a whole comment, wrapped */
+void out_string(Out *o, const char *text);                    /* a C string literal */
+void out_real(Out *o, double number); /* a constant that is exact for any gp_real */
 /* Each $ becomes the prefix, each @ the same in capitals. */
 void out_template(Out *o, const char *text, const char *prefix, const char *capitals);
 Text out_done(const Out *o);

@@ -106,8 +106,7 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
         return;
     }
     View view = access_view(e->plan, use_of(id), buffer);
-    const char *name =
-        name_claim(&p->names, node->values == 1 ? "y" : arena_printf(e->arena, "y%u", i));
+    const char *name = name_claim(&p->names, i == 0 ? "y" : arena_printf(e->arena, "y_%u", i));
     out(&p->parameters, ", %s *%s", c_type((Dtype)value->dtype), name);
     emission_address(e, access_address(e->api, buffer, &view));
     write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);

@@ -398,7 +398,7 @@ static void write_nest(Loop *l)
 {
     int depth = 1;
     bool parallel = total(l) >= PARALLEL;
-    if (!parallel)
+    if (!l->random) /* without OpenMP nobody else names it */
         out(l->text, "    (void)run;\n");
     write_literals(l, depth);
     if (l->rank == 1 && parallel) {

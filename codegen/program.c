@@ -107,26 +107,24 @@ static void find_runs(Writer *w)
 
 /* ---- Calls as text -------------------------------------------------------------------------- */
 
-static void write_names(Writer *w, const char *before, const Id *value, Id count)
+static void list_names(const Writer *w, Out *o, const char *before, const Id *value, Id count)
 {
-    for (Id i = 0; i < count; i++) {
-        out(w->o, "%s", i ? ", " : before);
-        out_comment(w->o, w->e->plan->graph->value.at[value[i]].name);
-    }
+    for (Id i = 0; i < count; i++)
+        out(o, "%s%s", i ? ", " : before, w->e->plan->graph->value.at[value[i]].name);
 }
 
-/* h = conv2d(images, conv.w, conv.b) */
+/* h = conv2d: images, conv.w, conv.b */
 static void write_comment(Writer *w, const EmitCall *call, const char *indent)
 {
     const Clusters *clusters = w->e->plan->clusters;
     const Cluster *c = &clusters->at[call->occurrence->cluster];
-    out(w->o, "%s/* ", indent);
-    write_names(w, "", clusters->result + c->result, c->results);
+    Out o = out_new(w->e->arena);
+    list_names(w, &o, "", clusters->result + c->result, c->results);
     for (Id k = 0; k < c->nodes; k++)
-        out(w->o, "%s%s", k ? ", " : " = ",
+        out(&o, "%s%s", k ? ", " : " = ",
             w->e->plan->graph->node.at[clusters->node[c->node + k]].op->name);
-    write_names(w, ": ", clusters->operand + c->operand, c->operands);
-    out(w->o, " */\n");
+    list_names(w, &o, ": ", clusters->operand + c->operand, c->operands);
+    out_block(w->o, indent, o.at);
 }
 
 /* One number of an argument: a constant, or a column of the run's table. */
@@ -234,12 +232,13 @@ static void write_table(Table *t)
         size_t line = o->length;
         out(o, "        {");
         for (size_t i = 0; i < t->column.count; i++) {
-            if (o->length - line > 86) {
-                out(o, "\n         ");
-                line = o->length;
-            }
-            out(o, "%llu%s", (unsigned long long)t->column.at[i][turn],
-                i + 1 < t->column.count ? ", " : "");
+            bool wrap = o->length - line > 86;
+            out(o, "%s%s%llu", i ? "," : "",
+                !i     ? ""
+                : wrap ? "\n         "
+                       : " ",
+                (unsigned long long)t->column.at[i][turn]);
+            line = wrap ? o->length : line;
         }
         out(o, "},\n");
     }

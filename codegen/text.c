@@ -58,6 +58,26 @@ void out_comment(Out *o, const char *text)
     }
 }
 
+void out_block(Out *o, const char *indent, const char *text)
+{
+    enum { WIDTH = 99 };
+    size_t margin = strlen(indent) + 3, column = margin;
+    out(o, "%s/*", indent);
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        bool last = !text[length + strspn(text + length, " ")];
+        if (column > margin && column + length + (last ? 3 : 0) > WIDTH) {
+            out(o, "\n%s *", indent);
+            column = margin;
+        }
+        out(o, " ");
+        out_comment(o, arena_copy(o->arena, text, length));
+        column += length + 1;
+        text += length + strspn(text + length, " ");
+    }
+    out(o, " */\n");
+}
+
 void out_string(Out *o, const char *text)
 {
     out(o, "\"");
