@@ -82,6 +82,41 @@ static bool shape_attend(Graph *g, Call *c)
            call_output(g, c, F32, 3, q.dim);
 }
 
+/* Gradients lie as the result does, so they too meet their projections without a copy. */
+static bool grad_attend(Grad *grad)
+{
+    Graph *g = grad->g;
+    const Node node = g->node.at[grad->node];
+    bool masked = node.uses > 3 && grad_operand(grad, 3).value != NONE;
+    if (masked && grad->wanted[3])
+        return call_error(g, &grad->at, "has no derivative by its mask");
+    Call c = call_begin(g, &grad->at, "attend_grad");
+    call_set(&c, "causal", node_attr(g, grad->node, "causal")->number);
+    call_set(&c, "scale", node_attr(g, grad->node, "scale")->number);
+    for (int i = 0; i < 3; i++)
+        call_use(g, &c, grad_operand(grad, i));
+    call_use(g, &c, masked ? grad_operand(grad, 3) : (Use){NONE, NONE});
+    call_use(g, &c, grad_result(grad, 0));
+    call_use(g, &c, grad_result(grad, 1));
+    call_use(g, &c, grad->dout[0]);
+    if (!call_finish(g, &c))
+        return false;
+    for (int i = 0; i < 3; i++)
+        grad->din[i] = use_permute(g, c.result.at[i], swap_heads);
+    return true;
+}
+
+static bool shape_attend_grad(Graph *g, Call *c)
+{
+    bool good = true;
+    for (int i = 0; i < 3; i++) {
+        View x = call_view(g, c, i);
+        const int64_t dim[4] = {x.dim[0], x.dim[2], x.dim[1], x.dim[3]};
+        good = good && call_output(g, c, F32, 4, dim);
+    }
+    return good;
+}
+
 static double flops_attend(const Graph *g, Id node)
 {
     const Node *n = &g->node.at[node];
@@ -89,6 +124,11 @@ static double flops_attend(const Graph *g, Id node)
     double pairs = (double)q.dim[0] * (double)q.dim[1] * (double)q.dim[2] * (double)v.dim[2];
     return pairs * (double)(2 * (q.dim[3] + v.dim[3]) + 4) *
            (node_attr(g, node, "causal")->number != 0 ? 0.5 : 1);
+}
+
+static double flops_attend_grad(const Graph *g, Id node)
+{
+    return 2.5 * flops_attend(g, node); /* five products where there were two */
 }
 
 /* ---- The layer ------------------------------------------------------------------------------- */
@@ -226,6 +266,20 @@ static bool shape_rope(Graph *g, Call *c)
     return call_output(g, c, F32, view.rank, view.dim);
 }
 
+/* Turned back by the same angles. */
+static bool grad_rope(Grad *grad)
+{
+    Call c = call_begin(grad->g, &grad->at, "rope");
+    call_set(&c, "base", node_attr(grad->g, grad->node, "base")->number);
+    call_set(&c, "offset", node_attr(grad->g, grad->node, "offset")->number);
+    call_set(&c, "back", 1);
+    call_use(grad->g, &c, grad->dout[0]);
+    if (!call_finish(grad->g, &c))
+        return false;
+    grad->din[0] = c.result.at[0];
+    return true;
+}
+
 static double flops_rope(const Graph *g, Id node)
 {
     return flops_of(g, node, 3);
@@ -270,7 +324,23 @@ const OpRow ops_attention[] = {
               CAUSAL(0),
               {.name = "scale", .kind = ARG_FLOAT, .fallback = "1"}},
      .shape = shape_attend,
+     .grad = grad_attend,
      .flops = flops_attend,
+     .flags = OP_HIDDEN,
+     .strided = 15},
+    {.name = "attend_grad",
+     .help = "the gradient of attend by q, k and v, each as [B, T, H, D]",
+     .args = {{.name = "q"},
+              {.name = "k"},
+              {.name = "v"},
+              {.name = "mask", .flags = ARG_OPTIONAL},
+              {.name = "out"},
+              {.name = "log_sum_exp"},
+              {.name = "dout"},
+              CAUSAL(0),
+              {.name = "scale", .kind = ARG_FLOAT, .fallback = "1"}},
+     .shape = shape_attend_grad,
+     .flops = flops_attend_grad,
      .flags = OP_HIDDEN,
      .strided = 15},
     {.name = "attention",
@@ -308,8 +378,10 @@ const OpRow ops_attention[] = {
              "t / base^(2i/D); same shape",
      .args = {{.name = "x", .help = "f32, D even"},
               {.name = "base", .kind = ARG_FLOAT, .fallback = "10000", .help = "of the angles"},
-              {.name = "offset", .kind = ARG_INT, .fallback = "0", .help = "first position"}},
+              {.name = "offset", .kind = ARG_INT, .fallback = "0", .help = "first position"},
+              {.name = "back", .kind = ARG_BOOL, .flags = ARG_HIDDEN, .fallback = "false"}},
      .shape = shape_rope,
+     .grad = grad_rope,
      .flops = flops_rope,
      .strided = 1,
      .inplace = 1},

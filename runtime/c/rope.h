@@ -10,6 +10,7 @@
 typedef struct {
     double base;
     int64_t offset; /* position of the first row */
+    int64_t back;   /* turns the other way: the gradient */
 } gp_rope_attr;
 
 GP_FUNCTION void gp_rope_row(const gp_real *x, int64_t stride, gp_real *to, int64_t half,
@@ -45,7 +46,7 @@ GP_KERNEL(rope)
             double turn = pow(a->base, -2.0 * (double)i / (double)size);
             double angle = (double)(t + a->offset) * turn;
             cosine[i] = (gp_real)cos(angle);
-            sine[i] = (gp_real)sin(angle);
+            sine[i] = (gp_real)(a->back ? -sin(angle) : sin(angle));
         }
         for (int64_t row = 0; row < rows; row++) {
             int64_t at = gp_line_at(&outer, row) + t * x->stride[time];
