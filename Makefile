@@ -28,6 +28,7 @@ CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
 LDLIBS += -lcgraph -lcdt -ljansson -lm
 
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh))
+PAGES := $(sort $(wildcard codegen/web/*))
 FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))
 FRONTEND := $(filter-out frontend/gplan.c,$(wildcard frontend/*.c frontend/ops/*.c))
 TOOLS := codegen/adapters.c runtime/embed.c
@@ -88,10 +89,10 @@ $(G)/parser.c $(G)/parser.h &: frontend/parser.y
 $(G)/lexer.c $(G)/lexer.h &: frontend/lexer.l
 	@mkdir -p $(@D)
 	flex --header-file=$(G)/lexer.h --outfile=$(G)/lexer.c $<
-$(G)/text.c: runtime/embed.c $(KERNELS) Makefile
+$(G)/text.c: runtime/embed.c $(KERNELS) $(PAGES) Makefile
 	@mkdir -p $(@D) build/tools
 	$(CC) $(CPPFLAGS) -std=c11 -O1 $< -o build/tools/embed
-	build/tools/embed $(KERNELS) > $@.new && mv $@.new $@
+	build/tools/embed $(KERNELS) $(PAGES) > $@.new && mv $@.new $@
 $(G)/adapters.c: codegen/adapters.c $(B)/libfrontend.a $(B)/gen/text.o
 	@mkdir -p $(@D) build/tools
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null $^ $(LDLIBS) -o build/tools/adapters

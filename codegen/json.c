@@ -122,7 +122,7 @@ static json_t *node_json(const Writer *w, Id id)
     json_t *row =
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "op", node->op->name, "name",
                   node->name, "program", program_names[node->program], "phase",
-                  phase_names[node->phase], "scope", (json_int_t)node->scope, "operands", operands,
+                  phases[node->phase].name, "scope", (json_int_t)node->scope, "operands", operands,
                   "results", results, "settings", settings, "defaults", defaults);
     set_place(row, node->place);
     return row;

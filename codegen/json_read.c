@@ -271,6 +271,12 @@ static Attr read_setting(Reader *r, const json_t *row, const Arg *arg)
     return attr;
 }
 
+static uint8_t get_phase(Reader *r, const json_t *row)
+{
+    const char *names[] = {phases[0].name, phases[1].name, phases[2].name};
+    return get_word(r, row, "phase", names, PHASE_UPDATE + 1);
+}
+
 static void read_node(Reader *r, const json_t *row)
 {
     Graph *g = r->g;
@@ -284,7 +290,7 @@ static void read_node(Reader *r, const json_t *row)
                  .scope = get_id(r, row, "scope", r->scopes),
                  .name = get_text(r, row, "name"),
                  .place = read_place(r, row),
-                 .phase = get_word(r, row, "phase", phase_names, PHASE_UPDATE + 1),
+                 .phase = get_phase(r, row),
                  .program = get_word(r, row, "program", program_names, PROGRAMS)};
     node.stream = node.name;
     if (!node.op || node.op->build)

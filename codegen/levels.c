@@ -53,3 +53,30 @@ const char *scope_title(const Graph *g, Id scope)
         return *s->path ? s->path : g->name;
     return arena_printf(g->arena, "%s%sturn %u", s->path, *s->path ? ", " : "", s->iteration);
 }
+
+/* ---- Groups of steps ------------------------------------------------------------------------ */
+
+/* The block of the first level that a step belongs to; updates stand together. */
+static Id group_of(const Picture *p, const Levels *levels, uint32_t time)
+{
+    const Node *node = p->step[time].node;
+    return node->phase == PHASE_UPDATE ? 0 : level_at(levels, node->scope, 1);
+}
+
+Group *groups_make(const Picture *p, size_t *count)
+{
+    Levels levels = levels_make(p->g);
+    Group *group = ARENA_ARRAY(p->arena, Group, p->plan->end + 1);
+    *count = 0;
+    for (uint32_t from = 0, to; from < p->plan->end; from = to) {
+        const Step *step = &p->step[from];
+        Id scope = group_of(p, &levels, from);
+        for (to = from + 1; to < p->plan->end; to++)
+            if (group_of(p, &levels, to) != scope || p->step[to].program != step->program ||
+                p->step[to].node->phase != step->node->phase)
+                break;
+        const char *title = scope == NONE ? "" : scope == 0 ? "update" : scope_title(p->g, scope);
+        group[(*count)++] = (Group){title, from, to, step->node->phase};
+    }
+    return group;
+}

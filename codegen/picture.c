@@ -8,18 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Okabe and Ito's palette, which colour-blind people can tell apart, in two strengths. */
+/* Pale enough for dark text in the light theme, dark enough for light text in the dark one. */
 const ToneRow tones[TONES] = {
-    [TONE_PARAM] = {"parameter", "parameters", "#4c78a8", "#5b8cc4"},
-    [TONE_STATE] = {"state", "optimizer state", "#8f7fb8", "#9d8fd0"},
-    [TONE_GRADIENT] = {"gradient", "gradients", "#e08a3c", "#f0a050"},
-    [TONE_INPUT] = {"input", "inputs", "#3f9b74", "#4fb88a"},
-    [TONE_OUTPUT] = {"output", "outputs", "#c2568b", "#e070a8"},
-    [TONE_ACTIVATION] = {"activation", "activations", "#74b3d8", "#6cc0e8"},
-    [TONE_RECOMPUTED] = {"recomputed", "recomputed", "#cf4b3e", "#f0695c"},
-    [TONE_WORKSPACE] = {"workspace", "workspace", "#9a9a93", "#a8a8a0"},
+    [TONE_PARAM] = {"parameter", "parameters", "#9db7dc", "#2f568c"},
+    [TONE_STATE] = {"state", "state", "#c4b5e6", "#5f4b9b"},
+    [TONE_GRADIENT] = {"gradient", "gradients", "#f5b57f", "#a8621c"},
+    [TONE_INPUT] = {"input", "inputs", "#9ed6b5", "#26774f"},
+    [TONE_OUTPUT] = {"output", "outputs", "#eba3c8", "#993f6e"},
+    [TONE_ACTIVATION] = {"activation", "activations", "#a6dcf0", "#1f7390"},
+    [TONE_RECOMPUTED] = {"recomputed", "recomputed", "#f08f83", "#b03a2e"},
+    [TONE_WORKSPACE] = {"workspace", "workspace", "#d3d2c8", "#5d5d58"},
 };
-const char *const phase_names[] = {"forward", "backward", "update"};
+const PhaseRow phases[] = {
+    [PHASE_FORWARD] = {"forward", "#dcebf7", "#1e3a52"},
+    [PHASE_BACKWARD] = {"backward", "#fbe3cc", "#543618"},
+    [PHASE_UPDATE] = {"update", "#ddeed8", "#23452a"},
+};
 const char *const program_names[PROGRAMS] = {"forward", "eval", "micro", "update"};
 const char *const program_titles[PROGRAMS] = {"forward", "eval", "training step", "update"};
 const char *const buffer_kinds[BUFFER_KINDS] = {"param",  "state",      "input",
@@ -171,6 +175,46 @@ static void find_lives(Picture *p)
     }
 }
 
+typedef struct {
+    Id root, buffer;
+    uint32_t birth;
+} Tenant;
+
+static int by_root(const void *a, const void *b)
+{
+    const Tenant *m = a, *n = b;
+    if (m->root != n->root)
+        return m->root < n->root ? -1 : 1;
+    if (m->birth != n->birth)
+        return m->birth < n->birth ? -1 : 1;
+    return (m->buffer > n->buffer) - (m->buffer < n->buffer);
+}
+
+/* A value is drawn until another is written over or around it. */
+static void find_ends(Picture *p)
+{
+    Tenant *tenant = ARENA_ARRAY(p->arena, Tenant, p->plan->buffers + 1);
+    Id count = p->plan->buffers;
+    for (Id i = 0; i < count; i++) {
+        tenant[i] = (Tenant){p->plan->buffer[i].root, i, p->life[i].birth};
+        p->life[i].end = p->life[i].death;
+        p->life[p->plan->buffer[i].root].shared |= p->plan->buffer[i].root != i;
+    }
+    qsort(tenant, count, sizeof *tenant, by_root);
+    for (Id i = 0; i < count; i++) {
+        Life *life = &p->life[tenant[i].buffer];
+        for (Id k = i + 1; k < count && tenant[k].root == tenant[i].root; k++) {
+            const Life *later = &p->life[tenant[k].buffer];
+            if (later->birth >= life->end)
+                break;
+            if (later->birth > life->birth && is_drawn(p->plan, tenant[k].buffer) &&
+                later->begin <= life->begin &&
+                later->begin + later->height >= life->begin + life->height)
+                life->end = later->birth;
+        }
+    }
+}
+
 static void find_live(Picture *p)
 {
     uint64_t align = p->options->target ? p->options->target->align : 1;
@@ -207,8 +251,15 @@ Picture *picture_make(const Plan *plan, const EmitOptions *options)
                    .live = ARENA_ARRAY(arena, uint64_t, (size_t)plan->end + 2)};
     list_steps(p);
     find_lives(p);
+    find_ends(p);
     find_live(p);
     return p;
+}
+
+bool is_drawn(const Plan *plan, Id buffer)
+{
+    const Buffer *b = &plan->buffer[buffer];
+    return !b->external && (b->root == buffer || b->kind > BUFFER_INPUT);
 }
 
 bool is_live(const Picture *p, Id buffer, uint32_t time)

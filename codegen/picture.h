@@ -26,7 +26,10 @@ typedef struct {
     const char *light, *dark; /* colours of the two themes */
 } ToneRow;
 extern const ToneRow tones[TONES];
-extern const char *const phase_names[];    /* forward, backward, update */
+typedef struct {
+    const char *name, *light, *dark;
+} PhaseRow;
+extern const PhaseRow phases[];
 extern const char *const program_names[];  /* forward, eval, micro, update */
 extern const char *const program_titles[]; /* for people: "training step" */
 extern const char *const buffer_kinds[];   /* as files name them */
@@ -45,9 +48,11 @@ typedef struct {
     uint32_t birth, death;  /* from the step that writes it to the last that reads it */
     uint32_t producer;      /* time; NONE for what persists */
     Id reader, readers;     /* picture->reader[...]: times, ascending, each once */
+    uint32_t end;           /* until when it is drawn: another value takes its bytes over then */
     uint64_t begin, height; /* bytes where it is drawn: its place in the arena, a window with gaps
                                drawn as if it had none */
     uint8_t tone;
+    bool shared; /* a root that others lie in */
 } Life;
 
 typedef struct {
@@ -67,7 +72,17 @@ typedef struct {
     Id count[TONES];
 } Picture;
 
+/* Consecutive steps of one block or phase, for the strip under a map. */
+typedef struct {
+    const char *title; /* "" where the steps stand in no block */
+    uint32_t from, to;
+    uint8_t phase;
+} Group;
+Group *groups_make(const Picture *p, size_t *count);
+
 Picture *picture_make(const Plan *plan, const EmitOptions *options);
+/* Whether a map draws it: later versions of what persists lie in its rectangle. */
+bool is_drawn(const Plan *plan, Id buffer);
 bool is_live(const Picture *p, Id buffer, uint32_t time); /* a root in the arena, then */
 /* Roots in the arena that are alive then, the largest first. */
 Id *largest_at(const Picture *p, uint32_t time, Id *count);
@@ -77,6 +92,8 @@ const char *buffer_shape(const Picture *p, Id buffer);  /* "" for workspace */
 uint32_t buffer_line(const Picture *p, Id buffer);      /* of the source; 0: none */
 const char *step_ops(const Picture *p, uint32_t time);  /* add, gelu: the ops of its cluster */
 const char *offset_text(Arena *arena, uint64_t offset); /* 0x001c0 */
+
+void out_xml(Out *o, const char *text); /* safe between tags and in quotes */
 
 /* Blocks and turns of repeats as levels. A turn that holds one block and nothing else is no level
  * of its own: `repeat i in 0..L { h = layer(h) }` shows layers, not turns with a layer in each. */

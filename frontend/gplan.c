@@ -60,6 +60,8 @@ static const struct {
     {"c", emit_c},
     {"h", emit_c_header},
     {"report", emit_report},
+    {"svg", emit_svg},
+    {"html", emit_html},
     {"json", emit_json},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
