@@ -52,19 +52,19 @@ GP_FUNCTION void gp_random_block(const gp_run *run, uint64_t key, uint64_t block
     gp_philox(word, (uint32_t)mixed, (uint32_t)(mixed >> 32));
 }
 
-/* Word i. */
+/* A word for element i on its own, for loops over elements: the first of block i. */
 GP_FUNCTION uint32_t gp_random_word(const gp_run *run, uint64_t key, int64_t i)
 {
     uint32_t word[4];
-    gp_random_block(run, key, (uint64_t)i / 4, word);
-    return word[i % 4];
+    gp_random_block(run, key, (uint64_t)i, word);
+    return word[0];
 }
 
 /* What dropout multiplies element i by: 0, or 1 / (1 - rate). */
 GP_FUNCTION gp_real gp_random_keep(const gp_run *run, uint64_t key, int64_t i, double rate)
 {
-    double drawn = (double)gp_random_word(run, key, i) * 0x1p-32;
-    return drawn < rate ? 0 : (gp_real)(1 / (1 - rate));
+    uint32_t least = (uint32_t)(rate * 0x1p32);
+    return gp_random_word(run, key, i) < least ? 0 : (gp_real)(1 / (1 - rate));
 }
 
 /* From `low` up to, not including, `high`; as fine as 24 bits. */
