@@ -10,11 +10,16 @@
 
 /* ---- Errors and limits ---------------------------------------------------------------------- */
 
-void explain_frame(Lower *l, const Frame *frame)
+void explain_turn(Lower *l, const Frame *frame)
 {
     if (frame->turn)
         diag_note(l->diag, frame->stmt->place, "in the turn %s = %lld of this repeat",
                   frame->stmt->name.text, (long long)frame->index);
+}
+
+static void explain_frame(Lower *l, const Frame *frame)
+{
+    explain_turn(l, frame);
     for (Id scope = frame->scope; scope != NONE && scope; scope = l->g->scope.at[scope].parent)
         if (l->g->scope.at[scope].call.line)
             diag_note(l->diag, l->g->scope.at[scope].call, "in %s, from here",
@@ -43,7 +48,8 @@ bool lower_step(Lower *l, Place place)
     if (l->steps < MAX_STEPS && !nodes)
         return true;
     if (nodes)
-        diag_error(l->diag, place, "the model is too large: more than %d ops", MAX_NODES);
+        diag_error(l->diag, place, "the model is too large: more than %d ops, calls and turns",
+                   MAX_NODES);
     else
         diag_error(l->diag, place, "the model takes too long to unroll: more than %d steps",
                    MAX_STEPS);
@@ -52,13 +58,6 @@ bool lower_step(Lower *l, Place place)
 }
 
 /* ---- Statements ----------------------------------------------------------------------------- */
-
-static void bind_each(Lower *l, Frame *frame, const Stmt *stmt, Val val)
-{
-    for (size_t i = 0; i < stmt->target.count; i++)
-        frame_bind(l, frame, stmt->target.at[i], BOUND_VALUE,
-                   val.kind == VAL_TUPLE ? val.item[i] : POISON);
-}
 
 static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
 {
@@ -84,7 +83,9 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
                     val_text(l, val));
         val = POISON;
     }
-    bind_each(l, frame, stmt, val);
+    for (size_t i = 0; i < targets; i++)
+        frame_bind(l, frame, stmt->target.at[i], BOUND_VALUE,
+                   val.kind == VAL_TUPLE ? val.item[i] : POISON);
 }
 
 static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
@@ -153,6 +154,12 @@ static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
 
 static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
 {
+    if (frame->turn)
+        return; /* reported by check_inner */
+    if (!frame->stmt) {
+        lower_error(l, frame, stmt->place, "return can stand only in a block");
+        return;
+    }
     size_t count = stmt->arg.count;
     Val *item = ARENA_ARRAY(l->arena, Val, count + 1);
     bool poison = false;
@@ -167,6 +174,26 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
         frame->result = item[0];
     else if (!poison)
         frame->result = (Val){.kind = VAL_TUPLE, .count = (uint32_t)count, .item = item};
+}
+
+/* What may not stand in a block or a repeat is found where it is declared, called or not. */
+static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
+{
+    static const char *const model_only[] = {[STMT_MODEL] = "model",
+                                             [STMT_INPUT] = "input",
+                                             [STMT_OUTPUT] = "output",
+                                             [STMT_TRAIN] = "train"};
+    for (size_t i = 0; i < body->count; i++) {
+        const Stmt *stmt = body->at[i];
+        if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
+            diag_error(l->diag, stmt->place, "%s cannot stand in a %s", model_only[stmt->kind],
+                       outer->kind == STMT_BLOCK ? "block" : "repeat");
+        bool last = outer->kind == STMT_BLOCK && i + 1 == body->count;
+        if (stmt->kind == STMT_RETURN && !last)
+            diag_error(l->diag, stmt->place, "return must be the last statement of a block");
+        if (stmt->kind == STMT_REPEAT)
+            check_inner(l, stmt, &stmt->body);
+    }
 }
 
 static void lower_turn(Lower *l, Frame *frame, const Stmt *stmt, int64_t index, int64_t turn)
@@ -188,6 +215,8 @@ static void lower_turn(Lower *l, Frame *frame, const Stmt *stmt, int64_t index, 
 static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
 {
     int64_t start, stop, turns;
+    if (!frame->stmt)
+        check_inner(l, stmt, &stmt->body);
     bool good = eval_int(l, frame, stmt->value, "the start of a range", &start);
     good &= eval_int(l, frame, stmt->stop, "the end of a range", &stop);
     if (!good)
@@ -206,26 +235,6 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
     }
     for (int64_t turn = 0; turn < turns && lower_step(l, stmt->place); turn++)
         lower_turn(l, frame, stmt, start + turn, turn);
-}
-
-/* What may not stand in a block or a repeat is found where it is declared, called or not. */
-static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
-{
-    static const char *const model_only[] = {[STMT_MODEL] = "model",
-                                             [STMT_INPUT] = "input",
-                                             [STMT_OUTPUT] = "output",
-                                             [STMT_TRAIN] = "train"};
-    for (size_t i = 0; i < body->count; i++) {
-        const Stmt *stmt = body->at[i];
-        if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
-            diag_error(l->diag, stmt->place, "%s cannot stand in a %s", model_only[stmt->kind],
-                       outer->kind == STMT_BLOCK ? "block" : "repeat");
-        bool last = outer->kind == STMT_BLOCK && i + 1 == body->count;
-        if (stmt->kind == STMT_RETURN && !last)
-            diag_error(l->diag, stmt->place, "return must be the last statement of a block");
-        if (stmt->kind == STMT_REPEAT)
-            check_inner(l, stmt, &stmt->body);
-    }
 }
 
 static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
@@ -252,7 +261,7 @@ static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
     ARRAY_PUSH(l->arena, &frame->block, (Block){stmt, frame, l->time, NULL});
 }
 
-static void lower_unbound(Lower *l, Frame *frame, const Stmt *stmt)
+static void refuse(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt->kind == STMT_GROUP) {
         lower_error(l, frame, stmt->place, "a group can stand only in the { } of train");
@@ -262,7 +271,7 @@ static void lower_unbound(Lower *l, Frame *frame, const Stmt *stmt)
     diag_hint(l->diag, "write: name = ...");
 }
 
-static void lower_model_again(Lower *l, Frame *frame, const Stmt *stmt)
+static void refuse_model(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt == l->model)
         return;
@@ -270,39 +279,22 @@ static void lower_model_again(Lower *l, Frame *frame, const Stmt *stmt)
     diag_note(l->diag, l->model->place, "the first is here");
 }
 
-static void lower_stray_return(Lower *l, Frame *frame, const Stmt *stmt)
-{
-    if (frame->stmt && !frame->turn)
-        lower_return(l, frame, stmt);
-    else if (!frame->stmt)
-        lower_error(l, frame, stmt->place, "return can stand only in a block");
-}
-
-static void lower_outer_repeat(Lower *l, Frame *frame, const Stmt *stmt)
-{
-    if (!frame->stmt)
-        check_inner(l, stmt, &stmt->body);
-    lower_repeat(l, frame, stmt);
-}
-
 void lower_body(Lower *l, Frame *frame, const Stmts *body)
 {
     static void (*const rules[])(Lower *, Frame *, const Stmt *) = {
-        [STMT_MODEL] = lower_model_again, [STMT_INPUT] = lower_input,
-        [STMT_PARAM] = lower_param,       [STMT_CONST] = lower_const,
-        [STMT_ASSIGN] = lower_assign,     [STMT_OUTPUT] = lower_output,
-        [STMT_BLOCK] = lower_block,       [STMT_REPEAT] = lower_outer_repeat,
-        [STMT_TRAIN] = lower_train,       [STMT_RETURN] = lower_stray_return,
-        [STMT_HINT] = lower_hint,         [STMT_GROUP] = lower_unbound,
-        [STMT_EXPR] = lower_unbound,
+        [STMT_MODEL] = refuse_model,  [STMT_INPUT] = lower_input,   [STMT_PARAM] = lower_param,
+        [STMT_CONST] = lower_const,   [STMT_ASSIGN] = lower_assign, [STMT_OUTPUT] = lower_output,
+        [STMT_BLOCK] = lower_block,   [STMT_REPEAT] = lower_repeat, [STMT_TRAIN] = lower_train,
+        [STMT_RETURN] = lower_return, [STMT_HINT] = lower_hint,     [STMT_GROUP] = refuse,
+        [STMT_EXPR] = refuse,
     };
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
         if (!lower_step(l, stmt->place))
             return;
-        bool inner = stmt->kind == STMT_INPUT || stmt->kind == STMT_OUTPUT ||
+        bool outer = stmt->kind == STMT_INPUT || stmt->kind == STMT_OUTPUT ||
                      stmt->kind == STMT_TRAIN || stmt->kind == STMT_MODEL;
-        if (!(inner && frame->stmt)) /* reported by check_inner */
+        if (!outer || !frame->stmt) /* else reported by check_inner */
             rules[stmt->kind](l, frame, stmt);
     }
 }

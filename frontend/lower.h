@@ -141,7 +141,7 @@ bool reserve_name(Lower *l, const char *name, Place place);
 /* An error with the calls that led there; false. */
 bool lower_error(Lower *l, const Frame *frame, Place place, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void explain_frame(Lower *l, const Frame *frame);
+void explain_turn(Lower *l, const Frame *frame); /* a note, in a repeat */
 /* One more step; false when it is time to give up. */
 bool lower_step(Lower *l, Place place);
 

@@ -233,14 +233,12 @@ static bool set_list(Binder *b, const Arg *arg, const Given *given, Attr *attr)
     return true;
 }
 
-static bool set_number(const Arg *arg, Val val, Attr *attr)
+static void set_number(Val val, Attr *attr)
 {
-    bool whole = arg->kind == ARG_FLOAT ? val.kind == VAL_INT : true;
     attr->number = val_number(val);
     attr->count = 1;
-    if (val.kind != VAL_FLOAT && whole)
+    if (val.kind != VAL_FLOAT)
         attr->list[0] = val.integer;
-    return true;
 }
 
 static bool set_word(const Arg *arg, const char *word, Attr *attr)
@@ -277,7 +275,8 @@ static bool set(Binder *b, int i, const Given *given)
     } else if ((arg->kind == ARG_INT && val.kind == VAL_INT) ||
                (arg->kind == ARG_FLOAT && (val.kind == VAL_INT || val.kind == VAL_FLOAT)) ||
                (arg->kind == ARG_BOOL && val.kind == VAL_BOOL)) {
-        good = set_number(arg, val, &attr);
+        set_number(val, &attr);
+        good = true;
     }
     if (!good)
         return wrong_kind(b, arg, given);
