@@ -234,6 +234,94 @@ static double conv_transpose2d_flops(const Graph *g, Id node)
     return 2.0 * (double)view_count(&x) * (double)(view_count(&w) / w.dim[0]);
 }
 
+/* ---- Gradients ------------------------------------------------------------------------------ */
+
+static void copy_window(const Grad *grad, Call *c)
+{
+    static const char *const settings[] = {"stride", "pad", "dilation", "groups"};
+    for (int i = 0; i < 4; i++)
+        c->attr[op_arg(c->op, settings[i])] = *node_attr(grad->g, grad->node, settings[i]);
+}
+
+/* By the weights of a convolution that slides over `image` and makes `result`. */
+static bool weight_gradient(Grad *grad, Use image, Use result)
+{
+    View w = use_view(grad->g, grad_operand(grad, 1));
+    Call c = call_begin(grad->g, &grad->at, "conv2d_weight_grad");
+    copy_window(grad, &c);
+    call_set_list(&c, "kernel", 2, w.dim + 2);
+    call_use(grad->g, &c, image);
+    call_use(grad->g, &c, result);
+    grad->din[1] = call_finish(grad->g, &c) ? c.result.at[0] : (Use){NONE, NONE};
+    return grad->din[1].value != NONE;
+}
+
+/* The bias is seen by every place of its channel. */
+static bool bias_gradient(Grad *grad)
+{
+    Call c = call_begin(grad->g, &grad->at, "sum");
+    call_set_list(&c, "axis", 3, (int64_t[]){0, 2, 3});
+    call_use(grad->g, &c, grad->dout[0]);
+    grad->din[2] = call_finish(grad->g, &c) ? c.result.at[0] : (Use){NONE, NONE};
+    return grad->din[2].value != NONE;
+}
+
+/* The other convolution with the same weights takes the gradient back to the operand; `extra`
+ * makes up for what the stride left over. */
+static bool operand_gradient(Grad *grad, const char *op)
+{
+    Graph *g = grad->g;
+    View x = use_view(g, grad_operand(grad, 0)), w = use_view(g, grad_operand(grad, 1));
+    View dy = use_view(g, grad->dout[0]);
+    Call c = call_begin(g, &grad->at, op);
+    copy_window(grad, &c);
+    if (op_arg(c.op, "output_pad") >= 0) {
+        int64_t extra[2];
+        for (int i = 0; i < 2; i++)
+            extra[i] =
+                x.dim[2 + i] - ((dy.dim[2 + i] - 1) * call_attr(&c, "stride")->list[i] -
+                                call_attr(&c, "pad")->list[i] - call_attr(&c, "pad")->list[2 + i] +
+                                call_attr(&c, "dilation")->list[i] * (w.dim[2 + i] - 1) + 1);
+        call_set_list(&c, "output_pad", 2, extra);
+    }
+    call_set(&c, "bias", 0);
+    call_use(g, &c, grad->dout[0]);
+    call_use(g, &c, grad_operand(grad, 1));
+    grad->din[0] = call_finish(g, &c) ? c.result.at[0] : (Use){NONE, NONE};
+    return grad->din[0].value != NONE;
+}
+
+static bool conv2d_grad(Grad *grad)
+{
+    return (!grad->wanted[0] || operand_gradient(grad, "conv_transpose2d")) &&
+           (!grad->wanted[1] || weight_gradient(grad, grad_operand(grad, 0), grad->dout[0])) &&
+           (!grad->wanted[2] || bias_gradient(grad));
+}
+
+/* Image and result change places. */
+static bool conv_transpose2d_grad(Grad *grad)
+{
+    return (!grad->wanted[0] || operand_gradient(grad, "conv2d")) &&
+           (!grad->wanted[1] || weight_gradient(grad, grad->dout[0], grad_operand(grad, 0))) &&
+           (!grad->wanted[2] || bias_gradient(grad));
+}
+
+static bool weight_grad_shape(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0), dy = call_view(g, c, 1);
+    const int64_t *kernel = call_attr(c, "kernel")->list;
+    const int64_t dim[4] = {dy.dim[1], x.dim[1] / call_int(c, "groups"), kernel[0], kernel[1]};
+    return call_output(g, c, F32, 4, dim);
+}
+
+static double weight_grad_flops(const Graph *g, Id node)
+{
+    const Node *n = &g->node.at[node];
+    View dy = use_view(g, node_use(g, n, 1));
+    const Value *dw = &g->value.at[n->value];
+    return 2.0 * (double)view_count(&dy) * (double)(value_count(dw) / dw->dim[0]);
+}
+
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -259,6 +347,7 @@ const OpRow ops_conv[] = {
               INTS("dilation", 2, "1"), GROUPS, BIAS},
      .params = conv2d_params,
      .shape = conv2d_shape,
+     .grad = conv2d_grad,
      .flops = conv2d_flops,
      .strided = 1,
      .out_strided = 1,
@@ -288,9 +377,23 @@ const OpRow ops_conv[] = {
               BIAS},
      .params = conv_transpose2d_params,
      .shape = conv_transpose2d_shape,
+     .grad = conv_transpose2d_grad,
      .flops = conv_transpose2d_flops,
      .strided = 1,
      .out_strided = 1,
      .help = "[N, C, H, W] -> [N, channels, (H - 1) * stride + KH - pads + output_pad, ...]"},
+    {.name = "conv2d_weight_grad",
+     .args = {{.name = "x"},
+              {.name = "dy"},
+              {.name = "kernel", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT},
+              INTS("stride", 2, "1"),
+              INTS("pad", 4, "0"),
+              INTS("dilation", 2, "1"),
+              GROUPS},
+     .shape = weight_grad_shape,
+     .flops = weight_grad_flops,
+     .strided = 1,
+     .flags = OP_HIDDEN,
+     .help = "the gradient of a convolution by its weights"},
     {0},
 };

@@ -55,6 +55,103 @@ static double global_flops(const Graph *g, Id node)
     return (double)view_count(&x);
 }
 
+/* ---- Gradients ------------------------------------------------------------------------------ */
+
+static void copy_settings(const Grad *grad, Call *c, int count, const char *const *setting)
+{
+    for (int i = 0; i < count; i++)
+        c->attr[op_arg(c->op, setting[i])] = *node_attr(grad->g, grad->node, setting[i]);
+}
+
+static bool finish_grad(Grad *grad, Call *c)
+{
+    grad->din[0] = call_finish(grad->g, c) ? c->result.at[0] : (Use){NONE, NONE};
+    return grad->din[0].value != NONE;
+}
+
+static bool maxpool_grad(Grad *grad)
+{
+    Call c = call_begin(grad->g, &grad->at, "maxpool2d_grad");
+    copy_settings(grad, &c, 3, (const char *const[]){"kernel", "stride", "pad"});
+    call_use(grad->g, &c, grad_operand(grad, 0));
+    call_use(grad->g, &c, grad->dout[0]);
+    return finish_grad(grad, &c);
+}
+
+static bool avgpool_grad(Grad *grad)
+{
+    View x = use_view(grad->g, grad_operand(grad, 0));
+    Call c = call_begin(grad->g, &grad->at, "avgpool2d_grad");
+    copy_settings(grad, &c, 4,
+                  (const char *const[]){"kernel", "stride", "pad", "count_include_pad"});
+    call_set_list(&c, "size", 2, x.dim + 2);
+    call_use(grad->g, &c, grad->dout[0]);
+    return finish_grad(grad, &c);
+}
+
+/* One number for each plane, under the dims of x: a view. */
+static Use over_plane(const Grad *grad, Use use)
+{
+    View x = use_view(grad->g, grad_operand(grad, 0)), from = use_view(grad->g, use);
+    x.offset = from.offset;
+    for (int i = 0; i < x.rank; i++)
+        x.stride[i] = i < 2 ? from.stride[i] : 0;
+    return use_make(grad->g, use.value, x);
+}
+
+static double plane_size(const Grad *grad)
+{
+    View x = use_view(grad->g, grad_operand(grad, 0));
+    return (double)(view_count(&x) / x.dim[0] / x.dim[1]);
+}
+
+static bool global_avg_grad(Grad *grad)
+{
+    Use share = graph_literal(grad->g, 1 / plane_size(grad), F32);
+    Use dy = grad_op(grad, "mul", 2, (Use[]){grad->dout[0], share});
+    grad->din[0] = dy.value == NONE ? dy : over_plane(grad, dy);
+    return dy.value != NONE;
+}
+
+/* Those that are equal to the largest share its gradient. */
+static bool global_max_grad(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use x = grad_operand(grad, 0), size = graph_literal(g, plane_size(grad), F32);
+    Use same = grad_op(grad, "equal", 2, (Use[]){x, over_plane(grad, grad_result(grad, 0))});
+    if (same.value == NONE)
+        return false;
+    Use count = same;
+    for (int axis = use_view(g, x).rank - 1; axis >= 2; axis--) {
+        Call mean = call_begin(g, &grad->at, "mean");
+        call_set_list(&mean, "axis", 1, &(int64_t){axis});
+        call_use(g, &mean, count);
+        if (!call_finish(g, &mean))
+            return false;
+        count = mean.result.at[0];
+    }
+    Use number = grad_op(grad, "mul", 2, (Use[]){count, size});
+    Use share = grad_op(grad, "div", 2, (Use[]){grad->dout[0], number});
+    if (share.value == NONE)
+        return false;
+    Use operand[3] = {same, over_plane(grad, share), graph_literal(g, 0, F32)};
+    grad->din[0] = grad_op(grad, "where", 3, operand);
+    return grad->din[0].value != NONE;
+}
+
+static bool maxpool_grad_shape(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0);
+    return call_output(g, c, F32, x.rank, x.dim);
+}
+
+static bool avgpool_grad_shape(Graph *g, Call *c)
+{
+    View dy = call_view(g, c, 0);
+    const int64_t *size = call_attr(c, "size")->list;
+    return call_output(g, c, F32, 4, (int64_t[]){dy.dim[0], dy.dim[1], size[0], size[1]});
+}
+
 /* clang-format off */
 #define WINDOW                                                                                 \
     {.name = "x"},                                                                             \
@@ -72,6 +169,7 @@ const OpRow ops_pool[] = {
      .kernel = "pool",
      .args = {WINDOW},
      .shape = pool_shape,
+     .grad = maxpool_grad,
      .flops = pool_flops,
      .strided = 1,
      .out_strided = 1,
@@ -84,6 +182,7 @@ const OpRow ops_pool[] = {
                .fallback = "false",
                .help = "padding counts as zeros"}},
      .shape = pool_shape,
+     .grad = avgpool_grad,
      .flops = pool_flops,
      .strided = 1,
      .out_strided = 1,
@@ -92,6 +191,7 @@ const OpRow ops_pool[] = {
      .kernel = "pool",
      .args = {{.name = "x"}},
      .shape = global_shape,
+     .grad = global_avg_grad,
      .flops = global_flops,
      .strided = 1,
      .out_strided = 1,
@@ -100,9 +200,30 @@ const OpRow ops_pool[] = {
      .kernel = "pool",
      .args = {{.name = "x"}},
      .shape = global_shape,
+     .grad = global_max_grad,
      .flops = global_flops,
      .strided = 1,
      .out_strided = 1,
      .help = "largest of each channel: [N, C, ...] -> [N, C]"},
+    {.name = "maxpool2d_grad",
+     .kernel = "pool_grad",
+     .args = {{.name = "x"},
+              {.name = "dy"},
+              {.name = "kernel", .kind = ARG_INTS, .count = 2},
+              {.name = "stride", .kind = ARG_INTS, .count = 2},
+              {.name = "pad", .kind = ARG_INTS, .count = 4}},
+     .shape = maxpool_grad_shape,
+     .strided = 1,
+     .flags = OP_HIDDEN},
+    {.name = "avgpool2d_grad",
+     .kernel = "pool_grad",
+     .args = {{.name = "dy"},
+              {.name = "kernel", .kind = ARG_INTS, .count = 2},
+              {.name = "stride", .kind = ARG_INTS, .count = 2},
+              {.name = "pad", .kind = ARG_INTS, .count = 4},
+              {.name = "count_include_pad", .kind = ARG_BOOL},
+              {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
+     .shape = avgpool_grad_shape,
+     .flags = OP_HIDDEN},
     {0},
 };

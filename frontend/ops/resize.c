@@ -24,6 +24,26 @@ static bool upsample2d_shape(Graph *g, Call *c)
     return call_output(g, c, F32, 4, x.dim);
 }
 
+static bool upsample2d_grad(Grad *grad)
+{
+    Graph *g = grad->g;
+    View x = use_view(g, grad_operand(grad, 0));
+    Call c = call_begin(g, &grad->at, "upsample2d_grad");
+    call_set(&c, "mode", node_attr(g, grad->node, "mode")->number);
+    call_set(&c, "align_corners", node_attr(g, grad->node, "align_corners")->number);
+    call_set_list(&c, "size", 2, x.dim + 2);
+    call_use(g, &c, grad->dout[0]);
+    grad->din[0] = call_finish(g, &c) ? c.result.at[0] : (Use){NONE, NONE};
+    return grad->din[0].value != NONE;
+}
+
+static bool upsample2d_grad_shape(Graph *g, Call *c)
+{
+    View dy = call_view(g, c, 0);
+    const int64_t *size = call_attr(c, "size")->list;
+    return call_output(g, c, F32, 4, (int64_t[]){dy.dim[0], dy.dim[1], size[0], size[1]});
+}
+
 static double upsample2d_flops(const Graph *g, Id node)
 {
     double count = (double)value_count(&g->value.at[g->node.at[node].value]);
@@ -81,6 +101,7 @@ const OpRow ops_resize[] = {
            .fallback = "false",
            .help = "corners of x and of the result are the same points"}},
      .shape = upsample2d_shape,
+     .grad = upsample2d_grad,
      .flops = upsample2d_flops,
      .strided = 1,
      .out_strided = 1,
@@ -89,5 +110,13 @@ const OpRow ops_resize[] = {
      .args = {{.name = "x"}, {.name = "factor", .kind = ARG_INT, .flags = ARG_FRONT}},
      .build = pixel_shuffle_build,
      .help = "[N, C * factor * factor, H, W] -> [N, C, H * factor, W * factor]"},
+    {.name = "upsample2d_grad",
+     .kernel = "upsample2d",
+     .args = {{.name = "dy"},
+              {.name = "mode", .kind = ARG_WORD, .words = "nearest bilinear"},
+              {.name = "align_corners", .kind = ARG_BOOL},
+              {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
+     .shape = upsample2d_grad_shape,
+     .flags = OP_HIDDEN},
     {0},
 };

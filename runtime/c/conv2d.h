@@ -14,6 +14,12 @@ typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_attr;
 
+/* An image and the window that slides over it. */
+typedef struct {
+    const gp_tensor *x;
+    const int64_t *stride, *pad, *dilation;
+} gp_sliding;
+
 /* One convolution and how it is cut into tiles. */
 typedef struct {
     const gp_tensor *x, *w, *b, *y;
@@ -42,11 +48,11 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c)
 }
 
 /* A stretch of one output row: `line[i]` = what output `at + i` sees through place (ki, kj). */
-GP_FUNCTION void gp_conv_stretch(gp_real *restrict line, const gp_conv *v, const gp_real *plane,
+GP_FUNCTION void gp_conv_stretch(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
                                  int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
 {
-    const int64_t ih = row * v->a->stride[0] - v->a->pad[0] + ki * v->a->dilation[0];
-    const int64_t first = kj * v->a->dilation[1] - v->a->pad[1], step = v->a->stride[1];
+    const int64_t ih = row * v->stride[0] - v->pad[0] + ki * v->dilation[0];
+    const int64_t first = kj * v->dilation[1] - v->pad[1], step = v->stride[1];
     gp_range in = {at + count, at + count};
     if (ih >= 0 && ih < v->x->dim[2])
         in = gp_inside(at, at + count, step, first, v->x->dim[3]);
@@ -69,6 +75,7 @@ GP_FUNCTION void gp_conv_pack(gp_real *panel, const gp_conv *v, const gp_real *i
                               int64_t k, int64_t at, int64_t n)
 {
     const int64_t kh = v->w->dim[2], kw = v->w->dim[3], width = v->y->dim[3];
+    const gp_sliding window = {v->x, v->a->stride, v->a->pad, v->a->dilation};
     gp_real line[GP_NC];
     for (int64_t p = 0; p < k; p++) {
         const int64_t kj = (p0 + p) % kw, ki = (p0 + p) / kw % kh, channel = (p0 + p) / kw / kh;
@@ -76,7 +83,7 @@ GP_FUNCTION void gp_conv_pack(gp_real *panel, const gp_conv *v, const gp_real *i
         for (int64_t i = 0; i < n;) {
             const int64_t row = (at + i) / width, column = (at + i) % width;
             const int64_t count = gp_least(n - i, width - column);
-            gp_conv_stretch(line + i, v, plane, row, column, count, ki, kj);
+            gp_conv_stretch(line + i, &window, plane, row, column, count, ki, kj);
             i += count;
         }
         gp_pack_row(panel, line, n, p, k);

@@ -10,6 +10,7 @@ enum { GP_NEAREST, GP_BILINEAR };
 typedef struct {
     int64_t mode, align_corners;
 } gp_upsample2d_attr;
+typedef gp_upsample2d_attr gp_upsample2d_grad_attr;
 
 /* An output looks at the elements `low` and `high` of an axis, `part` of the way between. */
 typedef struct {
@@ -63,6 +64,41 @@ GP_KERNEL(upsample2d)
                         (const gp_real *)x->data + n * x->stride[0] + channel * x->stride[1], row,
                         (gp_real *)y->data + n * y->stride[0] + channel * y->stride[1] +
                             row * y->stride[2]);
+    }
+    return GP_OK;
+}
+
+/* Each element of dy goes back to the elements that made it: a plane is the work of one thread. */
+GP_FUNCTION void gp_upsample_back(const gp_tensor *dy, const gp_tensor *dx,
+                                  const gp_upsample2d_attr *a, const gp_real *up, gp_real *to)
+{
+    const int64_t height = dy->dim[2], width = dy->dim[3], step = dx->dim[3];
+    for (int64_t i = 0; i < height; i++)
+        for (int64_t j = 0; j < width; j++) {
+            const gp_real d = up[i * width + j];
+            if (a->mode == GP_NEAREST) {
+                to[i * dx->dim[2] / height * step + j * step / width] += d;
+                continue;
+            }
+            const gp_between v = gp_upsample_place(i, dx->dim[2], height, a->align_corners);
+            const gp_between h = gp_upsample_place(j, step, width, a->align_corners);
+            to[v.low * step + h.low] += d * (1 - v.part) * (1 - h.part);
+            to[v.low * step + h.high] += d * (1 - v.part) * h.part;
+            to[v.high * step + h.low] += d * v.part * (1 - h.part);
+            to[v.high * step + h.high] += d * v.part * h.part;
+        }
+}
+
+GP_KERNEL(upsample2d_grad)
+{
+    const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
+    const int64_t planes = dx->dim[0] * dx->dim[1], size = dx->dim[2] * dx->dim[3];
+    const int64_t from = dy->dim[2] * dy->dim[3];
+    GP_PARALLEL(c->run, planes * from > 8192)
+    for (int64_t i = 0; i < planes; i++) {
+        gp_real *to = (gp_real *)dx->data + i * size;
+        memset(to, 0, (size_t)size * sizeof *to);
+        gp_upsample_back(dy, dx, c->attr, (const gp_real *)dy->data + i * from, to);
     }
     return GP_OK;
 }
