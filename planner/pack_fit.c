@@ -6,14 +6,14 @@
 #include <string.h>
 
 typedef struct {
-    uint64_t key[3]; /* larger goes first */
+    uint64_t key[2]; /* larger goes first, then by index */
     uint32_t item;
 } Rank;
 
 static int by_key(const void *a, const void *b)
 {
     const Rank *x = a, *y = b;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 2; k++)
         if (x->key[k] != y->key[k])
             return x->key[k] > y->key[k] ? -1 : 1;
     return x->item < y->item ? -1 : x->item > y->item;
@@ -26,24 +26,29 @@ static uint64_t area(const Item *item)
     return product < 0x1p63 ? (uint64_t)product : (uint64_t)1 << 63;
 }
 
-typedef enum { BY_SIZE, BY_AREA, BY_WIDTH, BY_PEAK, BY_PEAK_SIZE, FORWARD, BACKWARD, ORDERS } By;
-
-static void set_keys(Rank *rank, By by, const Item *item, uint64_t peak)
+static Rank rank_of(const Item *item, uint64_t peak, PackOrder by)
 {
     uint64_t width = item->last - item->first + 1;
-    uint64_t keys[ORDERS][3] = {
-        [BY_SIZE] = {item->size, width},
-        [BY_AREA] = {area(item), item->size},
-        [BY_WIDTH] = {width, item->size},
-        [BY_PEAK] = {peak, width, item->size},
-        [BY_PEAK_SIZE] = {peak, item->size, width},
-        [FORWARD] = {UINT64_MAX - item->first, width, item->size},
-        [BACKWARD] = {item->last, width, item->size},
-    };
-    memcpy(rank->key, keys[by], sizeof rank->key);
+    switch (by) {
+    case BY_SIZE:
+        return (Rank){{item->size, width}, 0};
+    case BY_AREA:
+        return (Rank){{area(item), item->size}, 0};
+    case BY_WIDTH:
+        return (Rank){{width, item->size}, 0};
+    case BY_PEAK_WIDTH:
+        return (Rank){{peak, width}, 0};
+    case BY_PEAK_SIZE:
+        return (Rank){{peak, item->size}, 0};
+    case FORWARD:
+        return (Rank){{UINT64_MAX - item->first, width}, 0};
+    case BACKWARD:
+        return (Rank){{item->last, width}, 0};
+    }
+    return (Rank){{0, 0}, 0};
 }
 
-/* The largest load that each item lives through: sparse table over the sections. */
+/* A sparse table of maxima over the sections. */
 void pack_peaks(Arena *arena, const Model *model, uint64_t *peak)
 {
     uint32_t n = model->sections, levels = 1;
@@ -61,14 +66,30 @@ void pack_peaks(Arena *arena, const Model *model, uint64_t *peak)
     for (uint32_t i = 0; i < model->count; i++) {
         const Item *item = &model->item[i];
         uint32_t k = 0, width = item->last - item->first + 1;
-        while ((uint32_t)2 << k <= width)
+        while ((uint64_t)2 << k <= width)
             k++;
         uint64_t a = most[k][item->first], b = most[k][item->last + 1 - (1u << k)];
         peak[i] = a > b ? a : b;
     }
 }
 
-/* Places the items by the order given; false when the effort ended or offsets overflow. */
+void pack_order(const Model *model, PackOrder by, uint32_t *order)
+{
+    Arena *arena = arena_new();
+    Rank *rank = ARENA_ARRAY(arena, Rank, model->count);
+    uint64_t *peak = ARENA_ARRAY(arena, uint64_t, model->count);
+    if (by == BY_PEAK_WIDTH || by == BY_PEAK_SIZE)
+        pack_peaks(arena, model, peak);
+    for (uint32_t i = 0; i < model->count; i++) {
+        rank[i] = rank_of(&model->item[i], peak[i], by);
+        rank[i].item = i;
+    }
+    qsort(rank, model->count, sizeof *rank, by_key);
+    for (uint32_t i = 0; i < model->count; i++)
+        order[i] = rank[i].item;
+    arena_free(arena);
+}
+
 bool pack_place(Pack *pack, Shelf *shelf, const uint32_t *order, bool best, uint64_t *offset)
 {
     const Model *model = pack->model;
@@ -87,7 +108,7 @@ bool pack_place(Pack *pack, Shelf *shelf, const uint32_t *order, bool best, uint
         shelf_add(shelf, item, offset[item]);
         if (shelf_work(shelf) - before > 10000) {
             if (!pack_spend(pack, shelf_work(shelf) - before) && pack->height != NOWHERE)
-                return false;
+                return false; /* the first packing is made whatever it takes */
             before = shelf_work(shelf);
         }
     }
@@ -98,30 +119,20 @@ bool pack_place(Pack *pack, Shelf *shelf, const uint32_t *order, bool best, uint
 void pack_fit_orders(Pack *pack)
 {
     static const struct {
-        By by;
+        PackOrder by;
         bool best;
-    } plan[] = {{BY_SIZE, true},       {BY_PEAK, false},     {BY_WIDTH, false}, {BY_AREA, true},
-                {BY_PEAK_SIZE, false}, {BY_WIDTH, true},     {BY_AREA, false},  {FORWARD, true},
-                {BACKWARD, true},      {BY_PEAK_SIZE, true}, {BY_SIZE, false}};
+    } plan[] = {{BY_PEAK_SIZE, false}, {BY_PEAK_WIDTH, false}, {BY_SIZE, true}, {BY_WIDTH, false},
+                {BY_AREA, true},       {FORWARD, true},        {BACKWARD, true}};
     const Model *model = pack->model;
     Arena *arena = arena_new();
-    uint64_t *peak = ARENA_ARRAY(arena, uint64_t, model->count);
     uint64_t *offset = ARENA_ARRAY(arena, uint64_t, model->count);
     uint32_t *order = ARENA_ARRAY(arena, uint32_t, model->count);
-    Rank *rank = ARENA_ARRAY(arena, Rank, model->count);
     Shelf *shelf = shelf_new(arena, model);
-    pack_peaks(arena, model, peak);
     for (size_t p = 0; p < sizeof plan / sizeof *plan && !pack_done(pack); p++) {
-        for (uint32_t i = 0; i < model->count; i++) {
-            rank[i].item = i;
-            set_keys(&rank[i], plan[p].by, &model->item[i], peak[i]);
-        }
-        qsort(rank, model->count, sizeof *rank, by_key);
-        for (uint32_t i = 0; i < model->count; i++)
-            order[i] = rank[i].item;
+        pack_order(model, plan[p].by, order);
         if (pack_place(pack, shelf, order, plan[p].best, offset))
             pack_offer(pack, offset);
-        else if (!pack_spend(pack, 0) && pack->height != NOWHERE)
+        if (!pack_spend(pack, 4 * (uint64_t)model->count) && pack->height != NOWHERE)
             break;
     }
     arena_free(arena);

@@ -77,6 +77,8 @@ static inline uint64_t pack_random(uint64_t *state)
 
 /* The parts of the portfolio; each offers what it finds. */
 void pack_fit_orders(Pack *pack);
+void pack_sweep(Pack *pack);
+void pack_squeak(Pack *pack, uint32_t turns);
 void pack_search(Pack *pack);
 
 /* The highest top over each section; all operations take the logarithm of the sections. */
@@ -85,6 +87,14 @@ Skyline *skyline_new(Arena *arena, uint32_t sections);
 void skyline_clear(Skyline *skyline);
 uint64_t skyline_max(const Skyline *skyline, uint32_t first, uint32_t last);
 void skyline_raise(Skyline *skyline, uint32_t first, uint32_t last, uint64_t top);
+
+/* The gaps between what is alive, for up to `most` pieces taken at once. */
+typedef struct Gaps Gaps;
+Gaps *gaps_new(Arena *arena, uint32_t most);
+void gaps_clear(Gaps *gaps);
+/* The lowest gap that surely holds the size, aligned; returns what to give back, 0: none. */
+uint32_t gaps_take(Gaps *gaps, uint64_t size, uint64_t align, uint64_t unit, uint64_t *offset);
+void gaps_give(Gaps *gaps, uint32_t piece);
 
 /* Items placed one by one, anywhere they fit, by the order given. */
 typedef struct Shelf Shelf;
@@ -97,6 +107,18 @@ uint64_t shelf_work(const Shelf *shelf); /* steps since it was made */
 
 /* Places all items in the order given; false when the effort ended or offsets overflow. */
 bool pack_place(Pack *pack, Shelf *shelf, const uint32_t *order, bool best, uint64_t *offset);
+
+/* Orders for it: the largest first, then as the problem has them. */
+typedef enum {
+    BY_SIZE,
+    BY_AREA,
+    BY_WIDTH,
+    BY_PEAK_WIDTH, /* the peak an item lives through, then its width */
+    BY_PEAK_SIZE,
+    FORWARD, /* by the first section */
+    BACKWARD,
+} PackOrder;
+void pack_order(const Model *model, PackOrder by, uint32_t *order);
 
 /* For each item the largest load that it lives through. */
 void pack_peaks(Arena *arena, const Model *model, uint64_t *peak);

@@ -101,6 +101,49 @@ static PackStatus finish(const Pack *pack, PackSolution *solution)
     return pack->bound > capacity ? PACK_INFEASIBLE : PACK_NOT_FOUND;
 }
 
+/* A height that is this near its target is worth a local search before the complete one. */
+static bool near(const Pack *pack)
+{
+    return pack->height - pack->target < pack->target / 16;
+}
+
+/* Many buffers: what is near linear first, then the local search, which seldom needs long. */
+static void run_large(Pack *pack)
+{
+    unsigned skip = pack->options.skip;
+    if (!(skip & PACK_NO_SWEEP))
+        pack_sweep(pack);
+    pack->limit = pack->options.effort / 2;
+    if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK))
+        pack_squeak(pack, 2);
+    pack->limit = pack->options.effort;
+    if (!pack_done(pack) && (!(skip & PACK_NO_FIT) || pack->height == NOWHERE))
+        pack_fit_orders(pack);
+}
+
+static void run_small(Pack *pack)
+{
+    unsigned skip = pack->options.skip;
+    if (!(skip & PACK_NO_FIT) || skip & PACK_NO_SQUEAK)
+        pack_fit_orders(pack);
+    if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK) && near(pack))
+        pack_squeak(pack, 4);
+    if (!pack_done(pack) && !(skip & PACK_NO_SEARCH))
+        pack_search(pack);
+}
+
+static void run(Pack *pack)
+{
+    enum { LARGE = 5000, ENDLESS = 1 << 30 };
+    if (pack->model->count > LARGE)
+        run_large(pack);
+    else
+        run_small(pack);
+    bool open = pack->height > pack->target && pack->bound <= pack->target;
+    if (pack->height == NOWHERE || (open && !(pack->options.skip & PACK_NO_SQUEAK)))
+        pack_squeak(pack, ENDLESS);
+}
+
 PackStatus pack_solve(const PackProblem *problem, const PackOptions *options,
                       PackSolution *solution)
 {
@@ -111,9 +154,7 @@ PackStatus pack_solve(const PackProblem *problem, const PackOptions *options,
     if (model) {
         Pack pack = {0};
         start(&pack, arena, model, options);
-        pack_fit_orders(&pack);
-        if (!pack_done(&pack) && !(pack.options.skip & PACK_NO_SEARCH))
-            pack_search(&pack);
+        run(&pack);
         status = finish(&pack, solution);
     }
     arena_free(arena);
