@@ -237,8 +237,10 @@ static void read_word_setting(Reader *r, const Arg *arg, const char *text, Attr 
         size_t length = strcspn(word, " ");
         if (strlen(text) == length && memcmp(word, text, length) == 0) {
             attr->number = place;
-            attr->list[0] = place;
             attr->is_word = true;
+            attr->count = arg->kind != ARG_INTS; /* a word instead of a list */
+            if (attr->count)
+                attr->list[0] = place;
             return;
         }
         word += length;

@@ -3,6 +3,7 @@
 #include "frontend/options.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* ---- Dumps: -d PASS,PASS -------------------------------------------------------------------- */
@@ -56,13 +57,11 @@ static char *header_path(Arena *arena, const char *output, const char *model, bo
 static const struct {
     const char *name;
     Text (*emit)(const Plan *plan, const EmitOptions *options);
+    Text (*draw)(const Graph *g, const EmitOptions *options); /* needs no plan */
 } kinds[] = {
-    {"c", emit_c},
-    {"h", emit_c_header},
-    {"report", emit_report},
-    {"svg", emit_svg},
-    {"html", emit_html},
-    {"json", emit_json},
+    {"c", emit_c, NULL},       {"h", emit_c_header, NULL},  {"report", emit_report, NULL},
+    {"dot", emit_dot, NULL},   {"svg", emit_svg, NULL},     {"html", emit_html, NULL},
+    {"json", emit_json, NULL}, {"trace", emit_trace, NULL}, {"graph", NULL, emit_graph},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -145,6 +144,17 @@ static bool fits(Arena *arena, Diag *diag, const Options *o, const Plan *plan)
     return false;
 }
 
+/* ---- The terminal --------------------------------------------------------------------------- */
+
+/* Columns of the terminal that the report goes to; 0: it is none, or will not say. */
+static uint32_t terminal_width(void)
+{
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
 /* ---- The passes in order -------------------------------------------------------------------- */
 
 static int compile(Arena *arena, Diag *diag, const Options *o)
@@ -176,6 +186,12 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     simplify(g);
     if (wanted(o->dump, "simplify"))
         graph_dump(g, stdout);
+
+    /* a drawing of the model asks for no plan */
+    if (find_kind(o) >= 0 && kinds[find_kind(o)].draw) {
+        Text text = kinds[find_kind(o)].draw(g, &(EmitOptions){.depth = o->depth});
+        return files_write(diag, &(OutFile){o->output, text}, 1) ? 0 : 1;
+    }
 
     /* elementwise chains become clusters */
     Clusters *clusters = fuse(g);
@@ -214,6 +230,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
                         .threads = o->threads,
                         .target = &target,
                         .budget = o->budget,
+                        .depth = o->depth,
+                        .width = terminal_width(),
                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
     if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
         if (!files_write(diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))

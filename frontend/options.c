@@ -24,6 +24,7 @@ typedef enum {
     OPT_EFFORT,
     OPT_SECONDS,
     OPT_THREADS,
+    OPT_DEPTH,
     OPT_IO,
     OPT_PARAMS,
     OPT_REPORT,
@@ -43,7 +44,10 @@ typedef struct {
 /* An option without help is for the build alone. */
 static const Option table[] = {
     {OPT_OUTPUT, "output", "FILE", "write FILE; .c also writes the header .h beside it"},
-    {OPT_EMIT, "emit", "KIND", "what to write: c, h or report (default: by FILE's extension)"},
+    {OPT_EMIT, "emit", "KIND",
+     "what to write: c, h, report, dot, svg, html, json, trace or graph (default: by FILE's "
+     "extension)"},
+    {OPT_DEPTH, "depth", "N", "in dot and graph, draw blocks from level N on as one box"},
     {OPT_BUDGET, "budget", "SIZE", "bytes the program may use: 8G, 512M, 1.5GiB, 4096"},
     {OPT_RESERVE, "reserve", "SIZE", "taken off the budget for what is not gplan's"},
     {OPT_DEFINE, "define", "NAME=N", "override a parameter of the model, e.g. -D B=64"},
@@ -74,6 +78,7 @@ static const char *const usage[] = {
     "gplan MODEL [-o FILE] [options]",
     "gplan pack PROBLEM.csv [options]",
     "gplan remat PROBLEM [options]",
+    "gplan verify PLAN.json",
 };
 enum { USAGE_COUNT = sizeof usage / sizeof *usage };
 
@@ -177,7 +182,7 @@ static void print_completion(void)
     for (int i = 0; i < OPTION_COUNT; i++)
         if (table[i].help)
             printf("--%s ", table[i].name);
-    puts("pack remat' -o default gplan");
+    puts("pack remat verify' -o default gplan");
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
@@ -249,14 +254,19 @@ static int read_number(int id, const char *text, Options *o)
                    ? wrong("--seconds", text, "expected a positive number")
                    : -1;
     }
-    uint64_t most = id == OPT_THREADS ? 1024 : id == OPT_ACCUMULATE ? 1 << 20 : UINT64_MAX / 2;
+    uint64_t most = id == OPT_THREADS || id == OPT_DEPTH ? 1024
+                    : id == OPT_ACCUMULATE               ? 1 << 20
+                                                         : UINT64_MAX / 2;
     if (!whole(text, most, &number) || number == 0)
         return wrong(id == OPT_THREADS      ? "--threads"
+                     : id == OPT_DEPTH      ? "--depth"
                      : id == OPT_ACCUMULATE ? "--accumulate"
                                             : "--effort",
                      text, "expected a positive whole number");
     if (id == OPT_THREADS)
         o->threads = (uint32_t)number;
+    else if (id == OPT_DEPTH)
+        o->depth = (uint32_t)number;
     else if (id == OPT_ACCUMULATE)
         o->accumulate = (uint32_t)number;
     else
@@ -284,6 +294,7 @@ static int read_option(Arena *arena, int id, const char *text, Options *o)
     case OPT_SECONDS:
     case OPT_EFFORT:
     case OPT_THREADS:
+    case OPT_DEPTH:
     case OPT_ACCUMULATE:
         return read_number(id, text, o);
     case OPT_IO:

@@ -9,13 +9,14 @@ typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorWhen;
 typedef struct {
     const char *model;  /* a path, or "-" */
     const char *output; /* -o; NULL: standard output */
-    const char *emit;   /* c, h, report; NULL: by the extension of output */
+    const char *emit;   /* a kind, see --help; NULL: by the extension of output */
     const char *dump;   /* passes whose result to print, as a comma list; NULL */
     uint64_t budget;    /* 0: none */
     uint64_t reserve;   /* taken off the budget */
     uint64_t effort;
     double seconds;
     uint32_t threads;
+    uint32_t depth; /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate; /* micro-batches; 0: as the model says */
     bool infer, train;   /* what to plan; neither: what the model has */
     bool min_budget, report, quiet, verbose, io_external, params_external;
