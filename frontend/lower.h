@@ -93,8 +93,9 @@ struct Frame {
     const char *suffix; /* turns of the repeats around, ".2" */
     bool again;         /* within a shared block: its names may come up again */
     ARRAY(Counter) counter;
-    Frame *home; /* the frame of the block or model: path and counters are there */
-    Val result;  /* of the block */
+    NameTable *counted; /* name -> place in counter, where there are many */
+    Frame *home;        /* the frame of the block or model: path and counters are there */
+    Val result;         /* of the block */
 };
 
 typedef struct {

@@ -290,8 +290,15 @@ static bool operand(Binder *b, const Arg *arg, const Given *given, Use *use)
 {
     Val val = given->val;
     *use = (Use){NONE, NONE};
-    if (val.kind == VAL_WORD && strcmp(val.text, "none") == 0 &&
-        arg->flags & (ARG_OPTIONAL | ARG_PARAM))
+    bool none = val.kind == VAL_WORD && strcmp(val.text, "none") == 0;
+    if (none && arg->flags & ARG_PARAM) { /* left out, it would be made */
+        lower_error(b->l, b->frame, given->place, "%s: %s cannot be none", b->c->op->name,
+                    arg->name);
+        if (op_arg(b->c->op, "bias") >= 0 && arg->flags & ARG_OPTIONAL)
+            diag_hint(b->l->diag, "bias = false leaves it out");
+        return false;
+    }
+    if (none && arg->flags & ARG_OPTIONAL)
         return true;
     if (val.kind == VAL_TENSOR)
         *use = val.use;

@@ -202,8 +202,8 @@ static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, cons
     if (which == UNIFORM && number[0] > number[1])
         return lower_error(l, frame, expr->place, "uniform runs from the smaller to the larger");
     if (which >= UNIFORM && !dtype_is_float(dtype))
-        return lower_error(l, frame, expr->place, "%s makes fractions, but this is %s",
-                           initialisers[which].name, dtype_name(dtype));
+        return lower_error(l, frame, expr->place, "%s makes fractions, but this is %s", expr->text,
+                           dtype_name(dtype));
     return true;
 }
 

@@ -260,9 +260,21 @@ bool unknown_op(Lower *l, const Frame *frame, const char *name, Place place)
 static uint32_t count_up(Lower *l, Frame *frame, const char *name)
 {
     Frame *home = frame->home;
-    for (size_t i = 0; i < home->counter.count; i++)
+    size_t count = home->counter.count;
+    for (size_t i = 0; !home->counted && i < count; i++)
         if (strcmp(home->counter.at[i].name, name) == 0)
             return home->counter.at[i].count++;
+    if (count == FEW_BINDINGS) {
+        home->counted = names_new(l->arena);
+        for (size_t i = 0; i < count; i++)
+            *names_at(home->counted, home->counter.at[i].name) = (uint32_t)i;
+    }
+    if (home->counted) {
+        uint32_t *at = names_at(home->counted, name);
+        if (*at != UINT32_MAX)
+            return home->counter.at[*at].count++;
+        *at = (uint32_t)count;
+    }
     ARRAY_PUSH(l->arena, &home->counter, (Counter){name, 1});
     return 0;
 }

@@ -15,4 +15,7 @@ l = relu([1, 2])
 m = x @ [1, 2]
 n = dim(x, 5)
 o = gelu(x, true)
+p = dense(x, 3, b = none)
+q = sum(x, keepdims = 1)
+r = conv2d(x)
 output y = x + 1
