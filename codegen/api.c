@@ -28,15 +28,11 @@ const char *c_dtype(Dtype dtype)
     return dtypes[dtype].name;
 }
 
+/* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
-    "arena_bytes", "arena_align", "threads_max", "ops",      "tensor",  "input",
-    "output",      "param",       "state",       "f32",      "f16",     "bf16",
-    "i32",         "i64",         "u8",          "bool",     "ok",      "eindex",
-    "enan",        "earena",      "efile",       "eformat",  "etensor", "ecancel",
-    "ebind",       "external",    "error_kind",  "error_op", "init",    "reset",
-    "load",        "save",        "forward",     "eval",     "step",    "tensors",
-    "strerror",    "error",       "threads",     "progress", "profile", "profile_print",
-    "op_name",     "bind",        "h",
+    "tensor", "init",     "reset", "load",    "save",     "forward", "eval",          "step",
+    "bind",   "strerror", "error", "threads", "progress", "profile", "profile_print", "op_name",
+    "tensors",
 };
 
 /* The buffer that holds an input, a parameter or an output. */
@@ -101,11 +97,8 @@ static void name_all(Api *api)
     api->names = (Names){.arena = arena};
     api->prefix = name_claim(&api->names, api->options->prefix);
     api->capitals = name_claim(&macros, name_capitals(arena, api->prefix));
-    for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++) {
+    for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++)
         name_claim(&api->names, arena_printf(arena, "%s_%s", api->prefix, api_words[i]));
-        name_claim(&macros,
-                   arena_printf(arena, "%s_%s", api->capitals, name_capitals(arena, api_words[i])));
-    }
     for (size_t i = 0; i < api->tensors; i++)
         name_tensor(api, &macros, &api->tensor[i]);
 }
