@@ -262,7 +262,7 @@ static void minimise(Driver *driver)
     Pack *pack = driver->search.pack;
     uint64_t step = pack->model->step, effort = pack->options.effort / 16;
     if (try_capacity(driver, pack->bound, pack->options.effort / 4) == FOUND ||
-        pack->options.skip & PACK_NO_BISECT)
+        pack->options.skip & PACK_NO_BISECT || pack->height == NOWHERE)
         return;
     for (uint64_t hard = pack->bound; pack->height > pack->bound; effort *= 4) {
         while (pack->height > hard + step && pack_spend(pack, 0)) {

@@ -107,12 +107,21 @@ static bool near(const Pack *pack)
     return pack->height - pack->target < pack->target / 16;
 }
 
+/* The bound is above the capacity: any packing will do to show how far. */
+static bool hopeless(const Pack *pack)
+{
+    uint64_t capacity = pack->model->problem->capacity;
+    return capacity && pack->bound > capacity && pack->height != NOWHERE;
+}
+
 /* Many buffers: what is near linear first, then the local search, which seldom needs long. */
 static void run_large(Pack *pack)
 {
     unsigned skip = pack->options.skip;
     if (!(skip & PACK_NO_SWEEP))
         pack_sweep(pack);
+    if (hopeless(pack))
+        return;
     pack->limit = pack->options.effort / 2;
     if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK))
         pack_squeak(pack, 2);
@@ -126,6 +135,8 @@ static void run_small(Pack *pack)
     unsigned skip = pack->options.skip;
     if (!(skip & PACK_NO_FIT) || skip & PACK_NO_SQUEAK)
         pack_fit_orders(pack);
+    if (hopeless(pack))
+        return;
     if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK) && near(pack))
         pack_squeak(pack, 4);
     if (!pack_done(pack) && !(skip & PACK_NO_SEARCH))
@@ -139,7 +150,7 @@ static void run(Pack *pack)
         run_large(pack);
     else
         run_small(pack);
-    bool open = pack->height > pack->target && pack->bound <= pack->target;
+    bool open = pack->height > pack->target && pack->bound <= pack->target && !hopeless(pack);
     if (pack->height == NOWHERE || (open && !(pack->options.skip & PACK_NO_SQUEAK)))
         pack_squeak(pack, ENDLESS);
 }
@@ -155,7 +166,10 @@ PackStatus pack_solve(const PackProblem *problem, const PackOptions *options,
         Pack pack = {0};
         start(&pack, arena, model, options);
         run(&pack);
-        status = finish(&pack, solution);
+        if (pack.height != NOWHERE)
+            status = finish(&pack, solution);
+        else
+            solution->why = "no packing below 2^62 bytes was found";
     }
     arena_free(arena);
     return status;

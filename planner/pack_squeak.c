@@ -83,7 +83,10 @@ void pack_squeak(Pack *pack, uint32_t turns)
                     ARENA_ARRAY(arena, uint32_t, model->count), NOWHERE, pack->options.seed + w};
         pack_order(model, start[w], wheel[w].order);
     }
-    for (uint32_t t = 0; t < turns && !pack_done(pack) && pack_spend(pack, 0); t++)
+    for (uint32_t t = 0; t < turns && !pack_done(pack) && pack_spend(pack, 0); t++) {
         turn_wheel(pack, shelf, &wheel[t % STARTS], offset, turn);
+        if (pack->height == NOWHERE && t + 1 >= STARTS)
+            break; /* the offsets overflow, whichever way */
+    }
     arena_free(arena);
 }
