@@ -1,0 +1,260 @@
+/* `gplan remat`: a schedule for a raw cost graph. */
+#include "planner/remat.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char HELP[] =
+    "usage: gplan remat FILE --budget N|P% [-o SCHEDULE] [options]\n"
+    "Finds the cheapest order of running the nodes of a graph, some of them more than once,\n"
+    "whose live values fit the budget.\n"
+    "\n"
+    "  -b, --budget SIZE  bytes (K, M, G, T are powers of 1024), or P% of the peak of the given\n"
+    "                     order; 'min' looks for the smallest peak instead\n"
+    "  -o FILE            write the schedule, a node a line\n"
+    "  --effort N         how much to search, in counted work (default 10000: a few seconds)\n"
+    "  --seconds S        stop after this time in any case\n"
+    "  --seed N           another seed, another search (default 1)\n"
+    "  --quiet            print nothing but errors\n"
+    "  --help             this text\n"
+    "\n"
+    "FILE (- is standard input) holds numbers,\n"
+    "    NODES EDGES        then for each node, in a valid order,\n"
+    "    SIZE COST          then for each edge, nodes counted from 0,\n"
+    "    FROM TO\n"
+    "or lines with names, # begins a comment:\n"
+    "    node NAME size=BYTES cost=TIME [work=BYTES] [once] [output]\n"
+    "    edge FROM TO\n"
+    "    NAME: INPUT INPUT ...\n"
+    "The inputs of a node and its result are live while it runs, as is its workspace; a result is\n"
+    "free after its last use. 'once' nodes never run twice, an 'output' stays to the end.\n"
+    "\n"
+    "Exit status: 0 done, 1 wrong input or no schedule fits, 2 wrong usage.\n";
+
+typedef struct {
+    const char *file, *budget, *output;
+    uint64_t effort, seed;
+    double seconds;
+    bool quiet, help;
+} Arguments;
+
+static bool complain(const char *what, const char *word)
+{
+    fprintf(stderr, "gplan remat: %s: %s (try --help)\n", what, word);
+    return false;
+}
+
+static bool parse_count(const char *text, const char *option, uint64_t *result)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || errno)
+        return complain(option, text);
+    *result = number;
+    return true;
+}
+
+static bool parse_seconds(const char *text, double *result)
+{
+    char *end;
+    *result = strtod(text, &end);
+    if (end == text || *end || !(*result > 0 && *result < 1e9))
+        return complain("--seconds wants a number above 0, not", text);
+    return true;
+}
+
+static bool parse_arguments(int argc, char **argv, Arguments *a)
+{
+    enum { EFFORT = 256, SECONDS, SEED };
+    static const struct option options[] = {
+        {"budget", required_argument, NULL, 'b'},
+        {"output", required_argument, NULL, 'o'},
+        {"effort", required_argument, NULL, EFFORT},
+        {"seconds", required_argument, NULL, SECONDS},
+        {"seed", required_argument, NULL, SEED},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    optind = 1;
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":b:o:qh", options, NULL)) != -1;) {
+        bool ok = true;
+        switch (c) {
+        case 'b':
+            a->budget = optarg;
+            break;
+        case 'o':
+            a->output = optarg;
+            break;
+        case 'q':
+            a->quiet = true;
+            break;
+        case 'h':
+            a->help = true;
+            break;
+        case EFFORT:
+            ok = parse_count(optarg, "--effort wants a number, not", &a->effort);
+            break;
+        case SECONDS:
+            ok = parse_seconds(optarg, &a->seconds);
+            break;
+        case SEED:
+            ok = parse_count(optarg, "--seed wants a number, not", &a->seed);
+            break;
+        case ':':
+            return complain("this option wants a value", argv[optind - 1]);
+        default:
+            return complain("unknown option", argv[optind - 1]);
+        }
+        if (!ok)
+            return false;
+    }
+    if (a->help)
+        return true;
+    if (optind >= argc)
+        return complain("missing", "the file");
+    a->file = argv[optind];
+    if (optind + 1 < argc)
+        return complain("one file only, but there is also", argv[optind + 1]);
+    return a->budget || complain("missing", "--budget");
+}
+
+/* Bytes, or a share of the peak of the given order. */
+static bool parse_budget(const char *text, int64_t peak, int64_t *result)
+{
+    static const char SUFFIX[] = "KMGT";
+    char *end;
+    double number = strtod(text, &end), scale = 1;
+    if (end == text || !(isdigit((unsigned char)*text) || *text == '.') || !(number >= 0))
+        return complain("--budget wants bytes or a percentage, not", text);
+    if (*end == '%') {
+        scale = (double)peak / 100;
+        end++;
+    } else if (*end) {
+        const char *suffix = strchr(SUFFIX, toupper((unsigned char)*end));
+        if (!suffix)
+            return complain("--budget wants bytes or a percentage, not", text);
+        for (const char *c = SUFFIX; c <= suffix; c++)
+            scale *= 1024;
+        end += 1 + (end[1] == 'i') + (end[1] == 'i' && end[2] == 'B');
+    }
+    if (*end || !(number * scale < 9e18))
+        return complain("--budget wants bytes or a percentage, not", text);
+    *result = (int64_t)(number * scale);
+    return true;
+}
+
+/* The file appears whole or not at all. */
+static bool write_schedule(const char *path, const RematProblem *problem,
+                           const RematSchedule *schedule, Arena *arena)
+{
+    char *temporary = arena_printf(arena, "%s.%ld.tmp", path, (long)getpid());
+    FILE *file = fopen(temporary, "w");
+    if (file) {
+        remat_write(file, problem, schedule);
+        bool bad = ferror(file);
+        if (!(fclose(file) | bad) && !rename(temporary, path))
+            return true;
+    }
+    fprintf(stderr, "gplan remat: cannot write %s: %s\n", path, strerror(errno));
+    remove(temporary);
+    return false;
+}
+
+static const char *stop_text(const RematResult *result)
+{
+    switch (result->stop) {
+    case REMAT_PROVED:
+        return "nothing better exists";
+    case REMAT_TIMED_OUT:
+        return "cut by --seconds";
+    case REMAT_CANCELLED:
+        return "cancelled";
+    case REMAT_HOPELESS:
+        return "the budget is below the floor";
+    case REMAT_DONE:
+        break;
+    }
+    return "effort spent";
+}
+
+static double percent(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void report(const RematProblem *problem, const RematResult *result, int64_t baseline,
+                   int64_t budget, double seconds)
+{
+    double extra = percent(result->cost - result->base_cost, result->base_cost);
+    double bound = percent(result->bound - result->base_cost, result->base_cost);
+    printf("nodes        %u, run %zu times\n", (unsigned)problem->nodes, result->schedule.count);
+    printf("extra cost   %.4f%%\n", extra);
+    if (budget >= 0) {
+        if (result->fits)
+            printf("lower bound  %.4f%%, gap %.4f points\n", bound, extra - bound);
+        printf("budget       %lld bytes, %.2f%% of the given order\n", (long long)budget,
+               percent((double)budget, (double)baseline));
+    }
+    printf("peak         %lld bytes, %.2f%% of the given order\n", (long long)result->peak,
+           percent((double)result->peak, (double)baseline));
+    printf("floor        %lld bytes, %.2f%%\n", (long long)result->floor,
+           percent((double)result->floor, (double)baseline));
+    printf("search       effort %llu, %.2f s, %s\n", (unsigned long long)result->effort, seconds,
+           stop_text(result));
+}
+
+static int solve(const Arguments *a, const RematProblem *problem, Arena *arena)
+{
+    RematSchedule given = remat_baseline(problem, arena);
+    int64_t baseline = remat_evaluate(problem, &given).peak, budget = -1;
+    bool least = !strcmp(a->budget, "min");
+    if (!least && !parse_budget(a->budget, baseline, &budget))
+        return 2;
+    RematOptions options = {
+        .budget = budget, .effort = a->effort, .seconds = a->seconds, .seed = a->seed};
+    double begin = remat_seconds();
+    RematResult result =
+        least ? remat_minimize(problem, &options, arena) : remat_solve(problem, &options, arena);
+    if (!a->quiet)
+        report(problem, &result, baseline, budget, remat_seconds() - begin);
+    if (!result.fits) {
+        fprintf(stderr, "gplan remat: no schedule within %lld bytes: %s %lld bytes\n",
+                (long long)budget,
+                result.stop == REMAT_HOPELESS ? "one node alone needs" : "the smallest met needs",
+                (long long)(result.stop == REMAT_HOPELESS ? result.floor : result.peak));
+        return 1;
+    }
+    if (a->output && !write_schedule(a->output, problem, &result.schedule, arena))
+        return 1;
+    return 0;
+}
+
+int remat_main(int argc, char **argv)
+{
+    Arguments a = {.seed = 1};
+    if (!parse_arguments(argc, argv, &a))
+        return 2;
+    if (a.help)
+        return fputs(HELP, stdout) < 0;
+    bool standard = !strcmp(a.file, "-");
+    FILE *file = standard ? stdin : fopen(a.file, "r");
+    if (!file) {
+        fprintf(stderr, "gplan remat: cannot read %s: %s\n", a.file, strerror(errno));
+        return 1;
+    }
+    Arena *arena = arena_new();
+    RematProblem problem;
+    bool ok = remat_read(file, standard ? "<stdin>" : a.file, arena, &problem, stderr);
+    if (!standard)
+        fclose(file);
+    int status = ok ? solve(&a, &problem, arena) : 1;
+    arena_free(arena);
+    return status;
+}
