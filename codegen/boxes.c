@@ -109,9 +109,9 @@ static void put_line(Out *o, const char *color, const char *text)
 {
     if (!*text)
         return;
-    out(o, "<br/><font point-size=\"9\" color=\"%s\">", color);
+    out(o, "<tr><td><font point-size=\"9\" color=\"%s\">", color);
     out_xml(o, text);
-    out(o, "</font>");
+    out(o, "</font></td></tr>");
 }
 
 static const char soft[] = "#565d66", red[] = "#b3271b";
@@ -159,14 +159,14 @@ static const char *box_label(const Boxes *b, Id id)
     const Item *item = &b->d->item.at[box->item];
     Arena *arena = b->d->arena;
     Out o = out_new(arena);
-    out(&o, "<b>");
+    out(&o, "<table border=\"0\" cellspacing=\"0\" cellpadding=\"1\"><tr><td><b>");
     if (box->scope == NONE)
         out_xml(&o, item->title);
     else if (box->scope == 0)
         out_xml(&o, "update");
     else
         out_xml(&o, scope_title(b->d->g, box->scope));
-    out(&o, "</b>");
+    out(&o, "</b></td></tr>");
     if (box->again)
         put_line(&o, red, "computed again");
     if (box->scope == NONE) {
@@ -186,6 +186,7 @@ static const char *box_label(const Boxes *b, Id id)
                               box->phase == PHASE_UPDATE ? "state" : "parameters"));
     if (box->peak)
         put_line(&o, red, arena_printf(arena, "the peak: %s", bytes_text(arena, b->d->peak)));
+    out(&o, "</table>");
     return o.at;
 }
 
@@ -304,6 +305,8 @@ static void draw_links(Boxes *b, const Link *link, size_t count)
         double width = 0.6 + 4.4 * sqrt((double)link[i].bytes / (double)most);
         set(edge, "penwidth", arena_printf(b->d->arena, "%.2f", width));
         set(edge, "tooltip", bytes_text(b->d->arena, link[i].bytes));
+        if (b->box.at[link[i].from].phase == b->box.at[link[i].to].phase)
+            set(edge, "weight", "12"); /* each pass is a straight line */
     }
     for (Id i = 0; i < b->box.count; i++) {
         const Item *item = &b->d->item.at[b->box.at[i].item];
@@ -374,7 +377,7 @@ static void set_defaults(Boxes *b)
         {AGRAPH, "ranksep", "0.35"},         {AGNODE, "shape", "box"},
         {AGNODE, "style", "rounded,filled"}, {AGNODE, "fillcolor", "#ffffff"},
         {AGNODE, "color", "#9aa3ad"},        {AGNODE, "fontname", "Helvetica"},
-        {AGNODE, "fontsize", "11"},          {AGNODE, "margin", "0.12,0.06"},
+        {AGNODE, "fontsize", "11"},          {AGNODE, "margin", "0.08,0.03"},
         {AGNODE, "height", "0.3"},           {AGEDGE, "color", "#6b7580"},
         {AGEDGE, "arrowsize", "0.6"},
     };

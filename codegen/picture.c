@@ -295,6 +295,16 @@ Id *largest_at(const Picture *p, uint32_t time, Id *count)
     return list;
 }
 
+Id tenant_at(const Picture *p, Id root, uint32_t time)
+{
+    Id found = root;
+    for (Id i = 0; i < p->plan->buffers; i++)
+        if (p->plan->buffer[i].root == root && is_drawn(p->plan, i) && p->life[i].birth <= time &&
+            p->life[i].end > time && p->plan->buffer[i].bytes == p->plan->buffer[root].bytes)
+            found = i;
+    return found;
+}
+
 /* ---- Names ---------------------------------------------------------------------------------- */
 
 const char *buffer_name(const Picture *p, Id buffer)

@@ -86,7 +86,8 @@ bool is_drawn(const Plan *plan, Id buffer);
 bool is_live(const Picture *p, Id buffer, uint32_t time); /* a root in the arena, then */
 /* Roots in the arena that are alive then, the largest first. */
 Id *largest_at(const Picture *p, uint32_t time, Id *count);
-double node_work(const Graph *g, const Node *node); /* operations */
+Id tenant_at(const Picture *p, Id root, uint32_t time); /* the buffer whose value is in it then */
+double node_work(const Graph *g, const Node *node);     /* operations */
 const char *buffer_name(const Picture *p, Id buffer);
 const char *buffer_shape(const Picture *p, Id buffer);  /* "" for workspace */
 uint32_t buffer_line(const Picture *p, Id buffer);      /* of the source; 0: none */

@@ -1,12 +1,12 @@
 /* A page about a plan for the terminal: how much, where the peak is, what is live there. */
-#include "codegen/internal.h"
+#include "codegen/picture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { TOP = 10 };
 
 typedef struct {
+    const Picture *p;
     const Plan *plan;
     const Graph *g;
     Out o;
@@ -26,9 +26,12 @@ static const char *percent(Report *r, uint64_t part, uint64_t whole, const char 
                : "";
 }
 
-static void write_sizes(Report *r, uint64_t budget)
+/* ---- Numbers -------------------------------------------------------------------------------- */
+
+static void write_sizes(Report *r)
 {
     const Plan *plan = r->plan;
+    uint64_t budget = r->p->options->budget;
     if (budget)
         line(r, "budget", budget, "");
     line(r, "arena", plan->arena,
@@ -37,69 +40,35 @@ static void write_sizes(Report *r, uint64_t budget)
     line(r, "peak of live bytes", plan->peak, percent(r, plan->peak, plan->arena, "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
     line(r, "floor", plan->floor, "no order of these steps needs less");
+    uint64_t gaps = plan->arena > r->p->peak ? plan->arena - r->p->peak : 0;
+    line(r, "fragmentation", gaps,
+         arena_printf(r->g->arena, "%s lies between buffers at the peak",
+                      percent(r, gaps, plan->arena, "the arena")));
+}
+
+static void write_work(Report *r)
+{
+    const Picture *p = r->p;
+    if (p->recomputed)
+        out(&r->o, "  %-22s %11.1f%%  %s%u of %u steps compute again%s\n", "recomputation",
+            100 * p->again / (p->work - p->again), r->dim, p->recomputed, r->plan->end, r->plain);
+    for (int k = 0; k < PROGRAMS; k++)
+        if (r->plan->program[k].times > 1)
+            out(&r->o, "  %-22s %12u  %sa %s runs them all%s\n", "micro-batches",
+                r->plan->program[k].times, r->dim, program_titles[k], r->plain);
 }
 
 static void write_kinds(Report *r)
 {
-    static const char *const name[BUFFER_KINDS] = {
-        [BUFFER_PARAM] = "parameters",       [BUFFER_STATE] = "state",
-        [BUFFER_INPUT] = "inputs",           [BUFFER_OUTPUT] = "outputs",
-        [BUFFER_ACTIVATION] = "activations", [BUFFER_WORKSPACE] = "workspace",
-    };
-    uint64_t bytes[BUFFER_KINDS] = {0}, count[BUFFER_KINDS] = {0};
-    for (Id i = 0; i < r->plan->buffers; i++) {
-        const Buffer *b = &r->plan->buffer[i];
-        if (b->root == i && !b->external) {
-            bytes[b->kind] += b->bytes;
-            count[b->kind]++;
-        }
-    }
     out(&r->o, "\n%sBytes by kind%s, were each to have its own\n", r->bold, r->plain);
-    for (int k = 0; k < BUFFER_KINDS; k++)
-        if (count[k])
-            line(r, name[k], bytes[k],
-                 arena_printf(r->g->arena, "%llu buffer%s", (unsigned long long)count[k],
-                              count[k] == 1 ? "" : "s"));
+    for (int t = 0; t < TONES; t++)
+        if (r->p->count[t])
+            line(r, tones[t].plural, r->p->bytes[t],
+                 arena_printf(r->g->arena, "%u buffer%s", r->p->count[t],
+                              r->p->count[t] == 1 ? "" : "s"));
 }
 
-static const Node *node_at(const Plan *plan, uint32_t time)
-{
-    for (int p = 0; p < PROGRAMS; p++) {
-        const Program *program = &plan->program[p];
-        if (time < program->begin || time >= program->begin + program->count)
-            continue;
-        const Cluster *c = &plan->clusters->at[program->at[time - program->begin].cluster];
-        return &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
-    }
-    return NULL;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const Buffer *m = *(const Buffer *const *)a, *n = *(const Buffer *const *)b;
-    if (m->bytes != n->bytes)
-        return m->bytes > n->bytes ? -1 : 1;
-    return (m > n) - (m < n);
-}
-
-static void write_buffer(Report *r, const Buffer *b)
-{
-    const Graph *g = r->g;
-    const char *name = "workspace", *shape = "";
-    uint32_t at = 0;
-    if (b->value != NONE) {
-        const Value *value = &g->value.at[b->value];
-        name = value->name;
-        shape = shape_text(g->arena, (Dtype)value->dtype, value->rank, value->dim);
-        at = value->place.line;
-        if (!at && value->node != NONE)
-            at = g->node.at[value->node].place.line;
-    }
-    out(&r->o, "  %12s  %-28s %s%s", bytes_text(g->arena, b->bytes), name, r->dim, shape);
-    if (at && g->source)
-        out(&r->o, "  %s:%u", g->source->file, at);
-    out(&r->o, "%s\n", r->plain);
-}
+/* ---- The peak ------------------------------------------------------------------------------- */
 
 /* The line of the source that the peak is at. */
 static void write_source(Report *r, Place place)
@@ -113,37 +82,113 @@ static void write_source(Report *r, Place place)
         out(&r->o, "    %.*s\n", (int)strcspn(text, "\n"), text);
 }
 
+static void write_buffer(Report *r, Id id)
+{
+    uint32_t at = buffer_line(r->p, id);
+    out(&r->o, "  %12s  %-28s %s%s", bytes_text(r->g->arena, r->plan->buffer[id].bytes),
+        buffer_name(r->p, id), r->dim, buffer_shape(r->p, id));
+    if (at && r->g->source)
+        out(&r->o, "  %s:%u", r->g->source->file, at);
+    out(&r->o, "%s\n", r->plain);
+}
+
 static void write_peak(Report *r)
 {
     const Plan *plan = r->plan;
-    const Node *node = node_at(plan, plan->peak_time);
-    if (!node)
+    if (r->p->peak_time >= plan->end)
         return;
-    out(&r->o, "\n%sThe peak%s is at op %u of %u, %s", r->bold, r->plain, plan->peak_time + 1,
+    const Step *step = &r->p->step[r->p->peak_time];
+    const Node *node = step->node;
+    out(&r->o, "\n%sThe peak%s is at step %u of %u, %s", r->bold, r->plain, r->p->peak_time,
         plan->end, node->op->name);
+    if (plan->program[step->program].count != plan->end)
+        out(&r->o, " in the %s (%s)", program_titles[step->program], phases[node->phase].name);
     if (node->place.line && r->g->source)
         out(&r->o, ", %s:%u", r->g->source->file, node->place.line);
     out(&r->o, "\n");
     write_source(r, node->place);
-    const Buffer **live = ARENA_ARRAY(r->g->arena, const Buffer *, plan->buffers + 1);
-    size_t count = 0;
+    Id count;
+    const Id *live = largest_at(r->p, r->p->peak_time, &count);
+    out(&r->o, "\n%sLargest of the %u live there%s\n", r->bold, count, r->plain);
+    for (Id i = 0; i < count && i < TOP; i++)
+        write_buffer(r, tenant_at(r->p, live[i], r->p->peak_time));
+}
+
+/* ---- A sketch of the map -------------------------------------------------------------------- */
+
+enum { SKETCH_LEAST = 64, SKETCH_MOST = 160, SKETCH_ROWS = 16, SKETCH_LABEL = 13 };
+
+static const struct {
+    char letter;
+    int color; /* of 256 */
+} marks[TONES] = {
+    [TONE_PARAM] = {'p', 110},      [TONE_STATE] = {'s', 140},     [TONE_GRADIENT] = {'g', 215},
+    [TONE_INPUT] = {'i', 114},      [TONE_OUTPUT] = {'o', 211},    [TONE_ACTIVATION] = {'a', 117},
+    [TONE_RECOMPUTED] = {'R', 203}, [TONE_WORKSPACE] = {'w', 187},
+};
+
+/* Cells whose middle a buffer covers, later ones over earlier ones. */
+static void paint(const Report *r, int columns, uint8_t *cell)
+{
+    const Plan *plan = r->plan;
+    memset(cell, TONES, (size_t)columns * SKETCH_ROWS);
+    double wide = (double)plan->end / columns, high = (double)plan->arena / SKETCH_ROWS;
     for (Id i = 0; i < plan->buffers; i++) {
-        const Buffer *b = &plan->buffer[i];
-        if (b->root == i && !b->external && b->birth <= plan->peak_time &&
-            b->death > plan->peak_time)
-            live[count++] = b;
+        const Life *life = &r->p->life[i];
+        if (!is_drawn(plan, i))
+            continue;
+        double begin = (double)life->begin, end = begin + (double)life->height;
+        for (int y = (int)(begin / high); y < SKETCH_ROWS && y * high < end; y++)
+            for (int x = (int)(life->birth / wide); x < columns && x * wide < life->end; x++)
+                if ((y + 0.5) * high >= begin && (y + 0.5) * high < end &&
+                    (x + 0.5) * wide >= life->birth && (x + 0.5) * wide < life->end)
+                    cell[y * columns + x] = life->tone;
     }
-    qsort(live, count, sizeof *live, by_size);
-    out(&r->o, "\n%sLargest of the %zu live there%s\n", r->bold, count, r->plain);
-    for (size_t i = 0; i < count && i < TOP; i++)
-        write_buffer(r, live[i]);
+}
+
+static void write_cell(Report *r, uint8_t tone)
+{
+    if (tone == TONES)
+        out(&r->o, ".");
+    else if (r->p->options->color)
+        out(&r->o, "\033[30;48;5;%dm%c\033[0m", marks[tone].color, marks[tone].letter);
+    else
+        out(&r->o, "%c", marks[tone].letter);
+}
+
+static void write_sketch(Report *r)
+{
+    uint32_t width = r->p->options->width;
+    if (width < SKETCH_LEAST || !r->plan->end || !r->plan->arena)
+        return;
+    int columns = (int)(width < SKETCH_MOST ? width : SKETCH_MOST) - SKETCH_LABEL;
+    columns = columns < (int)r->plan->end * 4 ? columns : (int)r->plan->end * 4;
+    uint8_t *cell = ARENA_ARRAY(r->g->arena, uint8_t, (size_t)columns * SKETCH_ROWS);
+    paint(r, columns, cell);
+    out(&r->o, "\n%sThe arena over time%s", r->bold, r->plain);
+    for (int t = 0; t < TONES; t++)
+        if (r->p->count[t])
+            out(&r->o, "  %c %s", marks[t].letter, tones[t].plural);
+    out(&r->o, "\n");
+    for (int y = SKETCH_ROWS - 1; y >= 0; y--) {
+        bool labelled = y % 4 == 3 || y == 0;
+        uint64_t bytes = y == 0 ? 0 : r->plan->arena / SKETCH_ROWS * ((uint64_t)y + 1);
+        out(&r->o, "%s%*s%s ", r->dim, SKETCH_LABEL - 2,
+            labelled ? bytes_text(r->g->arena, bytes) : "", r->plain);
+        for (int x = 0; x < columns; x++)
+            write_cell(r, cell[y * columns + x]);
+        out(&r->o, "\n");
+    }
+    int peak = (int)((r->p->peak_time + 0.5) / r->plan->end * columns);
+    out(&r->o, "%*s^ peak\n", SKETCH_LABEL - 1 + peak, "");
 }
 
 Text emit_report(const Plan *plan, const EmitOptions *options)
 {
-    bool color = options->color;
     const Graph *g = plan->graph;
-    Report r = {.plan = plan,
+    bool color = options->color;
+    Report r = {.p = picture_make(plan, options),
+                .plan = plan,
                 .g = g,
                 .o = out_new(g->arena),
                 .bold = color ? "\033[1m" : "",
@@ -151,8 +196,10 @@ Text emit_report(const Plan *plan, const EmitOptions *options)
                 .plain = color ? "\033[0m" : ""};
     out(&r.o, "%s%s%s: %zu nodes in %u steps\n", r.bold, g->name, r.plain, g->node.count,
         plan->end);
-    write_sizes(&r, options->budget);
+    write_sizes(&r);
+    write_work(&r);
     write_kinds(&r);
     write_peak(&r);
+    write_sketch(&r);
     return out_done(&r.o);
 }

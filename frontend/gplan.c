@@ -2,6 +2,7 @@
 #include "codegen/codegen.h"
 #include "frontend/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -150,6 +151,9 @@ static bool fits(Arena *arena, Diag *diag, const Options *o, const Plan *plan)
 static uint32_t terminal_width(void)
 {
     struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    if (columns && atoi(columns) > 0)
+        return (uint32_t)atoi(columns);
     if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
         return 0;
     return size.ws_col;
