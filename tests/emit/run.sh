@@ -1,0 +1,115 @@
+#!/bin/sh
+# Emitted C, from the model to the run: tests/emit/run.sh path/to/gplan
+# NAME.g is emitted, NAME.c is a program that calls it and says what is not as it should be.
+set -u
+[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
+gplan=$1
+case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+strict='-std=c11 -Wall -Wextra -Wpedantic -Werror'
+sanitize='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+export ASAN_OPTIONS=detect_leaks=0
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@" >log 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $name: $*"
+        head -n 30 log
+    fi
+}
+
+emit() { # NAME [FILE]: with the options that the model's first lines ask for
+    # shellcheck disable=SC2046
+    (cd "$here" && "$gplan" "$1.g" $(sed -n 's/^# options: //p' "$1.g") -o "$work/${2:-$1}.c")
+}
+
+build() { # PROGRAM COMPILER FLAGS... of the model $model
+    program=$1
+    compiler=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$compiler" $strict -I. -I"$here" "$@" "$model.c" "$here/$model.c" -lm -o "$program"
+}
+
+run() { # the model under the sanitizers, with these flags
+    # shellcheck disable=SC2086
+    build program gcc $sanitize "$@" && ./program
+}
+
+for source in "$here"/*.c; do
+    model=$(basename "$source" .c)
+    check "emit $model" emit "$model"
+    [ "$model" = memory ] || check "run $model" run
+done
+
+# The number of resident bytes means nothing under a sanitizer.
+model=memory
+memory() { build program gcc -O2 && ./program; }
+check 'resident memory' memory
+
+# The checks that can be compiled in, with threads; poison changes no bit.
+model=layers
+check 'checks' run -fopenmp -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE
+poison() {
+    build plain gcc -O2 && build poisoned gcc -O2 -DGPLAN_POISON && ./plain >plain.out &&
+        ./poisoned >poisoned.out && cmp plain.out poisoned.out
+}
+check 'poison' poison
+
+# Every compiler, level and threads or not, without a warning; the header in C++ too.
+for model in layers memory dtypes; do
+    for compiler in gcc clang; do
+        command -v $compiler >/dev/null || continue
+        for flags in '-O0 -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE' '-O3 -fopenmp' '-O3'; do
+            # shellcheck disable=SC2086
+            check "$compiler $flags $model" $compiler $strict $flags -c $model.c -o object.o
+        done
+    done
+    check "C++ $model" g++ -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only $model.h
+done
+
+# Two models in one program, two instances of one.
+both() {
+    for name in affine double layers; do
+        # shellcheck disable=SC2086
+        gcc $strict $sanitize -c $name.c -o $name.o || return 1
+    done
+    # shellcheck disable=SC2086
+    g++ -Wall -Wextra -Wpedantic -Werror $sanitize -I. "$here/both.cpp" affine.o double.o layers.o \
+        -lm -o both && ./both
+}
+check 'two models in C++' both
+
+# The same bytes every time; nothing left of a file that could not be written.
+again() { emit layers layers2 && sed 's/layers2/layers/g' layers2.c | cmp - layers.c; }
+check 'the same bytes' again
+full_disk() {
+    mkdir full && (trap '' XFSZ && ulimit -f 8 && emit layers full/layers) 2>message
+    [ $? -eq 1 ] && grep -q 'cannot be written' message && [ -z "$(ls full)" ]
+}
+check 'a full disk' full_disk
+no_folder() {
+    ! emit layers no/such/folder 2>message && grep -q 'no/such/folder.c: cannot be written' message
+}
+check 'no such folder' no_folder
+full_pipe() { ! "$gplan" "$here/layers.g" --emit c >/dev/full 2>message && grep -q written message; }
+check 'a full standard output' full_pipe
+
+# 10,000 steps compile in less than a minute.
+check 'emit many' emit many
+for flags in -O2 '-O3 -march=native'; do
+    # shellcheck disable=SC2086
+    check "compile many $flags" timeout 60 gcc $strict $flags -c many.c -o many.o
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
