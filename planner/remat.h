@@ -8,9 +8,9 @@
  * values it reads, the values it writes, and all values read later. The peak of a schedule is the
  * largest such sum; it must stay within the budget, and the sum of costs should be least.
  *
- * Everything here is a plain value: fill the arrays, call remat_solve, read the result. A solve
- * is deterministic: the same problem and options give the same schedule, unless `seconds`, the
- * cancel flag or the progress callback cut it short.
+ * Everything here is a plain value: fill the arrays, call remat_solve, read the result; that needs
+ * libgplan.a and this header only. A solve is deterministic: the same problem and options give the
+ * same schedule, unless `seconds`, the cancel flag or the progress callback cut it short.
  */
 #ifndef GPLAN_REMAT_H
 #define GPLAN_REMAT_H
@@ -21,7 +21,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "frontend/arena.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Memory of results: all of it is freed with the arena. */
+typedef struct Arena Arena;
+Arena *arena_new(void);
+void arena_free(Arena *arena);
 
 typedef uint32_t RematId;
 #define REMAT_NONE UINT32_MAX
@@ -155,4 +162,7 @@ double remat_seconds(void);
 /* The subcommand `gplan remat`: argv[0] is its name. */
 int remat_main(int argc, char **argv);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

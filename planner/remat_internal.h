@@ -2,6 +2,7 @@
 #ifndef GPLAN_REMAT_INTERNAL_H
 #define GPLAN_REMAT_INTERNAL_H
 
+#include "frontend/arena.h"
 #include "planner/remat.h"
 
 /* ---- the problem as the search sees it (remat_model.c) ----

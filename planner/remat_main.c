@@ -1,4 +1,5 @@
 /* `gplan remat`: a schedule for a raw cost graph. */
+#include "frontend/arena.h"
 #include "planner/remat.h"
 
 #include <ctype.h>

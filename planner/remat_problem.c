@@ -1,4 +1,5 @@
 /* Checking a problem, and replaying a schedule from the definition in remat.h. */
+#include "frontend/arena.h"
 #include "planner/remat.h"
 
 #include <string.h>

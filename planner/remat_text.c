@@ -10,6 +10,7 @@
  *     NAME: INPUT INPUT ...
  *
  * The order of the node lines is the baseline; where it is not valid, the nearest that is. */
+#include "frontend/arena.h"
 #include "planner/remat.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 #include "remat_check.h"
+#include "frontend/arena.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 #ifndef REMAT_GENERATE_H
 #define REMAT_GENERATE_H
 
+#include "frontend/arena.h"
 #include "planner/remat.h"
 
 /* A problem under construction; inputs of a node must exist before it. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/arena.h"
 #include "planner/remat.h"
 
 static bool read_text(const char *text, Arena *arena, RematProblem *problem, char **message)
