@@ -17,15 +17,17 @@ LINT_PACKAGES := clang-format clang-tidy cppcheck
 # One folder of objects for each compiler and kind of build, so that they never mix.
 SANITIZE ?=
 B := build/$(notdir $(CC))$(if $(SANITIZE),-sanitized)
+R := $(B)/real64
 G := build/gen
+comma := ,
 OPTIMIZE := $(if $(SANITIZE),-O1 -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer,-O2)
-comma := ,
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wwrite-strings
 CPPFLAGS += -I. -I$(G) -D_POSIX_C_SOURCE=200809L -DGPLAN_VERSION='"$(VERSION)"'
 CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
 # Graphs are written with libcgraph, JSON is read and written with jansson.
-LDLIBS += -lcgraph -lcdt -ljansson -lm
+OPENMP := $(if $(findstring clang,$(CC)),,-fopenmp)
+LDLIBS += -lcgraph -lcdt -ljansson -lm $(OPENMP)
 
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh))
 PAGES := $(sort $(wildcard codegen/web/*))
@@ -72,9 +74,10 @@ $(B)/gen/%.o: $(G)/%.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 $(B)/frontend/ops.o: $(G)/ops.inc
 # Kernels give the same bits here as in emitted code that was compiled without contraction.
-$(B)/gen/adapters.o: CFLAGS += -ffp-contract=off
+# Threads are real ones (gcc brings its own library for them), so that tests see what they do.
+$(B)/gen/adapters.o $(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP)
 # What flex and bison write is not ours to warn about.
-$(B)/gen/lexer.o $(B)/gen/parser.o: CFLAGS += -w
+$(B)/gen/lexer.o $(B)/gen/parser.o: private CFLAGS += -w
 $(FRONT_OBJECTS) $(B)/frontend/gplan.o: | $(G)/parser.h $(G)/lexer.h
 
 # ---- What the build writes for itself --------------------------------------------------------
@@ -114,7 +117,20 @@ $(B)/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) $(B)/l
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 $(B)/tests/%_bench: $(B)/tests/%_bench.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
-$(B)/tests/%.o: CPPFLAGS += -DGPLAN_TESTS
+
+# Gradients are compared with differences in double: the kernels, the interpreter and the cases are
+# compiled once more with that as their real type.
+$(R)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -DGP_REAL=double $(CFLAGS) -c $< -o $@
+$(R)/gen/adapters.o: $(G)/adapters.c $(KERNELS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -DGP_REAL=double $(CFLAGS) -c $< -o $@
+CASES := $(filter-out %_test.c %_bench.c,$(wildcard tests/ops/*.c))
+$(B)/tests/gradients/%_test: $(R)/tests/gradients/%_test.o $(CASES:%.c=$(R)/%.o) \
+		$(R)/gen/adapters.o $(B)/libgplan.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 
 check-programs: $(TEST_PROGRAMS) $(B)/gplan
 

@@ -188,7 +188,8 @@ void call_set_list(Call *c, const char *setting, int count, const int64_t *list)
     assert(i >= 0 && count <= MAX_RANK);
     c->attr[i] =
         (Attr){.number = count ? (double)list[0] : 0, .count = (uint8_t)count, .given = true};
-    memcpy(c->attr[i].list, list, (size_t)count * sizeof *list);
+    for (int k = 0; k < count; k++)
+        c->attr[i].list[k] = list[k];
 }
 
 void call_result(Graph *g, Call *c, Use use)

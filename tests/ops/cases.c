@@ -192,22 +192,7 @@ static void read_settings(Call *call, const char *text)
 
 /* ---- A call's graph ------------------------------------------------------------------------- */
 
-/* How an operand lies in the input that holds it. */
-typedef enum { PLAIN, REVERSED_AXES, SPACED, FLIPPED, WAYS } Way;
 static const char *const way_name[WAYS] = {"plain", "transposed", "spaced", "flipped"};
-
-typedef struct {
-    Arena *arena;
-    Graph *graph;
-    Call call;
-    Tensor operand[MAX_ARGS];
-    Use use[MAX_ARGS]; /* of the operands */
-    int operands;
-    Attr setting[MAX_ARGS]; /* as given, before the row's rule resolves them */
-    char *message;          /* what was said */
-    size_t message_length;
-    bool refused;
-} Built;
 
 /* An input that holds the operand in this way, and the view that shows it. */
 static Use add_input(Graph *g, const Tensor *t, int number, Way way)
@@ -236,9 +221,8 @@ static Use add_input(Graph *g, const Tensor *t, int number, Way way)
     return use_make(g, id, view);
 }
 
-/* Operand `only` (or all, where it is -1) lies in this way, the others plain. */
-static Built build(Arena *arena, const char *op, const char *operands, const char *settings,
-                   Way way, int only, bool training)
+Built case_build(Arena *arena, const char *op, const char *operands, const char *settings, Way way,
+                 int only, bool training)
 {
     Built b = {.arena = arena};
     FILE *to = open_memstream(&b.message, &b.message_length);
@@ -299,15 +283,20 @@ static void write_others(Run *run, const Built *b)
     }
 }
 
+void case_write(Run *run, const Built *b)
+{
+    for (int i = 0; i < b->operands; i++)
+        if (b->operand[i].at)
+            write_operand(run, b, i);
+    write_others(run, b);
+}
+
 /* Runs the call; result `output` into *got. NULL where all is well. */
 static const char *run_built(const Built *b, int output, const RunOptions *options, Tensor *got,
                              Case *seen)
 {
     Run *run = run_new(b->arena, b->graph);
-    for (int i = 0; i < b->operands; i++)
-        if (b->operand[i].at)
-            write_operand(run, b, i);
-    write_others(run, b);
+    case_write(run, b);
     for (int i = 0; i < (int)b->call.use.count && i < MAX_ARGS && seen; i++) {
         if (i < b->operands && b->operand[i].at)
             seen->in[i] = b->operand[i];
@@ -338,7 +327,7 @@ static double default_tolerance(void)
 static const char *check_way(Arena *arena, const OpCase *row, Way way, int only, const Tensor *want,
                              double tolerance)
 {
-    Built b = build(arena, row->op, row->operands, row->settings, way, only, row->training);
+    Built b = case_build(arena, row->op, row->operands, row->settings, way, only, row->training);
     Tensor got = {0};
     const char *wrong = b.refused ? arena_printf(arena, "refused: %s", b.message)
                                   : run_built(&b, row->output, &(RunOptions){0}, &got, NULL);
@@ -383,7 +372,7 @@ static const char *check_options(const Built *b, int output, const Tensor *want)
 
 const char *case_check(Arena *arena, const OpCase *row)
 {
-    Built b = build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    Built b = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
     double tolerance = row->tolerance > 0 ? row->tolerance : default_tolerance();
     Case seen = {.row = row, .arena = arena, .call = &b.call};
     memcpy(seen.setting, b.setting, sizeof seen.setting);
@@ -406,7 +395,7 @@ const char *case_check(Arena *arena, const OpCase *row)
 
 const char *case_refused(Arena *arena, const OpError *row)
 {
-    Built b = build(arena, row->op, row->operands, row->settings, PLAIN, -1, false);
+    Built b = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, false);
     const char *wrong = NULL;
     if (!b.refused)
         wrong = "was accepted";
@@ -420,7 +409,7 @@ const char *case_refused(Arena *arena, const OpError *row)
 
 void case_ops(Arena *arena, const OpCase *row, void (*visit)(void *to, const OpRow *op), void *to)
 {
-    Built b = build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    Built b = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
     visit(to, b.call.op);
     for (size_t i = 0; i < b.graph->node.count; i++)
         visit(to, b.graph->node.at[i].op);

@@ -79,6 +79,30 @@ const char *case_refused(Arena *arena, const OpError *row);
 /* Calls visit for every op that the case reaches: its own and those of the nodes it makes. */
 void case_ops(Arena *arena, const OpCase *row, void (*visit)(void *to, const OpRow *op), void *to);
 
+/* ---- A case's graph, for other checks of the same cases ------------------------------------- */
+
+/* How an operand lies in the input that holds it. */
+typedef enum { PLAIN, REVERSED_AXES, SPACED, FLIPPED, WAYS } Way;
+typedef struct {
+    Arena *arena;
+    Graph *graph;
+    Call call;
+    Tensor operand[MAX_ARGS];
+    Use use[MAX_ARGS]; /* of the operands */
+    int operands;
+    Attr setting[MAX_ARGS]; /* as given, before the row's rule resolves them */
+    char *message;          /* what was said */
+    size_t message_length;
+    bool refused;
+} Built;
+
+/* Operand `only` (or all, where it is -1) lies in this way, the others plain. The caller frees
+ * the message. */
+Built case_build(Arena *arena, const char *op, const char *operands, const char *settings, Way way,
+                 int only, bool training);
+/* Numbers for operands and parameters. */
+void case_write(Run *run, const Built *b);
+
 /* The registered tables, for ops_test.c; NULL past the end. */
 const OpCase *cases_at(size_t table);
 const OpError *errors_at(size_t table);

@@ -309,7 +309,7 @@ static int run_node(Run *run, const Node *n, const RunOptions *options)
                     .out = out,
                     .ins = (int32_t)n->uses,
                     .outs = (int32_t)n->values,
-                    .key = name_key(n->name),
+                    .key = name_key(n->stream),
                     .run = &how};
     int status = call_kernel(run, n, &call);
     for (Id i = 0; i < n->values; i++)
