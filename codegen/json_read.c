@@ -44,10 +44,11 @@ static bool as_integer(Reader *r, const json_t *json, const char *what, json_int
 {
     if (!json_is_integer(json))
         return fail(r, "%s must be a whole number", what);
-    *number = json_integer_value(json);
-    if (*number < least || *number > most)
-        return fail(r, "%s is %lld, outside %lld to %lld", what, (long long)*number,
-                    (long long)least, (long long)most);
+    json_int_t found = json_integer_value(json);
+    if (found < least || found > most)
+        return fail(r, "%s is %lld, outside %lld to %lld", what, (long long)found, (long long)least,
+                    (long long)most);
+    *number = found;
     return true;
 }
 
@@ -312,8 +313,9 @@ static void read_node(Reader *r, const json_t *row)
         ARRAY_PUSH(r->arena, &g->attr, attr);
     }
     for (Id i = 0; i < node.values && !r->error; i++) {
-        json_int_t id = 0;
-        as_integer(r, json_array_get(results, i), "a result", 0, (json_int_t)r->values - 1, &id);
+        json_int_t id = 0, most = (json_int_t)r->values - 1;
+        if (!as_integer(r, json_array_get(results, i), "a result", 0, most, &id))
+            break;
         if (i == 0)
             node.value = (Id)id;
         else if (id != (json_int_t)node.value + i)
@@ -415,37 +417,28 @@ static void read_step(Reader *r, const json_t *row, Occurrence *o)
     }
 }
 
-static void read_programs(Reader *r)
+static void read_program(Reader *r, const json_t *row)
 {
-    const json_t *list = get_list(r, r->file, "programs"), *row;
-    size_t i;
-    bool seen[PROGRAMS] = {false};
-    json_array_foreach(list, i, row)
-    {
-        r->table = "programs";
-        r->row = i;
-        uint8_t kind = get_word(r, row, "name", program_names, PROGRAMS);
-        Program *program = &r->plan->program[kind];
-        if (seen[kind])
-            fail(r, "the program %s stands twice", program_names[kind]);
-        seen[kind] = true;
-        program->begin = (uint32_t)get_integer(r, row, "begin", 0, INT32_MAX);
-        program->times = (uint32_t)get_integer(r, row, "times", 1, INT32_MAX);
-        const json_t *steps = get_list(r, row, "steps"), *step;
-        program->count = (Id)json_array_size(steps);
-        program->at = ARENA_ARRAY(r->arena, Occurrence, program->count + 1);
-        if (program->begin != r->plan->end)
-            fail(r, "begins at %u, but the programs before it end at %u", program->begin,
-                 r->plan->end);
-        r->table = "steps";
-        for (Id k = 0; k < program->count && !r->error; k++) {
-            r->row = program->begin + k;
-            step = json_array_get(steps, k);
-            read_step(r, step, &program->at[k]);
-        }
-        r->plan->end += program->count;
+    uint8_t kind = get_word(r, row, "name", program_names, PROGRAMS);
+    Program *program = &r->plan->program[kind];
+    if (program->at)
+        fail(r, "the program %s stands twice", program_names[kind]);
+    program->begin = (uint32_t)get_integer(r, row, "begin", 0, INT32_MAX);
+    program->times = (uint32_t)get_integer(r, row, "times", 1, INT32_MAX);
+    const json_t *steps = get_list(r, row, "steps");
+    program->count = (Id)json_array_size(steps);
+    program->at = ARENA_ARRAY(r->arena, Occurrence, program->count + 1);
+    if (program->begin != r->plan->end)
+        fail(r, "begins at %u, but the programs before it end at %u", program->begin, r->plan->end);
+    size_t place = r->row;
+    r->table = "steps";
+    for (Id k = 0; k < program->count && !r->error; k++) {
+        r->row = program->begin + k;
+        read_step(r, json_array_get(steps, k), &program->at[k]);
     }
-    r->plan->arg = r->arg.at;
+    r->table = "programs";
+    r->row = place;
+    r->plan->end += program->count;
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */
@@ -486,9 +479,9 @@ static void read_graph(Reader *r)
 
 static size_t count_ids(const json_t *table, const char *key)
 {
-    size_t count = 1, i;
-    const json_t *row;
-    json_array_foreach(table, i, row) count += json_array_size(json_object_get(row, key));
+    size_t count = 1;
+    for (size_t i = 0; i < json_array_size(table); i++)
+        count += json_array_size(json_object_get(json_array_get(table, i), key));
     return count;
 }
 
@@ -507,9 +500,8 @@ static void read_plan(Reader *r)
     r->plan->arena = (uint64_t)get_integer(r, r->file, "arena", 0, MAX_BYTES);
     read_table(r, "clusters", read_cluster);
     read_table(r, "buffers", read_buffer);
-    if (!r->error)
-        read_programs(r);
-    r->table = NULL;
+    read_table(r, "programs", read_program);
+    r->plan->arg = r->arg.at;
 }
 
 /* The target's workspace depends on its name and threads alone. */

@@ -293,11 +293,10 @@ static bool check_bounds(Verify *v, const Picture *p)
 /* Whatever stands in the summary is what these tables give. */
 static bool check_summary(Verify *v, const Picture *p)
 {
-    json_t *found = summary_json(p), *claim;
-    const char *key;
-    json_object_foreach(v->file.summary, key, claim)
-    {
-        json_t *fact = json_object_get(found, key);
+    json_t *found = summary_json(p), *summary = v->file.summary;
+    for (void *at = json_object_iter(summary); at; at = json_object_iter_next(summary, at)) {
+        const char *key = json_object_iter_key(at);
+        const json_t *fact = json_object_get(found, key), *claim = json_object_iter_value(at);
         if (fact && !json_equal(fact, claim))
             fail(v, "summary: %s is not what the tables give", key);
         else if (!fact)
