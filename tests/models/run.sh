@@ -1,0 +1,103 @@
+#!/bin/sh
+# Whole models. usage: tests/models/run.sh [--bless] GPLAN
+# Every example is planned at its full size, has the parameters that the literature gives it, and
+# compiles without a warning; shrunk, it runs under the sanitizers. mlp, lenet and gpt2 are also
+# compared with a computation of their own.
+set -u
+[ "$1" = --bless ] && shift # nothing here is blessed
+gplan=$1
+case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
+cd "$(dirname "$0")/../.." || exit 1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0
+failed=0
+warnings='-std=c11 -Wall -Wextra -Wpedantic -Werror'
+sanitize='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
+
+ok() { # NAME COMMAND...: counts, and shows what a command that failed had to say
+    name=$1
+    shift
+    if "$@" >"$tmp/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name: $*"
+        head -n 20 "$tmp/log"
+        return 1
+    fi
+}
+
+count_parameters() { # MODEL COUNT
+    got=$("$gplan" "examples/$1.g" --infer -d lower | awk '$3 == "param" {
+        sub(/.*\[/, ""); sub(/\].*/, ""); n = split($0, dim, ", "); c = 1
+        for (i = 1; i <= n; i++) c *= dim[i]
+        sum += c } END { printf "%d", sum }')
+    [ "$got" = "$2" ] || { echo "$1 has $got parameters, not $2"; return 1; }
+}
+
+emit() { # MODEL OPTIONS...: into $tmp/MODEL
+    model=$1
+    shift
+    rm -rf "${tmp:?}/$model"
+    mkdir -p "$tmp/$model" && "$gplan" "examples/$model.g" --infer "$@" --quiet -o "$tmp/$model/$model.c"
+}
+
+build() { # MODEL PROGRAM OUT FLAGS...
+    model=$1
+    program=$2
+    out=$3
+    shift 3
+    capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
+    gcc $warnings -g -O0 $sanitize -c "$tmp/$model/$model.c" -o "$out.o" &&
+        gcc $warnings -g -O0 $sanitize "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" \
+            -include "$tmp/$model/$model.h" "$@" "tests/models/$program.c" "$out.o" -o "$out" -lm
+}
+
+# Full size: planned and reported; the parameters counted; the C compiles.
+for line in mlp:269322 lenet:61706 resnet50:25557032 mobilenetv2:3504872 unet:31037633 \
+    vgg16:138357544 densenet121:7978856 inception:6998552 bert:109483778 gpt2:124439808 \
+    lstm:574560 oom_a:83559626 oom_b:79680650 oom_c:18305290 oom_d:510; do
+    model=${line%:*}
+    ok "$model plans" "$gplan" "examples/$model.g" --infer --report
+    ok "$model has its parameters" count_parameters "$model" "${line#*:}"
+    ok "$model emits" emit "$model" &&
+        ok "$model compiles" gcc $warnings -O1 -fsyntax-only "$tmp/$model/$model.c"
+done
+
+# Small: runs clean.
+small() { # MODEL OPTIONS...
+    model=$1
+    ok "$model emits small" emit "$@" &&
+        ok "$model builds small" build "$model" any "$tmp/$model/any" &&
+        ok "$model runs" timeout 100 "$tmp/$model/any"
+}
+small resnet50 -D B=1 -D S=32 -D W=4 -D K=10
+small mobilenetv2 -D B=1 -D S=32 -D K=10
+small unet -D B=1 -D S=32 -D W=4
+small vgg16 -D B=1 -D S=32 -D W=2 -D F=32 -D K=10
+small densenet121 -D B=1 -D S=32 -D G=4 -D K=10
+small inception -D B=1 -D S=32 -D K=10
+small bert -D B=2 -D T=7 -D C=12 -D L=2 -D H=3 -D V=11 -D P=9
+small lstm -D B=2 -D T=5 -D C=6 -D V=9
+small oom_a -D B=2 -D S=12 -D W=3
+small oom_b -D B=2 -D S=11 -D W=3
+small oom_c -D B=1 -D S=8 -D W=2
+small oom_d -D B=3
+
+# The right numbers.
+right() { # MODEL FLAGS OPTIONS...
+    model=$1
+    flags=$2
+    shift 2
+    ok "$model emits" emit "$model" "$@" &&
+        ok "$model builds" build "$model" "$model" "$tmp/$model/right" $flags &&
+        ok "$model computes the right numbers" timeout 100 "$tmp/$model/right" &&
+        cat "$tmp/log"
+}
+right mlp -DMLP_H_SIZE=19 -D B=5 -D H=19
+right lenet '' -D B=3
+right gpt2 '' -D B=2 -D T=9 -D C=16 -D L=2 -D H=4 -D V=37
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
