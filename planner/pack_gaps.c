@@ -1,6 +1,7 @@
 /* The free bytes between what is alive at one time, while a sweep moves along: a list of pieces
- * in order of offset, and a treap over the free ones that knows the largest in each subtree, so
- * that the lowest one of a sufficient size is found in logarithmic time.
+ * in order of offset, and a treap over the free ones. For first fit it is ordered by offset and
+ * knows the largest in each subtree, for best fit by size; so either the lowest piece of a
+ * sufficient size or the smallest is found in logarithmic time.
  */
 #include "planner/pack_internal.h"
 
@@ -17,6 +18,7 @@ struct Gaps {
     Piece *piece;
     uint32_t pieces, spare, root; /* spare: a list of unused entries, by `above` */
     uint64_t random;
+    bool best; /* fit */
 };
 
 Gaps *gaps_new(Arena *arena, uint32_t most)
@@ -72,14 +74,19 @@ static void rotate(Gaps *gaps, uint32_t p)
     update(gaps, p);
 }
 
+static bool before(const Gaps *gaps, const Piece *a, const Piece *b)
+{
+    return gaps->best && a->size != b->size ? a->size < b->size : a->offset < b->offset;
+}
+
 static void free_insert(Gaps *gaps, uint32_t p)
 {
     Piece *piece = &gaps->piece[p];
     uint32_t *link = &gaps->root, father = 0;
     while (*link) {
         father = *link;
-        link = piece->offset < gaps->piece[father].offset ? &gaps->piece[father].left
-                                                          : &gaps->piece[father].right;
+        link = before(gaps, piece, &gaps->piece[father]) ? &gaps->piece[father].left
+                                                         : &gaps->piece[father].right;
     }
     *link = p;
     piece->used = false;
@@ -128,8 +135,9 @@ static void drop(Gaps *gaps, uint32_t p)
     gaps->spare = p;
 }
 
-void gaps_clear(Gaps *gaps)
+void gaps_clear(Gaps *gaps, bool best)
 {
+    gaps->best = best;
     gaps->pieces = gaps->spare = gaps->root = 0;
     gaps->random = 1;
     uint32_t p = piece_new(gaps);
@@ -154,14 +162,15 @@ static uint32_t cut(Gaps *gaps, uint32_t p, uint64_t offset)
     return q;
 }
 
-/* The lowest free piece of at least the size; 0: there is none. */
-static uint32_t lowest(const Gaps *gaps, uint64_t size)
+/* The first free piece of at least the size, in the order of the treap; 0: there is none. */
+static uint32_t find(const Gaps *gaps, uint64_t size)
 {
     const Piece *piece = gaps->piece;
     uint32_t p = piece[gaps->root].largest >= size ? gaps->root : 0;
     while (p) {
-        if (piece[p].left && piece[piece[p].left].largest >= size)
-            p = piece[p].left;
+        uint32_t left = piece[p].left;
+        if (left && piece[left].largest >= size)
+            p = left;
         else if (piece[p].size >= size)
             break;
         else
@@ -172,7 +181,7 @@ static uint32_t lowest(const Gaps *gaps, uint64_t size)
 
 uint32_t gaps_take(Gaps *gaps, uint64_t size, uint64_t align, uint64_t unit, uint64_t *offset)
 {
-    uint32_t p = lowest(gaps, size + (align - unit)); /* whatever the rounding costs */
+    uint32_t p = find(gaps, size + (align - unit)); /* whatever the rounding costs */
     if (!p)
         return 0;
     *offset = round_up(gaps->piece[p].offset, align);

@@ -91,8 +91,8 @@ void skyline_raise(Skyline *skyline, uint32_t first, uint32_t last, uint64_t top
 /* The gaps between what is alive, for up to `most` pieces taken at once. */
 typedef struct Gaps Gaps;
 Gaps *gaps_new(Arena *arena, uint32_t most);
-void gaps_clear(Gaps *gaps);
-/* The lowest gap that surely holds the size, aligned; returns what to give back, 0: none. */
+void gaps_clear(Gaps *gaps, bool best); /* best fit, or first fit */
+/* The first gap that surely holds the size, aligned; returns what to give back, 0: none. */
 uint32_t gaps_take(Gaps *gaps, uint64_t size, uint64_t align, uint64_t unit, uint64_t *offset);
 void gaps_give(Gaps *gaps, uint32_t piece);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_TRY ((uint64_t)20 * 1000 * 1000) /* effort for the bound, in the first round */
 enum {
     MOST_PARTS = 5000,              /* a larger problem would dive for seconds, and deeply */
     MOST_MEMBERS = 8 * 1000 * 1000, /* of all sections together */
@@ -28,6 +29,7 @@ typedef struct {
     Search search;
     Rank *rank;
     uint64_t *peak, *offset; /* by item */
+    uint64_t runs;           /* so far; a try goes on where the last one ended */
 } Driver;
 
 typedef struct {
@@ -118,7 +120,7 @@ static void make(Driver *driver, Arena *arena, Pack *pack, size_t members)
 {
     const Model *model = pack->model;
     Search *search = &driver->search;
-    *search = (Search){.pack = pack, .arena = arena};
+    *driver = (Driver){.search = {.pack = pack, .arena = arena}};
     search->parts = model->count;
     search->sections = model->sections;
     search->random = pack->options.seed;
@@ -234,7 +236,8 @@ static Outcome try_capacity(Driver *driver, uint64_t capacity, uint64_t effort)
     uint64_t left = pack->options.effort > pack->work ? pack->options.effort - pack->work : 0;
     pack->limit = pack->work + (effort < left ? effort : left);
     Outcome outcome = STOPPED;
-    for (uint64_t run = 0; outcome == STOPPED && pack_spend(pack, search->steps); run++) {
+    while (outcome == STOPPED && pack_spend(pack, search->steps)) {
+        uint64_t run = driver->runs++;
         search->steps = 0;
         shuffle(driver, run);
         reset(search, capacity);
@@ -255,26 +258,28 @@ static Outcome try_capacity(Driver *driver, uint64_t capacity, uint64_t effort)
     return outcome;
 }
 
-/* Bisects between the bound and the best height, each try with a share of the effort; a try
- * that stops counts as refuted until the next round, which tries harder. */
+/* Rounds that try harder and harder: the bound itself, then a bisection between it and the best
+ * height, where a try that stops counts as refuted until the next round. */
 static void minimise(Driver *driver)
 {
     Pack *pack = driver->search.pack;
-    uint64_t step = pack->model->step, effort = pack->options.effort / 16;
-    if (try_capacity(driver, pack->bound, pack->options.effort / 4) == FOUND ||
-        pack->options.skip & PACK_NO_BISECT || pack->height == NOWHERE)
-        return;
-    for (uint64_t hard = pack->bound; pack->height > pack->bound; effort *= 4) {
-        while (pack->height > hard + step && pack_spend(pack, 0)) {
+    uint64_t step = pack->model->step, effort = FIRST_TRY;
+    bool bisect = !(pack->options.skip & PACK_NO_BISECT) && pack->height != NOWHERE;
+    if (!bisect)
+        effort = UINT64_MAX;
+    for (; !pack_done(pack) && pack_spend(pack, 0); effort *= 4) {
+        uint64_t hard = pack->bound;
+        if (try_capacity(driver, hard, effort) == FOUND || !bisect)
+            return;
+        while (pack->height > hard + step && pack->height > pack->bound && pack_spend(pack, 0)) {
             uint64_t middle = hard + (pack->height - hard) / 2 / step * step;
             if (middle == hard)
                 middle = hard + step;
-            if (try_capacity(driver, middle, effort) != FOUND)
+            if (try_capacity(driver, middle, effort / 4) != FOUND)
                 hard = middle;
         }
-        if (!pack_spend(pack, 0))
+        if (pack->height == pack->bound)
             return;
-        hard = pack->bound - step;
     }
 }
 

@@ -135,6 +135,8 @@ static void run_small(Pack *pack)
     unsigned skip = pack->options.skip;
     if (!(skip & PACK_NO_FIT) || skip & PACK_NO_SQUEAK)
         pack_fit_orders(pack);
+    if (!pack_done(pack) && !(skip & PACK_NO_SWEEP))
+        pack_sweep(pack);
     if (hopeless(pack))
         return;
     if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK) && near(pack))

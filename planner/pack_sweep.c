@@ -1,7 +1,7 @@
-/* First fit along time, as an allocator would meet the buffers, but outwards from the peak: what
- * is alive there is stacked without a hole, then one sweep goes right and another left, each
- * seeing only what is alive at the section it has reached. Near linear, so it serves the largest
- * problems.
+/* First fit or best fit along time, as an allocator would meet the buffers, but outwards from the
+ * peak: what is alive there is stacked without a hole, then one sweep goes right and another left,
+ * each seeing only what is alive at the section it has reached. Near linear, so it serves the
+ * largest problems.
  */
 #include "planner/pack_internal.h"
 
@@ -13,6 +13,7 @@ typedef struct {
     Gaps *gaps;
     uint32_t *piece; /* item -> what it holds of the gaps */
     uint64_t *offset;
+    bool best;                /* fit; otherwise first fit */
     uint32_t *born, *born_at; /* items by first section; where each section's begin */
     uint32_t *dead, *dead_at; /* items by last section */
 } Sweep;
@@ -45,7 +46,7 @@ static bool take(Sweep *sweep, uint32_t i)
 static bool stack(Sweep *sweep, const uint32_t *order, uint32_t middle)
 {
     const Model *model = sweep->pack->model;
-    gaps_clear(sweep->gaps);
+    gaps_clear(sweep->gaps, sweep->best);
     for (uint32_t i = 0; i < model->count; i++) {
         const Item *item = &model->item[order[i]];
         if (item->first <= middle && item->last >= middle && !take(sweep, order[i]))
@@ -94,7 +95,16 @@ static void sweep_from(Sweep *sweep, const uint32_t *order, uint32_t middle)
 
 void pack_sweep(Pack *pack)
 {
-    static const PackOrder by[] = {BY_WIDTH, BY_SIZE, BY_AREA};
+    enum { PEAK, BEGIN, END };
+    static const struct {
+        PackOrder by;
+        bool best;
+        int from;
+    } plan[] = {{BY_WIDTH, true, PEAK},
+                {BY_WIDTH, true, END},
+                {BY_WIDTH, true, BEGIN},
+                {BY_SIZE, true, PEAK},
+                {BY_WIDTH, false, PEAK}};
     const Model *model = pack->model;
     if (model->any_fixed || !model->count)
         return;
@@ -110,9 +120,11 @@ void pack_sweep(Pack *pack)
     for (uint32_t s = 0; s < model->sections; s++)
         if (model->load[s] > model->load[peak])
             peak = s;
-    for (size_t k = 0; k < sizeof by / sizeof *by && !pack_done(pack); k++) {
-        pack_order(model, by[k], order);
-        sweep_from(&sweep, order, peak);
+    const uint32_t from[] = {[PEAK] = peak, [BEGIN] = 0, [END] = model->sections - 1};
+    for (size_t k = 0; k < sizeof plan / sizeof *plan && !pack_done(pack); k++) {
+        sweep.best = plan[k].best;
+        pack_order(model, plan[k].by, order);
+        sweep_from(&sweep, order, from[plan[k].from]);
         if (!pack_spend(pack, 0))
             break;
     }
