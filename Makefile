@@ -11,7 +11,8 @@ VERSION := 0.1.0
 # Debian packages. The first line builds gplan, the second is needed by demo, tests and checks.
 BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev \
 	libjansson-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) g++ clang libcriterion-dev libubsan1 libasan8 libgomp1
+TEST_PACKAGES := $(BUILD_PACKAGES) g++ clang libcriterion-dev libubsan1 libasan8 libgomp1 graphviz
+PICTURE_PACKAGES := graphviz librsvg2-bin fonts-dejavu-core
 LINT_PACKAGES := clang-format clang-tidy cppcheck
 
 # One folder of objects for each compiler and kind of build, so that they never mix.
@@ -39,7 +40,7 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o
 
-.PHONY: FORCE all help setup demo test lint bench bless install clean check-programs
+.PHONY: FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs
 all: gplan libgplan.a
 
 help:
@@ -49,6 +50,7 @@ help:
 	@echo 'make lint       clang-format, cppcheck'
 	@echo 'make bench      how good and how fast the planner is'
 	@echo 'make bless      rewrites the golden files; look at the diff'
+	@echo 'make pictures   draws what README shows; make picture-check tries the pictures in a browser'
 	@echo 'make install    PREFIX=/usr/local: program, library, headers, man page, completion'
 	@echo 'make clean      removes what was built'
 
@@ -163,6 +165,22 @@ demo:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) libgomp1'
 	@$(MAKE) --no-print-directory -s -j2 all
 	@examples/demo.sh ./gplan
+
+# What README shows.
+pictures:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(PICTURE_PACKAGES)'
+	@$(MAKE) --no-print-directory -s -j2 all
+	@mkdir -p examples/pictures
+	./gplan examples/gpt2.g --train --budget 8G -o build/map.svg
+	rsvg-convert build/map.svg -o examples/pictures/gpt2_map.png
+	./gplan examples/gpt2.g --train --budget 8G --depth 1 -o build/graph.dot
+	dot -Tsvg build/graph.dot -o examples/pictures/gpt2_graph.svg
+
+# The pictures in a browser and with graphviz: `make test` uses those that are there.
+picture-check:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(PICTURE_PACKAGES) chromium'
+	@$(MAKE) --no-print-directory -s -j2 all
+	@tests/picture/run.sh $(abspath gplan)
 
 # The reference's table of ops is the registry's.
 frontend/LANGUAGE.md: $(B)/gplan

@@ -1,6 +1,8 @@
 /* Boxes and arrows as DOT, through libcgraph.
  *
- * Blocks are clusters, forward and backward apart, so that the two passes stand side by side.
+ * Blocks are clusters, forward and backward apart. The backward pass runs upward beside the
+ * forward pass: its arrows are stated from head to tail and drawn the other way round, so that
+ * each block stands next to its gradient.
  * With a depth, what lies deeper is one box; arrows between the same two boxes are one arrow.
  */
 #include "codegen/dot.h"
@@ -300,12 +302,16 @@ static void draw_links(Boxes *b, const Link *link, size_t count)
     for (size_t i = 0; i < count; i++)
         most = link[i].bytes > most ? link[i].bytes : most;
     for (size_t i = 0; i < count; i++) {
+        const Box *from = &b->box.at[link[i].from], *to = &b->box.at[link[i].to];
+        bool up = from->phase == PHASE_BACKWARD && to->phase == PHASE_BACKWARD;
         Agedge_t *edge =
-            agedge(b->root, b->box.at[link[i].from].node, b->box.at[link[i].to].node, NULL, 1);
+            agedge(b->root, up ? to->node : from->node, up ? from->node : to->node, NULL, 1);
         double width = 0.6 + 4.4 * sqrt((double)link[i].bytes / (double)most);
         set(edge, "penwidth", arena_printf(b->d->arena, "%.2f", width));
         set(edge, "tooltip", bytes_text(b->d->arena, link[i].bytes));
-        if (b->box.at[link[i].from].phase == b->box.at[link[i].to].phase)
+        if (up)
+            set(edge, "dir", "back");
+        if (from->phase == to->phase)
             set(edge, "weight", "12"); /* each pass is a straight line */
     }
     for (Id i = 0; i < b->box.count; i++) {

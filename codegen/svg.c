@@ -74,7 +74,7 @@ static const char *fitting(Arena *arena, const char *name, double width, double 
     const char *part = strpbrk(tail, "./"); /* better whole parts of it */
     if (part && strlen(part) > 5)
         tail = part + 1;
-    if (strlen(tail) < 5)
+    if (strlen(tail) < (part ? 5 : 9))
         return NULL;
     return arena_printf(arena, "\u2026%s", tail);
 }
