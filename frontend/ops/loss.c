@@ -224,10 +224,12 @@ static bool build_huber(Graph *g, Call *c)
     return reduce_losses(g, c, op2(g, c, "mul", near, rest));
 }
 
-/* Logarithms stop at -100, so that a certain and wrong answer has a finite loss. */
+/* Logarithms stop at -100, so that a certain and wrong answer has a finite loss; and nothing is
+ * divided by 0 on the way back. */
 static Use bounded_log(Graph *g, const Call *c, Use x)
 {
-    return op2(g, c, "maximum", op1(g, c, "log", x), number(g, -100));
+    Use positive = op2(g, c, "maximum", x, number(g, 1e-44));
+    return op2(g, c, "maximum", op1(g, c, "log", positive), number(g, -100));
 }
 
 static bool build_bce(Graph *g, Call *c)
