@@ -41,7 +41,7 @@ static bool choose_section(Search *search, Range range, uint32_t *at)
         if (valley)
             choose_in(search, (Range){s, e}, at, &least);
     }
-    search->steps += range.last - range.first + 1;
+    search->steps += (range.last - range.first) / 2 + 1;
     return least >= 0;
 }
 
@@ -87,7 +87,7 @@ static bool solve_components(Search *search, Range range)
 {
     uint32_t base = search->ranges;
     bool split = !(search->pack->options.skip & PACK_NO_SPLIT);
-    search->steps += range.last - range.first + 1;
+    search->steps += (range.last - range.first) / 2 + 1;
     for (uint32_t s = range.first, e; s <= range.last; s = e + 1) {
         e = s;
         if (!search->section[s].waiting)
@@ -150,7 +150,7 @@ static uint64_t state_hash(Search *search, Range range)
         uint64_t mixed = (part->low + p + 1) * (2 * (uint64_t)p + 0xbf58476d1ce4e5b9u);
         hash += (mixed ^ (mixed >> 29)) * 0x94d049bb133111ebu;
     }
-    search->steps += end - begin;
+    search->steps += (end - begin) / 4;
     return hash ^ (hash >> 32);
 }
 
