@@ -50,8 +50,14 @@ static bool is_reserved(Arena *arena, const char *name)
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (strstr(reserved[i], word))
             return true;
-    return strncmp(name, "gp_", 3) == 0 || strncmp(name, "GP_", 3) == 0 ||
-           strncmp(name, "GPLAN_", 6) == 0 || strcmp(name, "gp") == 0 || name[0] == '_';
+    return false;
+}
+
+/* The runtime's own names begin so. */
+static bool is_ours(const char *name)
+{
+    return strcmp(name, "gp") == 0 || strncmp(name, "gp_", 3) == 0 ||
+           strncmp(name, "GP_", 3) == 0 || strncmp(name, "GPLAN_", 6) == 0;
 }
 
 static bool is_taken(const Names *names, const char *name)
@@ -64,7 +70,7 @@ static bool is_taken(const Names *names, const char *name)
 
 const char *name_claim(Names *names, const char *wanted)
 {
-    bool starts = isalpha((unsigned char)*wanted);
+    bool starts = isalpha((unsigned char)*wanted) && !is_ours(wanted);
     char *name = arena_printf(names->arena, "%s%s", starts ? "" : "m", wanted);
     for (char *at = name; *at; at++)
         if (!isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80)
