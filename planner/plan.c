@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Occurrences times concats up to which each concat is tried on its own. */
-static const uint64_t TRY_CONCATS = 50 * 1000 * 1000;
+static const uint64_t TRY_CONCATS = 2 * 1000 * 1000;
 /* Steps of the packer on one plan: tenths of a second where it does not meet its bound at once. */
 static const uint64_t PACK_EFFORT = 20 * 1000 * 1000;
 
@@ -21,34 +21,43 @@ typedef struct {
     Concats concats;
 } Planner;
 
-static Plan *attempt(Planner *p)
+static Plan *lay_out(Planner *p, const Graph *g)
 {
-    windows_set(p->g, p->clusters, &p->concats, &p->windows);
-    Plan *plan = live(p->g, p->clusters, p->target, p->options, &p->windows);
+    windows_set(g, p->clusters, &p->concats, &p->windows);
+    Plan *plan = live(g, p->clusters, p->target, p->options, &p->windows);
     plan->peak = live_peak(plan, p->target->align, &plan->peak_time);
     return plan;
+}
+
+/* The peak of the modes at hand. There are many tries, so each gives its memory back. */
+static uint64_t try_modes(Planner *p)
+{
+    Graph g = *p->g;
+    g.arena = arena_new();
+    uint64_t peak = lay_out(p, &g)->peak;
+    arena_free(g.arena);
+    return peak;
 }
 
 /* One concat after the other, in the mode that gives the lowest peak with the others as they
  * are; on a tie the one that copies least. */
 static Plan *choose_windows(Planner *p)
 {
-    Plan *best = attempt(p);
-    if ((uint64_t)p->concats.count * p->clusters->count > TRY_CONCATS)
-        return best;
-    for (Id i = 0; i < p->concats.count; i++) {
+    bool affordable = (uint64_t)p->concats.count * p->clusters->count <= TRY_CONCATS;
+    uint64_t best = affordable && p->concats.count ? try_modes(p) : 0;
+    for (Id i = 0; i < p->concats.count && affordable; i++) {
         uint8_t kept = p->concats.mode[i];
-        for (uint8_t mode = WINDOW_ALL; mode < WINDOW_MODES; mode++) {
+        for (uint8_t mode = kept + 1; mode < WINDOW_MODES; mode++) {
             p->concats.mode[i] = mode;
-            Plan *plan = attempt(p);
-            if (plan->peak < best->peak) {
-                best = plan;
+            uint64_t peak = try_modes(p);
+            if (peak < best) {
+                best = peak;
                 kept = mode;
             }
         }
         p->concats.mode[i] = kept;
     }
-    return best;
+    return lay_out(p, p->g);
 }
 
 /* ---- Offsets -------------------------------------------------------------------------------- */
