@@ -10,7 +10,7 @@ static bool make_states(Graph *g, Call *c)
     View w = call_view(g, c, 0);
     for (int i = 0; i < MAX_ARGS && c->op->args[i].name; i++) {
         const Arg *arg = &c->op->args[i];
-        if (!(arg->flags & ARG_PARAM))
+        if (!(arg->flags & ARG_PARAM) || call_has(c, i)) /* tensors stand first */
             continue;
         bool unused = arg->flags & ARG_OPTIONAL && call_attr(c, "momentum")->number == 0;
         if (!unused && !call_state(g, c, arg->name, init_const(0), w.rank, w.dim))

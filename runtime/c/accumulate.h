@@ -6,7 +6,7 @@
 
 GP_KERNEL(accumulate)
 {
-    const gp_real *g = c->in[1].data;
+    const gp_real *old = c->in[0].data, *g = c->in[1].data;
     gp_real *sum = c->out[0].data;
     const int64_t count = gp_count(&c->in[0]);
     if (c->run->micro == 0) {
@@ -15,7 +15,7 @@ GP_KERNEL(accumulate)
     }
     GP_PARALLEL(c->run, count > 1 << 15)
     for (int64_t i = 0; i < count; i++)
-        sum[i] += g[i];
+        sum[i] = old[i] + g[i];
     return GP_OK;
 }
 

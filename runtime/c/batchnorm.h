@@ -97,14 +97,15 @@ GP_KERNEL(batchnorm_grad)
 GP_KERNEL(running_stats)
 {
     const gp_running_stats_attr *a = c->attr;
+    const gp_real *old_mean = c->in[0].data, *old_var = c->in[1].data;
     const gp_real *mean = c->in[2].data, *inverse = c->in[3].data;
     gp_real *running_mean = c->out[0].data, *running_var = c->out[1].data;
     const gp_real part = (gp_real)a->momentum;
     const double sample = a->count > 1 ? a->count / (a->count - 1) : 1;
     for (int64_t k = 0; k < c->in[0].dim[0]; k++) {
         const double var = 1 / ((double)inverse[k] * (double)inverse[k]) - a->eps;
-        running_mean[k] += part * (mean[k] - running_mean[k]);
-        running_var[k] += part * ((gp_real)(var * sample) - running_var[k]);
+        running_mean[k] = old_mean[k] + part * (mean[k] - old_mean[k]);
+        running_var[k] = old_var[k] + part * ((gp_real)(var * sample) - old_var[k]);
     }
     return GP_OK;
 }

@@ -28,23 +28,24 @@ typedef struct {
 
 enum { GP_UPDATE_LARGE = 1 << 15 }; /* elements that are worth a second thread */
 
-/* What all of them begin with. */
+/* What all of them begin with: the old versions and the new ones. */
 typedef struct {
-    gp_real *w;
-    const gp_real *g;
-    gp_real *state[2]; /* NULL where the op has fewer */
-    gp_real scale;     /* of the gradient */
+    const gp_real *w, *g, *old[2]; /* old: the state; NULL where the op has less of it */
+    gp_real *to, *state[2];
+    gp_real scale; /* of the gradient */
     int64_t count;
 } gp_update;
 
 GP_FUNCTION gp_update gp_update_of(const gp_call *c)
 {
-    gp_update u = {.w = c->out[0].data, .g = c->in[1].data, .scale = 1};
+    gp_update u = {.w = c->in[0].data, .g = c->in[1].data, .to = c->out[0].data, .scale = 1};
     u.count = gp_count(&c->in[0]);
     if (c->in[2].data)
         u.scale = *(const gp_real *)c->in[2].data;
-    for (int i = 0; i < 2 && 3 + i < c->ins; i++)
-        u.state[i] = c->in[3 + i].data;
+    for (int i = 0; i < 2 && 3 + i < c->ins && c->in[3 + i].data; i++) {
+        u.old[i] = c->in[3 + i].data;
+        u.state[i] = c->out[1 + i].data;
+    }
     return u;
 }
 
@@ -60,10 +61,10 @@ GP_KERNEL(sgd)
     for (int64_t i = 0; i < u.count; i++) {
         gp_real g = u.scale * u.g[i] + decay * u.w[i];
         if (v) {
-            v[i] = momentum * v[i] + g;
+            v[i] = momentum * u.old[0][i] + g;
             g = a->nesterov ? g + momentum * v[i] : v[i];
         }
-        u.w[i] -= lr * g;
+        u.to[i] = u.w[i] - lr * g;
     }
     return GP_OK;
 }
@@ -83,9 +84,9 @@ GP_FUNCTION int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoup
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
         const gp_real g = u.scale * u.g[i] + decay * u.w[i];
-        m[i] = b1 * m[i] + c1 * g;
-        v[i] = b2 * v[i] + c2 * g * g;
-        u.w[i] = shrink * u.w[i] - rate * m[i] / (gp_sqrt(v[i]) * root + eps);
+        m[i] = b1 * u.old[0][i] + c1 * g;
+        v[i] = b2 * u.old[1][i] + c2 * g * g;
+        u.to[i] = shrink * u.w[i] - rate * m[i] / (gp_sqrt(v[i]) * root + eps);
     }
     return GP_OK;
 }
@@ -112,11 +113,11 @@ GP_KERNEL(rmsprop)
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
         const gp_real g = u.scale * u.g[i] + decay * u.w[i];
-        v[i] = alpha * v[i] + rest * g * g;
+        v[i] = alpha * u.old[0][i] + rest * g * g;
         gp_real step = g / (gp_sqrt(v[i]) + eps);
         if (b)
-            step = b[i] = momentum * b[i] + step;
-        u.w[i] -= lr * step;
+            step = b[i] = momentum * u.old[1][i] + step;
+        u.to[i] = u.w[i] - lr * step;
     }
     return GP_OK;
 }
@@ -132,8 +133,8 @@ GP_KERNEL(adagrad)
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
         const gp_real g = u.scale * u.g[i] + decay * u.w[i];
-        v[i] += g * g;
-        u.w[i] -= lr * g / (gp_sqrt(v[i]) + eps);
+        v[i] = u.old[0][i] + g * g;
+        u.to[i] = u.w[i] - lr * g / (gp_sqrt(v[i]) + eps);
     }
     return GP_OK;
 }
@@ -150,9 +151,9 @@ GP_KERNEL(lion)
     gp_real *const m = u.state[0];
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
-        const gp_real g = u.scale * u.g[i], mix = b1 * m[i] + c1 * g;
-        u.w[i] = shrink * u.w[i] - rate * (gp_real)((mix > 0) - (mix < 0));
-        m[i] = b2 * m[i] + c2 * g;
+        const gp_real g = u.scale * u.g[i], mix = b1 * u.old[0][i] + c1 * g;
+        u.to[i] = shrink * u.w[i] - rate * (gp_real)((mix > 0) - (mix < 0));
+        m[i] = b2 * u.old[0][i] + c2 * g;
     }
     return GP_OK;
 }

@@ -2,7 +2,7 @@
  *
  * A case becomes a graph whose loss is a weighted sum of all results; the gradient of each element
  * of each real operand is compared with (loss(x + h) - loss(x - h)) / 2h. */
-#include "tests/ops/cases.h"
+#include "tests/ops/derived.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -14,69 +14,10 @@ _Static_assert(sizeof(gp_real) == sizeof(double), "compiled with GP_REAL=double"
 enum { MAX_ELEMENTS = 20000, ELEMENTS = 16, MAX_ROWS = 1024 };
 static const double H = 1e-5, TOLERANCE = 1e-6;
 
-typedef struct {
-    Built built;
-    Use loss, *gradient;
-    size_t values;
-} Derived;
-
 /* The larger one; a NaN wins over every number. */
 static double worse(double a, double b)
 {
     return isnan(a) || a > b ? a : b;
-}
-
-static bool is_real(const Graph *g, Use use)
-{
-    return use.value != NONE && g->value.at[use.value].dtype == F32;
-}
-
-/* loss = sum over results of sum(result * weights); NONE where no result is real. What a kernel
- * gives beside its result is for its gradient alone. */
-static Use add_loss(Graph *g, const Call *call)
-{
-    Call at = {.name = "loss"};
-    Use loss = {NONE, NONE};
-    for (size_t i = 0; i < (call->op->build ? call->result.count : 1); i++) {
-        Use result = call->result.at[i];
-        if (!is_real(g, result))
-            continue;
-        View view = use_view(g, result);
-        const char *name = arena_printf(g->arena, "weights%zu", i);
-        Id weights = graph_value(g, VALUE_CONST, name, F32, view.rank, view.dim, (Place){0});
-        Use part = call_op(g, &at, "mul", 2, (Use[]){result, use_of(weights)});
-        part = call_op(g, &at, "sum", 1, &part);
-        loss = loss.value == NONE ? part : call_op(g, &at, "add", 2, (Use[]){loss, part});
-    }
-    return loss;
-}
-
-/* Scores have no derivative by what is added to them: it would have their size. */
-static bool is_mask(const OpCase *row, int i)
-{
-    return strcmp(row->op, "sdpa") == 0 && i == 3;
-}
-
-/* False where the case has nothing to derive; *wrong says why it failed, where it did. */
-static bool derive(Arena *arena, const OpCase *row, Derived *d, const char **wrong)
-{
-    d->built = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, true);
-    Graph *g = d->built.graph;
-    bool any = false;
-    if (d->built.refused)
-        return false;
-    for (int i = 0; i < d->built.operands; i++)
-        if (is_real(g, d->built.use[i]) && !is_mask(row, i)) {
-            g->value.at[d->built.use[i].value].kind = VALUE_PARAM;
-            any = true;
-        }
-    d->loss = any ? add_loss(g, &d->built.call) : (Use){NONE, NONE};
-    if (d->loss.value == NONE)
-        return false;
-    g->diag = diag_new(arena, stderr, false);
-    if (!gradients(g, d->loss, &d->gradient))
-        *wrong = "has no gradient";
-    return true;
 }
 
 static double run_loss(const Derived *d, Run *run, const char **wrong)
@@ -128,7 +69,7 @@ static const char *check(Arena *arena, const OpCase *row, double *worst, bool *d
     Derived d;
     const char *wrong = NULL;
     *worst = 0;
-    *derived = derive(arena, row, &d, &wrong);
+    *derived = case_derive(arena, row, &d, &wrong);
     Graph *g = d.built.graph;
     int64_t elements = 0;
     for (size_t i = 0; i < g->value.count; i++)

@@ -302,7 +302,8 @@ static int run_node(Run *run, const Node *n, const RunOptions *options)
     }
     if (options->in_place && !window[0].block)
         share_bytes(run, n, in, &out[0]);
-    gp_run how = {.seed = options->seed,
+    gp_run how = {.lr = options->lr != 0 ? options->lr : 0.1,
+                  .seed = options->seed,
                   .step = options->step,
                   .threads = options->threads ? options->threads : 1};
     gp_call call = {.in = in,

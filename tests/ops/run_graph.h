@@ -32,7 +32,8 @@ typedef struct {
     int threads;          /* 0: one */
     bool in_place;        /* output 0 takes the bytes of an operand where the row allows it */
     bool strided_outputs; /* outputs are windows of larger buffers where the row allows it */
-    uint64_t seed, step;  /* for random ops */
+    uint64_t seed, step;  /* for random ops and optimizers */
+    double lr;            /* for optimizers; 0: 0.1 */
 } RunOptions;
 
 typedef struct {
