@@ -15,8 +15,10 @@ int main()
     void *memory[] = {aligned_alloc(64, AFFINE_ARENA_BYTES + 64),
                       aligned_alloc(64, AFFINE_ARENA_BYTES + 64),
                       aligned_alloc(64, LAYERS_ARENA_BYTES + 64)};
-    if (affine_init(&a, memory[0], AFFINE_ARENA_BYTES) || affine_init(&b, memory[1], AFFINE_ARENA_BYTES) ||
-        layers_init(&c, memory[2], LAYERS_ARENA_BYTES) || double__init(&d, nullptr, 0) != DOUBLE__EARENA)
+    if (affine_init(&a, memory[0], AFFINE_ARENA_BYTES) ||
+        affine_init(&b, memory[1], AFFINE_ARENA_BYTES) ||
+        layers_init(&c, memory[2], LAYERS_ARENA_BYTES) ||
+        double__init(&d, nullptr, 0) != DOUBLE__EARENA)
         return 1;
     affine_reset(&a, 1);
     affine_reset(&b, 2);

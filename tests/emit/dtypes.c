@@ -24,7 +24,7 @@ int main(void)
         EXPECT(dtypes_long(&m)[k] == (int64_t)k << 41);
         EXPECT(dtypes_sign(&m)[k] == (f > 0 && !(k - 4 > 2)));
         double big = f * 1e12f;
-        int32_t cut = big >= 2147483647.0 ? 2147483647
+        int32_t cut = big >= 2147483647.0    ? 2147483647
                       : big <= -2147483648.0 ? -2147483647 - 1
                                              : (int32_t)big;
         EXPECT(dtypes_cut(&m)[k] == cut);

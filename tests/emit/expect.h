@@ -9,29 +9,29 @@
 
 static int failures;
 
-#define EXPECT(what)                                                        \
-    do {                                                                    \
-        if (!(what)) {                                                      \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what);       \
-            failures++;                                                     \
-        }                                                                   \
+#define EXPECT(what)                                                  \
+    do {                                                              \
+        if (!(what)) {                                                \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+            failures++;                                               \
+        }                                                             \
     } while (0)
 
-#define EXPECT_TEXT(text, part)                                                             \
-    do {                                                                                    \
-        if (!strstr(text, part)) {                                                          \
-            printf("%s:%d: '%s' does not say '%s'\n", __FILE__, __LINE__, text, part);      \
-            failures++;                                                                     \
-        }                                                                                   \
+#define EXPECT_TEXT(text, part)                                                        \
+    do {                                                                               \
+        if (!strstr(text, part)) {                                                     \
+            printf("%s:%d: '%s' does not say '%s'\n", __FILE__, __LINE__, text, part); \
+            failures++;                                                                \
+        }                                                                              \
     } while (0)
 
-#define EXPECT_NEAR(a, b)                                                                     \
-    do {                                                                                      \
-        double near_a = (a), near_b = (b);                                                    \
-        if (!(fabs(near_a - near_b) <= 1e-5 * (1 + fabs(near_b)))) {                          \
-            printf("%s:%d: %s is %.9g, not %.9g\n", __FILE__, __LINE__, #a, near_a, near_b);  \
-            failures++;                                                                       \
-        }                                                                                     \
+#define EXPECT_NEAR(a, b)                                                                    \
+    do {                                                                                     \
+        double near_a = (a), near_b = (b);                                                   \
+        if (!(fabs(near_a - near_b) <= 1e-5 * (1 + fabs(near_b)))) {                         \
+            printf("%s:%d: %s is %.9g, not %.9g\n", __FILE__, __LINE__, #a, near_a, near_b); \
+            failures++;                                                                      \
+        }                                                                                    \
     } while (0)
 
 /* Memory for an arena, and a model in it; stops where that fails. */

@@ -1,6 +1,6 @@
 /* Inputs, outputs and parameters in the caller's memory. */
-#include "expect.h"
 #include "external.h"
+#include "expect.h"
 
 static float param[12][64];
 

@@ -1,7 +1,7 @@
 /* Parameter files: what is saved loads again; what is wrong is named and changes nothing. */
 #define _DEFAULT_SOURCE
-#include "expect.h"
 #include "files.h"
+#include "expect.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -84,8 +84,14 @@ static void wrong_files(files *m)
     make(replace(good_header, "[76,156]", "[18446744073709551535,18446744073709551615]"),
          GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "safetensors");
-    static const char *const broken[] = {"", "{", "{\"w", "{\"w\":", "[]", "{\"w\":{\"dtype\":}}",
-                                         "{\"w\":{\"shape\":[3,4", "{\"__metadata__\":{"};
+    static const char *const broken[] = {"",
+                                         "{",
+                                         "{\"w",
+                                         "{\"w\":",
+                                         "[]",
+                                         "{\"w\":{\"dtype\":}}",
+                                         "{\"w\":{\"shape\":[3,4",
+                                         "{\"__metadata__\":{"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         make(broken[i], 0);
         refused(m, "made.safetensors", FILES_EFORMAT, "made.safetensors");

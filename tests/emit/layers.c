@@ -1,7 +1,7 @@
 /* The checks that can be compiled in; progress; threads; errors of ops. Prints a sum of the
  * outputs' bits, so that builds can be compared. */
-#include "expect.h"
 #include "layers.h"
+#include "expect.h"
 
 static int seen, stop_at;
 

@@ -1,6 +1,6 @@
 /* The peak of resident memory, from before init to after the runs, against the arena. */
-#include "expect.h"
 #include "memory.h"
+#include "expect.h"
 
 static long peak_kib(void)
 {

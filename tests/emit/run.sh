@@ -104,6 +104,19 @@ check 'no such folder' no_folder
 full_pipe() { ! "$gplan" "$here/layers.g" --emit c >/dev/full 2>message && grep -q written message; }
 check 'a full standard output' full_pipe
 
+# The example application: new parameters, an image, and files that are wrong.
+app() {
+    cp -r "$here/../../examples/app" app && cp "$here/../../examples/mlp.g" . &&
+        make -s -C app clean digits GPLAN="$gplan" CFLAGS="-Wall -Wextra -Wpedantic -Werror $sanitize" &&
+        app/digits --new digits.safetensors &&
+        { printf 'P5 28 28 255\n' && head -c 784 /dev/zero; } >blank.pgm &&
+        app/digits digits.safetensors blank.pgm | grep -q '^blank.pgm: [0-9] ([0-9.]*%)$' &&
+        ! app/digits nowhere blank.pgm 2>message && grep -q 'nowhere: cannot be opened' message &&
+        head -c 100 blank.pgm >cut.pgm && ! app/digits digits.safetensors cut.pgm 2>message &&
+        grep -q 'cut.pgm: is cut short' message
+}
+check 'the application' app
+
 # 10,000 steps compile in less than a minute.
 check 'emit many' emit many
 for flags in -O2 '-O3 -march=native'; do
