@@ -142,6 +142,14 @@ static json_t *cluster_json(const Writer *w, Id id)
     return json_pack("{s:o, s:o, s:o}", "nodes", nodes, "operands", operands, "results", results);
 }
 
+/* Dense, from the root's first byte on. */
+static bool lies_plainly(const Buffer *b, const Value *value)
+{
+    View plain = value_view(value);
+    return !b->layout.offset &&
+           memcmp(b->layout.stride, plain.stride, value->rank * sizeof *plain.stride) == 0;
+}
+
 static json_t *buffer_json(const Writer *w, Id id)
 {
     const Buffer *b = &w->plan->buffer[id];
@@ -152,9 +160,7 @@ static json_t *buffer_json(const Writer *w, Id id)
                             (json_int_t)b->birth, "death", (json_int_t)b->death);
     if (b->root != id)
         json_object_set_new(row, "root", json_integer(b->root));
-    View plain = b->value == NONE ? (View){0} : value_view(&w->g->value.at[b->value]);
-    if (b->value != NONE && (b->layout.offset || memcmp(b->layout.stride, plain.stride,
-                                                        plain.rank * sizeof *plain.stride) != 0))
+    if (b->value != NONE && !lies_plainly(b, &w->g->value.at[b->value]))
         json_object_set_new(row, "layout", view_json(&b->layout));
     if (b->external)
         json_object_set_new(row, "external", json_true());

@@ -467,14 +467,14 @@ static void spoil(const char *text, bool train, int rounds, void (*how)(json_t *
 
 Test(mutations, of_the_plan_are_refused_or_harmless)
 {
-    spoil(perceptron, true, 1000, spoil_plan);
-    spoil(joined, false, 800, spoil_plan);
-    spoil(attends, false, 600, spoil_plan);
+    spoil(perceptron, true, 800, spoil_plan);
+    spoil(joined, false, 600, spoil_plan);
+    spoil(attends, false, 400, spoil_plan);
 }
 
 Test(mutations, of_anything_are_refused_or_harmless)
 {
-    spoil(perceptron, true, 1000, spoil_anything);
-    spoil(joined, false, 1000, spoil_anything);
-    spoil(attends, false, 800, spoil_anything);
+    spoil(perceptron, true, 800, spoil_anything);
+    spoil(joined, false, 600, spoil_anything);
+    spoil(attends, false, 400, spoil_anything);
 }
