@@ -202,7 +202,7 @@ void remat_anneal(RematSearch *search, const RematRecipe *recipe, uint64_t ticks
     double mean = (double)COST_ONE / (search->model->nodes ? search->model->nodes : 1);
     double unit = (double)COST_ONE / (double)(state->budget > 0 ? state->budget : 1);
     double fall = minus_log(recipe->cold / recipe->hot);
-    search->price = recipe->price * unit;
+    search->price = recipe->price * unit * (search->shrink ? 30 : 1);
     while (!search->stopped && state->ticks - begin < ticks) {
         uint64_t before = state->ticks;
         double done = (double)(before - begin) / (double)ticks;

@@ -13,9 +13,9 @@
 
 #include <stdlib.h>
 
-enum { MAX_ENTRIES = 1 << 22, MAX_STEPS = 2000 };
-static const double MAX_WORK = 3e8;      /* entries visited by all subgradient steps */
-static const double MAX_TRAVERSAL = 2e8; /* edges visited to find the rows */
+enum { MAX_ENTRIES = 1 << 21, MAX_STEPS = 2000 };
+static const double MAX_WORK = 1e8;      /* entries visited by all subgradient steps */
+static const double MAX_TRAVERSAL = 1e8; /* edges visited to find the rows */
 
 typedef struct {
     int32_t node;

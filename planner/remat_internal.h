@@ -128,7 +128,8 @@ static inline int32_t random_below(RematRandom *random, int32_t bound)
 typedef struct {
     RematState *state;
     RematRandom random;
-    int32_t limit; /* occurrences not to exceed */
+    int32_t order_share; /* of the moves, in percent, those that change the order only */
+    int32_t limit;       /* occurrences not to exceed */
 } RematMover;
 
 bool remat_move(RematMover *mover); /* false: nothing was done */

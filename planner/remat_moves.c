@@ -10,7 +10,7 @@
  */
 #include "planner/remat_internal.h"
 
-enum { MAX_ALONG = 16, MAX_AGAIN = 8, TRIES = 24 };
+enum { MAX_ALONG = 8, MAX_AGAIN = 8, TRIES = 24 };
 
 static int32_t least(int32_t a, int32_t b)
 {
@@ -268,10 +268,10 @@ static bool run_again(RematMover *mover, int32_t x, int32_t *slot, int *again)
     const RematModel *model = state->model;
     if (state->length >= mover->limit || !may_run_at(state, x, *slot))
         return false;
-    ++*again;
+    --*again;
     for (int32_t i = model->reads.start[x]; i < model->reads.start[x + 1]; i++) {
         int32_t value = model->reads.item[i], producer = model->producer[value];
-        if (producer < 0 || !model->size[value] || *again >= MAX_AGAIN)
+        if (producer < 0 || !model->size[value] || *again <= 0)
             continue;
         const RematEvents *list = &state->events[value];
         int32_t next = remat_event_index(list, *slot);
@@ -289,6 +289,15 @@ static bool run_again(RematMover *mover, int32_t x, int32_t *slot, int *again)
     if (free == *slot)
         ++*slot;
     return true;
+}
+
+/* One half of the time 1, one quarter 2, and so on. */
+static int few(RematMover *mover)
+{
+    int count = 1;
+    for (uint64_t bits = random_bits(&mover->random); bits & 1 && count < MAX_AGAIN; bits >>= 1)
+        count++;
+    return count;
 }
 
 /* A slot in a block above the budget, or -1. */
@@ -320,11 +329,12 @@ static int32_t read_after_idle(const RematState *state, int32_t value, int32_t s
 
 static bool evict_at(RematMover *mover, int32_t slot)
 {
-    int again = 0;
+    int again = few(mover);
     RematState *state = mover->state;
     const RematModel *model = state->model;
     for (int try = 0; try < TRIES; try++) {
         int32_t value = random_below(&mover->random, model->values);
+        state->ticks += try & 1;
         if (!model->size[value] || model->producer[value] < 0)
             continue;
         int32_t read = read_after_idle(state, value, slot);
@@ -336,7 +346,7 @@ static bool evict_at(RematMover *mover, int32_t slot)
 
 static bool evict_anywhere(RematMover *mover)
 {
-    int again = 0;
+    int again = few(mover);
     RematState *state = mover->state;
     const RematModel *model = state->model;
     for (int try = 0; try < TRIES; try++) {
@@ -446,14 +456,9 @@ static bool carry(RematMover *mover)
 
 bool remat_move(RematMover *mover)
 {
-    int32_t kind = random_below(&mover->random, 100);
-    if (kind < 50)
-        return relocate(mover);
-    if (kind < 54)
-        return gather(mover);
-    if (kind < 56)
-        return carry(mover);
-    if (kind < 80)
-        return evict(mover);
-    return forget(mover);
+    if (random_below(&mover->random, 100) < mover->order_share) {
+        int32_t kind = random_below(&mover->random, 100);
+        return kind < 92 ? relocate(mover) : kind < 98 ? gather(mover) : carry(mover);
+    }
+    return random_below(&mover->random, 100) < 55 ? evict(mover) : forget(mover);
 }

@@ -75,6 +75,8 @@ static void run_rounds(RematSearch *search)
     uint64_t length = first_length(search);
     size_t starts = 0, warmed = 0;
     bool brief = search->ticks_total / 4 < length;
+    if (search->ticks_total < length / 4)
+        search->mover.order_share = 12;
     for (int round = 0; !search->stopped && state->ticks < search->ticks_total; round++) {
         const RematRecipe *recipe;
         uint64_t ticks = brief ? search->ticks_total / 5 : length;
@@ -103,6 +105,7 @@ static RematSearch begin(const RematProblem *problem, const RematOptions *option
     search.model = remat_model(problem, search.arena);
     search.state = remat_state(search.model, options->budget - problem->base, search.arena);
     search.mover = (RematMover){.state = search.state, .random = {options->seed}};
+    search.mover.order_share = 56;
     search.mover.limit = OCCURRENCES_PER_NODE * search.model->nodes + 64;
     remat_anneal_begin(&search);
     return search;

@@ -8,6 +8,8 @@
 /* What a value kept across a node that should not see it weighs there. */
 #define HINT_WEIGHT ((int64_t)1 << 44)
 
+enum { BLOCKS_PER_TICK = 16 }; /* whole blocks that cost about as much as one event */
+
 /* ---- the profile ---- */
 
 static int64_t excess(const RematState *state, int64_t bytes)
@@ -45,6 +47,22 @@ static void add_within(RematState *state, int32_t block, int32_t from, int32_t t
         set_top(state, block, remat_block_top(state, block));
 }
 
+/* Whole blocks, the inner loop of large graphs: everything in registers. */
+static void add_blocks(RematState *state, int32_t first, int32_t end, int64_t bytes)
+{
+    if (first >= end)
+        return;
+    int64_t *pending = state->pending, *top = state->top, budget = state->budget, change = 0;
+    for (int32_t block = first; block < end; block++) {
+        int64_t before = top[block] - budget, after = before + bytes;
+        pending[block] += bytes;
+        top[block] += bytes;
+        change += (after > 0 ? after : 0) - (before > 0 ? before : 0);
+    }
+    state->penalty += change;
+    state->ticks += (uint64_t)(end - first) / BLOCKS_PER_TICK;
+}
+
 /* Adds to the slots from..to, both included; an empty range does nothing. */
 static void add_range(RematState *state, int32_t from, int32_t to, int64_t bytes)
 {
@@ -56,10 +74,7 @@ static void add_range(RematState *state, int32_t from, int32_t to, int64_t bytes
         return;
     }
     add_within(state, first, from, ((first + 1) << shift) - 1, bytes);
-    for (int32_t block = first + 1; block < last; block++) {
-        state->pending[block] += bytes;
-        set_top(state, block, state->top[block] + bytes);
-    }
+    add_blocks(state, first + 1, last, bytes);
     add_within(state, last, last << shift, to, bytes);
 }
 

@@ -44,7 +44,7 @@ Test(remat_state, agrees_with_a_fresh_layout_after_any_moves)
         RematState *state = remat_state(model, 30, arena), *fresh = remat_state(model, 30, arena);
         RematSchedule given = remat_order(model, 0, arena);
         remat_layout(state, given.node, given.count);
-        RematMover mover = {.state = state, .random = {seed}, .limit = 80};
+        RematMover mover = {.state = state, .random = {seed}, .order_share = 50, .limit = 80};
         for (int i = 0; i < 2000; i++) {
             int64_t penalty = state->penalty, extra = state->extra;
             bool keep = remat_move(&mover) && !state->bad && i % 3;
