@@ -67,12 +67,15 @@ Address access_address(const Api *api, Id buffer, const View *view)
 {
     const Plan *plan = api->plan;
     const Buffer *b = &plan->buffer[buffer];
-    uint64_t bytes = 0;
-    if (b->value != NONE)
-        bytes = (uint64_t)view->offset * dtype_size((Dtype)plan->graph->value.at[b->value].dtype);
+    uint64_t bytes = 0, turn = 0;
+    if (b->value != NONE) {
+        const Value *value = &plan->graph->value.at[b->value];
+        bytes = (uint64_t)view->offset * dtype_size((Dtype)value->dtype);
+        turn = value->whole == NONE ? 0 : value_bytes(value);
+    }
     if (b->external)
-        return (Address){AT_EXTERNAL, api->slot[b->root], bytes};
-    return (Address){AT_ARENA, NONE, b->offset + bytes};
+        return (Address){AT_EXTERNAL, api->slot[b->root], bytes, turn};
+    return (Address){AT_ARENA, NONE, b->offset + bytes, turn};
 }
 
 Id access_buffer(const Plan *plan, const Occurrence *o, Id value)

@@ -30,9 +30,9 @@ const char *c_dtype(Dtype dtype)
 
 /* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
-    "tensor", "init",     "reset", "load",    "save",     "forward", "eval",          "step",
-    "bind",   "strerror", "error", "threads", "progress", "profile", "profile_print", "op_name",
-    "tensors",
+    "tensor",  "init",     "reset",    "load",    "save",    "forward",       "eval",     "step",
+    "set_lr",  "lr",       "schedule", "seed",    "valid",   "bind",          "strerror", "error",
+    "threads", "progress", "profile",  "op_name", "tensors", "profile_print",
 };
 
 /* The buffer that holds an input, a parameter or an output. */
@@ -103,6 +103,19 @@ static void name_all(Api *api)
         name_tensor(api, &macros, &api->tensor[i]);
 }
 
+/* By value: state of the optimizer, as against running statistics. */
+static bool *find_optimizer_state(const Graph *g)
+{
+    bool *is = ARENA_ARRAY(g->arena, bool, g->value.count);
+    for (size_t n = 0; n < g->node.count; n++)
+        for (Id i = 0; i < g->node.at[n].uses && g->node.at[n].op->flags & OP_OPTIMIZER; i++) {
+            Id value = node_use(g, &g->node.at[n], i).value;
+            if (value != NONE)
+                is[value] = g->value.at[value].kind == VALUE_STATE;
+        }
+    return is;
+}
+
 static const char *saved_kind(const Value *value)
 {
     switch (value->kind) {
@@ -126,19 +139,31 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     api->unused = ARENA_ARRAY(g->arena, const char *, g->value.count);
     number_slots(api);
     Id *buffers = find_buffers(plan);
+    for (size_t i = 0; i < g->dimension.count; i++)
+        if (g->dimension.at[i].batch && !api->batch)
+            api->batch = g->dimension.at[i].value;
     for (Id v = 0; v < g->value.count; v++)
-        if (g->value.at[v].kind == VALUE_INPUT) {
+        if (g->value.at[v].kind == VALUE_INPUT && g->value.at[v].whole == NONE) {
             if (buffers[v] != NONE)
                 add(api, use_of(v), g->value.at[v].name, "INPUT", buffers);
             else
                 api->unused[api->unuseds++] = g->value.at[v].name;
         }
     for (size_t i = 0; i < g->output.count; i++)
-        add(api, g->output.at[i].use, g->output.at[i].name, "OUTPUT", buffers);
+        if (g->output.at[i].loss)
+            api->trains = true;
+        else
+            add(api, g->output.at[i].use, g->output.at[i].name, "OUTPUT", buffers);
     api->saved_begin = api->tensors;
-    for (Id v = 0; v < g->value.count; v++)
-        if (saved_kind(&g->value.at[v]) && buffers[v] != NONE && g->value.at[v].previous == NONE)
-            add(api, use_of(v), g->value.at[v].name, saved_kind(&g->value.at[v]), buffers);
+    const bool *last = find_optimizer_state(g);
+    for (int pass = 0; pass < 2; pass++) {
+        for (Id v = 0; v < g->value.count; v++)
+            if (saved_kind(&g->value.at[v]) && buffers[v] != NONE &&
+                g->value.at[v].previous == NONE && last[v] == (pass == 1))
+                add(api, use_of(v), g->value.at[v].name, saved_kind(&g->value.at[v]), buffers);
+        if (pass == 0)
+            api->needed_end = api->tensors;
+    }
     api->saved_end = api->tensors;
     name_all(api);
     return api;

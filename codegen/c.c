@@ -93,6 +93,8 @@ Text emit_c(const Plan *plan, const EmitOptions *options)
     emission_need(&e, "file.h");
     if (e.api->saved_begin < e.api->saved_end)
         emission_need(&e, "init.h");
+    if (e.api->trains)
+        emission_need(&e, "schedule.h");
     calls_make(&e);
     Out o = out_new(arena);
     write_top(&e, &o);

@@ -133,9 +133,8 @@ static Id find_function(Emission *e, const Cluster *c, const Out *text)
     return add_function(e, c, text, hash, at);
 }
 
-void calls_make(Emission *e)
+static void add_calls(Emission *e, const Program *program)
 {
-    const Program *program = &e->plan->program[PROGRAM_FORWARD];
     for (Id i = 0; i < program->count; i++) {
         const Occurrence *o = &program->at[i];
         const Cluster *c = &e->plan->clusters->at[o->cluster];
@@ -150,6 +149,15 @@ void calls_make(Emission *e)
                          .occurrence = o,
                          .time = program->begin + i};
         ARRAY_PUSH(e->arena, &e->call, call);
+    }
+}
+
+void calls_make(Emission *e)
+{
+    for (int p = 0; p < PROGRAMS; p++) {
+        e->program[p].call = (Id)e->call.count;
+        add_calls(e, &e->plan->program[p]);
+        e->program[p].calls = (Id)e->call.count - e->program[p].call;
     }
 }
 

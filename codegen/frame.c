@@ -95,7 +95,7 @@ static const char *const op_end =
     "        m->seconds[op] += time - m->clock;\n"
     "    m->clock = time;\n"
     "#endif\n"
-    "    if (m->progress && m->progress(m->user, m->step, op + 1, @_OPS) != 0)\n"
+    "    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)\n"
     "        return @_ECANCEL;\n"
     "    return @_OK;\n"
     "}\n\n";
@@ -146,10 +146,9 @@ static void write_init(const Emission *e, Out *o)
               "    }\n");
     else
         out(o, "    (void)bytes;\n");
-    write(e, o,
-          "    m->arena = arena;\n"
-          "    return @_OK;\n"
-          "}\n\n");
+    write(e, o, "    m->arena = arena;\n");
+    runs_init(e->api, o);
+    write(e, o, "    return @_OK;\n}\n\n");
 }
 
 static const char *const data_in_arena = "static void *data(const $ *m, size_t i)\n"
@@ -163,12 +162,11 @@ static const char *const data_anywhere =
     "}\n\n";
 
 static const char *const reset =
-    "void $_reset($ *m, uint64_t seed)\n"
+    "/* Tensors of a file from `first` on, as they are after a reset. */\n"
+    "static void begin($ *m, size_t first, uint64_t seed)\n"
     "{\n"
     "    const gp_run run = {.seed = seed, .threads = m->threads};\n"
-    "    m->seed = seed;\n"
-    "    m->step = 0;\n"
-    "    for (size_t i = 0; i < sizeof init / sizeof *init; i++) {\n"
+    "    for (size_t i = first; i < SAVED_COUNT; i++) {\n"
     "        const $_tensor *t = &tensor[SAVED + i];\n"
     "        int64_t count = 1;\n"
     "        for (int d = 0; d < t->rank; d++)\n"
@@ -176,6 +174,13 @@ static const char *const reset =
     "        if (data(m, SAVED + i))\n"
     "            gp_initialize(&run, &init[i], t->name, data(m, SAVED + i), t->dtype, count);\n"
     "    }\n"
+    "}\n"
+    "\n"
+    "void $_reset($ *m, uint64_t seed)\n"
+    "{\n"
+    "    m->seed = seed;\n"
+    "    m->step = 0;\n"
+    "    begin(m, 0, seed);\n"
     "}\n\n";
 
 static const char *const reset_nothing = "void $_reset($ *m, uint64_t seed)\n"
@@ -184,23 +189,54 @@ static const char *const reset_nothing = "void $_reset($ *m, uint64_t seed)\n"
                                          "    m->step = 0;\n"
                                          "}\n\n";
 
-static const char *const files =
+static const char *const file_item =
     "static gp_item item(const void *model, size_t i)\n"
     "{\n"
     "    const $_tensor *t = &tensor[SAVED + i];\n"
     "    return (gp_item){t->name, t->dtype, t->rank, t->dim, data(model, SAVED + i), t->bytes};\n"
-    "}\n"
-    "\n"
+    "}\n\n";
+
+static const char *const files =
     "int $_load($ *m, const char *path)\n"
     "{\n"
     "    unsigned char seen[SAVED_COUNT / 8 + 1] = {0};\n"
-    "    const gp_items items = {item, m, SAVED_COUNT, seen, m->detail, sizeof m->detail};\n"
+    "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT,\n"
+    "                            .needed = SAVED_COUNT, .seen = seen, .detail = m->detail,\n"
+    "                            .detail_size = sizeof m->detail};\n"
     "    return gp_load(path, &items);\n"
     "}\n"
     "\n"
     "int $_save(const $ *m, const char *path)\n"
     "{\n"
-    "    const gp_items items = {item, m, SAVED_COUNT, NULL, NULL, 0};\n"
+    "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT};\n"
+    "    return gp_save(path, &items);\n"
+    "}\n\n";
+
+static const char *const trained_files =
+    "int $_load($ *m, const char *path)\n"
+    "{\n"
+    "    unsigned char seen[SAVED_COUNT / 8 + 1] = {0};\n"
+    "    gp_note note[] = {{\"step\", 0}, {\"seed\", m->seed}};\n"
+    "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT,\n"
+    "                            .needed = NEEDED_COUNT, .note = note, .notes = 2, .seen = seen,\n"
+    "                            .detail = m->detail, .detail_size = sizeof m->detail};\n"
+    "    const int code = gp_load(path, &items);\n"
+    "    if (code != GP_OK)\n"
+    "        return code;\n"
+    "    m->step = note[0].number;\n"
+    "    m->seed = note[1].number;\n"
+    "    if (NEEDED_COUNT < SAVED_COUNT && !(seen[NEEDED_COUNT / 8] >> NEEDED_COUNT % 8 & 1)) {\n"
+    "        begin(m, NEEDED_COUNT, m->seed); /* parameters alone */\n"
+    "        m->step = 0;\n"
+    "    }\n"
+    "    return @_OK;\n"
+    "}\n"
+    "\n"
+    "int $_save(const $ *m, const char *path)\n"
+    "{\n"
+    "    gp_note note[] = {{\"step\", m->step}, {\"seed\", m->seed}};\n"
+    "    const gp_items items = {\n"
+    "        .item = item, .model = m, .count = SAVED_COUNT, .note = note, .notes = 2};\n"
     "    return gp_save(path, &items);\n"
     "}\n\n";
 
@@ -210,11 +246,16 @@ static void write_parameters(const Emission *e, Out *o)
     size_t saved = api->saved_end - api->saved_begin;
     out(o,
         "/* Parameters and state: the tensors from here on, so many. */\n"
-        "enum { SAVED = %zu, SAVED_COUNT = %zu };\n\n",
+        "enum { SAVED = %zu, SAVED_COUNT = %zu",
         api->saved_begin, saved);
+    if (api->trains)
+        out(o, ", NEEDED_COUNT = %zu /* the rest is state of the optimizer */",
+            api->needed_end - api->saved_begin);
+    out(o, " };\n\n");
     write(e, o, api->slots ? data_anywhere : data_in_arena);
     write(e, o, saved ? reset : reset_nothing);
-    write(e, o, files);
+    write(e, o, file_item);
+    write(e, o, api->trains && saved ? trained_files : files);
 }
 
 static void write_accessors(const Emission *e, Out *o)
@@ -248,34 +289,13 @@ static const char *const bind =
     "    return @_ETENSOR;\n"
     "}\n\n";
 
-static const char *const check_bound =
+const char *const frame_check_bound =
     "    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++)\n"
     "        if (slot[i] >= 0 && !m->external[slot[i]]) {\n"
     "            snprintf(m->detail, sizeof m->detail, \"%s: no memory is bound to it\",\n"
     "                     tensor[i].name);\n"
     "            return @_EBIND;\n"
     "        }\n";
-
-static void write_forward(const Emission *e, Out *o)
-{
-    write(e, o, "int $_forward($ *m)\n{\n");
-    write(e, o, e->api->slots ? check_bound : "");
-    if (e->call.count) {
-        out(o, "    const gp_run run = {\n        .seed = m->seed, .step = m->step, .threads = "
-               "m->threads};\n    int code;\n"
-               "#ifdef GPLAN_POISON\n    poison(m, -1);\n#endif\n"
-               "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
-        for (Id i = 0; i < e->functions_run; i++)
-            write(e, o,
-                  arena_printf(e->arena,
-                               "    if ((code = forward_%u(m, &run)) != @_OK)\n"
-                               "        return code;\n",
-                               i));
-    } else if (!e->api->slots) {
-        out(o, "    (void)m;\n");
-    }
-    write(e, o, "    return @_OK;\n}\n\n");
-}
 
 /* Only kernels that look things up can fail, and their text says so. */
 static bool can_fail(const Emission *e, const EmitCall *call)
@@ -394,7 +414,7 @@ void frame_after(Emission *e, Out *o)
     write_parameters(e, o);
     write_accessors(e, o);
     write(e, o, bound ? bind : "");
-    write_forward(e, o);
+    runs_write(e, o);
     write_strerror(e, o);
     write(e, o, rest);
     write(e, o, e->call.count ? profile_functions : "");

@@ -53,9 +53,25 @@ static const char *const functions =
     "/* Parameters from and to a safetensors file. A file that does not fit changes nothing; one\n"
     " * that is written appears whole or not at all. */\n"
     "int $_load($ *m, const char *path);\n"
-    "int $_save(const $ *m, const char *path);\n"
-    "/* Computes the outputs from the inputs. */\n"
-    "int $_forward($ *m);\n"
+    "int $_save(const $ *m, const char *path);\n";
+
+static const char *const trained_functions =
+    "/* Takes the memory that everything lives in; it is neither read nor written yet. */\n"
+    "int $_init($ *m, void *arena, size_t bytes);\n"
+    "/* Sets the parameters to their initial values, the optimizer and the count of steps to "
+    "their\n"
+    " * beginning. */\n"
+    "void $_reset($ *m, uint64_t seed);\n"
+    "/* A safetensors file with the parameters, the state of the optimizer, and as metadata the\n"
+    " * count of steps and the seed: a run that is saved, ended and loaded goes on bit for bit. "
+    "From\n"
+    " * a file with parameters alone the optimizer and the steps begin anew. A file that does not "
+    "fit\n"
+    " * changes nothing; one that is written appears whole or not at all. */\n"
+    "int $_load($ *m, const char *path);\n"
+    "int $_save(const $ *m, const char *path);\n";
+
+static const char *const more_functions =
     "\n"
     "/* An error code in words. The second one has more to say of the last call that failed: the\n"
     " * file, the tensor. */\n"
@@ -65,7 +81,8 @@ static const char *const functions =
     "const $_tensor *$_tensors(size_t *count);\n"
     "/* From 1 to @_THREADS_MAX; it changes no bit of any result. */\n"
     "void $_threads($ *m, int threads);\n"
-    "/* Called after each op with the number of ops done; what is not 0 stops the run. */\n"
+    "/* Called after each op of a run with the number of ops done; what is not 0 stops the run. "
+    "*/\n"
     "void $_progress($ *m, int (*see)(void *user, uint64_t step, int op, int ops), void *user);\n"
     "#ifdef GPLAN_PROFILE\n"
     "/* Adds the seconds of each op to seconds[@_OPS]; prints them, the longest first. */\n"
@@ -82,10 +99,12 @@ static void write_struct(const Api *api, Out *o)
                  "    unsigned char *arena;\n"
                  "    uint64_t seed, step;\n"
                  "    int threads;\n"
+                 "    int done, ops; /* of the run at hand */\n"
                  "    int (*progress)(void *user, uint64_t step, int op, int ops);\n"
                  "    void *user;\n"
                  "    double *seconds, clock; /* of $_profile */\n",
                  api->prefix, api->capitals);
+    runs_fields(api, o);
     if (api->slots)
         out(o, "    void *external[%u]; /* memory of the caller */\n", api->slots);
     out(o, "    char detail[200]; /* of %s_error */\n} %s;\n\n", api->prefix, api->prefix);
@@ -165,10 +184,10 @@ static void write_accessors(const Api *api, Out *o)
 
 static size_t count_ops(const Plan *plan)
 {
-    const Program *program = &plan->program[PROGRAM_FORWARD];
     size_t ops = 0;
-    for (Id i = 0; i < program->count; i++)
-        ops += !access_is_done(plan, &program->at[i]);
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < plan->program[p].count; i++)
+            ops += !access_is_done(plan, &plan->program[p].at[i]);
     return ops;
 }
 
@@ -192,9 +211,12 @@ Text emit_c_header(const Plan *plan, const EmitOptions *options)
     out_template(&o, head, api->prefix, api->capitals);
     write_sizes(api, &o, count_ops(plan));
     out_template(&o, types, api->prefix, api->capitals);
+    runs_types(api, &o);
     write_struct(api, &o);
     write_accessors(api, &o);
-    out_template(&o, functions, api->prefix, api->capitals);
+    out_template(&o, api->trains ? trained_functions : functions, api->prefix, api->capitals);
+    runs_declare(api, &o);
+    out_template(&o, more_functions, api->prefix, api->capitals);
     out_template(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n", api->prefix, api->capitals);
     return out_done(&o);
 }

@@ -59,6 +59,9 @@ typedef struct {
     ApiTensor *tensor;
     size_t tensors;
     size_t saved_begin, saved_end; /* those that a parameter file holds */
+    size_t needed_end;             /* and must hold: behind them stands the optimizer's state */
+    bool trains;                   /* has a program that steps, and one for the loss */
+    int64_t batch;                 /* of the batch dimension; 0: none */
     const char **unused;           /* inputs that nothing reads: without bytes */
     size_t unuseds;
     Id *slot; /* by buffer: place in external[] of a root that is the caller's, else NONE */
@@ -80,6 +83,7 @@ typedef struct {
     uint8_t kind;
     Id slot;         /* AT_EXTERNAL */
     uint64_t offset; /* bytes; AT_KEY: the key */
+    uint64_t turn;   /* bytes from one micro-batch to the next */
 } Address;
 
 /* Dims and strides of an operand as it lies in its buffer; the offset in elements from the root.
@@ -117,7 +121,10 @@ typedef struct {
     size_t slots;
     ARRAY(Address) address;
     ARRAY(EmitCall) call;
-    Id functions_run;         /* forward_0, forward_1, ...: left by program_write */
+    struct {
+        Id call, calls; /* emission->call[...] */
+        Id functions;   /* forward_0, forward_1, ...: left by program_write */
+    } program[PROGRAMS];
     ARRAY(const char *) file; /* runtime/c files that are needed, each once */
 } Emission;
 
@@ -135,6 +142,13 @@ void calls_make(Emission *e);
 const char *emission_label(const Emission *e, const EmitCall *call);
 /* The functions that run the calls: lists, and loops over equal runs (program.c). */
 void program_write(Emission *e, Out *o);
+const char *program_name(ProgramKind program); /* forward, eval, micro, update */
+/* The functions of the header that run programs: forward, eval, step (runs.c). */
+void runs_types(const Api *api, Out *o);   /* in the header, before the struct */
+void runs_fields(const Api *api, Out *o);  /* of the struct */
+void runs_declare(const Api *api, Out *o); /* in the header */
+void runs_init(const Api *api, Out *o);    /* what a model begins with */
+void runs_write(const Emission *e, Out *o);
 /* What the rest of the file reads (tables.c). */
 void tables_tensors(const Emission *e, Out *o);
 void tables_slots(const Emission *e, Out *o);
@@ -145,6 +159,8 @@ void tables_deaths(const Emission *e, Out *o);
 /* What stands between the kernels and the program, and the functions of the header (frame.c). */
 void frame_before(Emission *e, Out *o);
 void frame_after(Emission *e, Out *o);
+/* Returns from the function where memory of the caller is missing (frame.c). */
+extern const char *const frame_check_bound;
 /* Text of runtime files, each once, without their includes; system includes first (inline.c). */
 void inline_files(Arena *arena, const char *const *file, size_t count, Out *o);
 

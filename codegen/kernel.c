@@ -139,7 +139,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     }
     if (node->op->flags & OP_RANDOM) {
         out(&p.parameters, ", uint64_t key");
-        emission_address(e, (Address){AT_KEY, NONE, key_of(node->name)});
+        emission_address(e, (Address){AT_KEY, NONE, key_of(node->stream), 0});
     }
     out(text, "(const gp_run *run%s)\n{\n%s%s    };\n", p.parameters.at, p.literals.at,
         p.tensors.at);

@@ -235,6 +235,22 @@ static void write_setting(Loop *l, const Arg *arg, const Attr *attr)
         out(l->text, attr->number < 0 ? "(%lld)" : "%lld", (long long)attr->number);
 }
 
+/* Whether the expression names it: not every op that asks for its element draws numbers too. */
+static bool mentions(const char *expr, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = expr; (at = strstr(at, name)); at += length)
+        if ((at == expr || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+            !isalnum((unsigned char)at[length]) && at[length] != '_')
+            return true;
+    return false;
+}
+
+static bool draws(const Node *node)
+{
+    return node->op->flags & OP_RANDOM && mentions(node->op->expr, "key");
+}
+
 /* One name out of a row's expression: an operand, a setting, or what random ops may use. */
 static void write_name(Loop *l, const Node *node, const char *name, size_t length)
 {
@@ -375,7 +391,7 @@ static void write_element(Loop *l, int depth)
         out(l->text, "const %s v%d = ", local_type((Dtype)l->g->value.at[node->value].dtype),
             l->locals);
         write_converted(l, node);
-        l->keys += (node->op->flags & OP_RANDOM) != 0;
+        l->keys += draws(node);
         l->local[k] = l->locals++;
         out(l->text, ";\n");
     }
@@ -448,11 +464,11 @@ static void write_parameters(Loop *l)
     }
     for (Id k = 0; k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
-        if (!(node->op->flags & OP_RANDOM))
+        l->random |= (node->op->flags & OP_RANDOM) != 0;
+        if (!draws(node))
             continue;
         out(l->text, ", uint64_t key%d", l->keys++);
-        emission_address(l->e, (Address){AT_KEY, NONE, key_of(node->name)});
-        l->random = true;
+        emission_address(l->e, (Address){AT_KEY, NONE, key_of(node->stream), 0});
     }
     l->keys = 0;
     out(l->text, ")\n");

@@ -22,20 +22,31 @@ typedef struct {
 typedef struct {
     Emission *e;
     Out *o;
+    ProgramKind program;
+    Id begin, end; /* its calls */
     ARRAY(Run) run;
     uint8_t *taken; /* by call: part of a run */
     uint64_t *kind; /* by call: equal where the calls differ in numbers only */
     Id functions;   /* that were written */
 } Writer;
 
+const char *program_name(ProgramKind program)
+{
+    static const char *const name[PROGRAMS] = {"forward", "eval", "micro", "update"};
+    return name[program];
+}
+
 /* ---- Which calls repeat --------------------------------------------------------------------- */
 
-/* The function, and for each argument whether it lies in the arena or with the caller. */
+/* The function, and for each argument whether it lies in the arena or with the caller, and
+ * whether it moves with the micro-batch. */
 static uint64_t call_kind(const Emission *e, const EmitCall *call)
 {
     uint64_t hash = call->function + 1;
-    for (Id i = 0; i < call->addresses; i++)
-        hash = hash * 0x100000001b3 + e->address.at[call->address + i].kind + 1;
+    for (Id i = 0; i < call->addresses; i++) {
+        const Address *a = &e->address.at[call->address + i];
+        hash = hash * 0x100000001b3 + a->kind + 1 + a->turn * 4;
+    }
     return hash;
 }
 
@@ -84,11 +95,10 @@ static int by_begin(const void *a, const void *b)
  * MAX_PERIOD). The runs that save most are taken first. */
 static void find_runs(Writer *w)
 {
-    Id count = (Id)w->e->call.count;
     ARRAY(Run) found = {0};
-    for (Id period = 1; period <= MAX_PERIOD && period * 2 <= count; period++)
-        for (Id i = 0, length = 0; i + period <= count; i++) {
-            if (i + period < count && w->kind[i] == w->kind[i + period]) {
+    for (Id period = 1; period <= MAX_PERIOD && period * 2 <= w->end - w->begin; period++)
+        for (Id i = w->begin, length = 0; i + period <= w->end; i++) {
+            if (i + period < w->end && w->kind[i] == w->kind[i + period]) {
                 length++;
                 continue;
             }
@@ -155,6 +165,8 @@ static void write_argument(Writer *w, const Address *a, Id column, Id slot_colum
         else
             out(w->o, ", (uint64_t)(at[%u]", column);
     }
+    if (a->turn)
+        out(w->o, " + (size_t)run->micro * %llu", (unsigned long long)a->turn);
     out(w->o, ")");
 }
 
@@ -162,8 +174,8 @@ static void write_argument(Writer *w, const Address *a, Id column, Id slot_colum
 
 static void begin_function(Writer *w)
 {
-    out(w->o, "static int forward_%u(%s *m, const gp_run *run)\n{\n    int code;\n", w->functions++,
-        w->e->api->prefix);
+    out(w->o, "static int %s_%u(%s *m, const gp_run *run)\n{\n    int code;\n",
+        program_name(w->program), w->functions++, w->e->api->prefix);
 }
 
 static void write_list(Writer *w, Id begin, Id end)
@@ -233,11 +245,12 @@ static void write_table(Table *t)
         out(o, "        {");
         for (size_t i = 0; i < t->column.count; i++) {
             bool wrap = o->length - line > 86;
-            out(o, "%s%s%llu", i ? "," : "",
+            out(o, "%s%s%llu%s", i ? "," : "",
                 !i     ? ""
                 : wrap ? "\n         "
                        : " ",
-                (unsigned long long)t->column.at[i][turn]);
+                (unsigned long long)t->column.at[i][turn],
+                t->column.at[i][turn] > INT64_MAX ? "u" : "");
             line = wrap ? o->length : line;
         }
         out(o, "},\n");
@@ -281,22 +294,34 @@ static void write_run(Writer *w, Run run)
     out(w->o, "%s    }\n    return %s_OK;\n}\n\n", body.at, w->e->api->capitals);
 }
 
+static void write_program(Writer *w)
+{
+    find_runs(w);
+    Id next = w->begin;
+    for (size_t i = 0; i < w->run.count; i++) {
+        write_list(w, next, w->run.at[i].begin);
+        write_run(w, w->run.at[i]);
+        next = w->run.at[i].begin + w->run.at[i].period * w->run.at[i].turns;
+    }
+    write_list(w, next, w->end);
+}
+
 void program_write(Emission *e, Out *o)
 {
     Id count = (Id)e->call.count;
-    Writer w = {.e = e,
-                .o = o,
-                .taken = ARENA_ARRAY(e->arena, uint8_t, count + 1),
-                .kind = ARENA_ARRAY(e->arena, uint64_t, count + 1)};
+    uint8_t *taken = ARENA_ARRAY(e->arena, uint8_t, count + 1);
+    uint64_t *kind = ARENA_ARRAY(e->arena, uint64_t, count + 1);
     for (Id i = 0; i < count; i++)
-        w.kind[i] = call_kind(e, &e->call.at[i]);
-    find_runs(&w);
-    Id next = 0;
-    for (size_t i = 0; i < w.run.count; i++) {
-        write_list(&w, next, w.run.at[i].begin);
-        write_run(&w, w.run.at[i]);
-        next = w.run.at[i].begin + w.run.at[i].period * w.run.at[i].turns;
+        kind[i] = call_kind(e, &e->call.at[i]);
+    for (int p = 0; p < PROGRAMS; p++) {
+        Writer w = {.e = e,
+                    .o = o,
+                    .program = (ProgramKind)p,
+                    .begin = e->program[p].call,
+                    .end = e->program[p].call + e->program[p].calls,
+                    .taken = taken,
+                    .kind = kind};
+        write_program(&w);
+        e->program[p].functions = w.functions;
     }
-    write_list(&w, next, count);
-    e->functions_run = w.functions;
 }

@@ -185,7 +185,7 @@ static size_t last_call(const Emission *e, const Buffer *b)
         else
             high = middle;
     }
-    return low ? low - 1 : e->call.count;
+    return low && e->call.at[low - 1].time >= b->birth ? low - 1 : e->call.count;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -194,7 +194,7 @@ static int by_offset(const void *a, const void *b)
     return (m->offset > n->offset) - (m->offset < n->offset);
 }
 
-/* Bytes of the arena that hold nothing between two calls of forward: poisoned when it begins. */
+/* Bytes of the arena that hold nothing between two programs: poisoned when one begins. */
 static void write_free(const Emission *e, Out *o)
 {
     const Plan *plan = e->plan;
@@ -217,13 +217,11 @@ static void write_free(const Emission *e, Out *o)
 void tables_deaths(const Emission *e, Out *o)
 {
     const Plan *plan = e->plan;
-    const Program *program = &plan->program[PROGRAM_FORWARD];
     Death *death = ARENA_ARRAY(e->arena, Death, plan->buffers);
     size_t count = 0;
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION &&
-            b->death <= program->begin + program->count && last_call(e, b) < e->call.count)
+        if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION && last_call(e, b) < e->call.count)
             death[count++] = (Death){last_call(e, b), b->offset, b->bytes};
     }
     qsort(death, count, sizeof *death, by_op);

@@ -25,11 +25,20 @@ typedef struct {
     size_t bytes;
 } gp_item;
 
+/* A number in the metadata, where safetensors has text: "step":"1200". */
+typedef struct {
+    const char *name;
+    uint64_t number; /* loading: keeps what it was where the file does not have it */
+} gp_note;
+
 /* What is to be loaded or saved. */
 typedef struct {
     gp_item (*item)(const void *model, size_t i);
     const void *model;
     size_t count;
+    size_t needed; /* loading: of those behind the first `needed` all may be missing together */
+    gp_note *note;
+    size_t notes;
     unsigned char *seen; /* loading: a bit for each tensor, all 0 */
     char *detail;        /* loading: what went wrong, in words */
     size_t detail_size;
@@ -130,9 +139,16 @@ GP_FUNCTION void gp_put_header(gp_writer *w, const gp_items *items)
 {
     uint64_t offset = 0;
     gp_put(w, "{");
+    for (size_t i = 0; i < items->notes; i++) {
+        gp_put(w, i ? "\",\"" : "\"__metadata__\":{\"");
+        gp_put(w, items->note[i].name);
+        gp_put(w, "\":\"");
+        gp_put_number(w, items->note[i].number);
+    }
+    gp_put(w, items->notes ? "\"}" : "");
     for (size_t i = 0; i < items->count; i++) {
         gp_item t = items->item(items->model, i);
-        gp_put(w, i ? "," : "");
+        gp_put(w, i || items->notes ? "," : "");
         gp_put_string(w, t.name);
         gp_put(w, ":{\"dtype\":\"");
         gp_put(w, gp_dtype_name(t.dtype));
@@ -477,6 +493,41 @@ GP_FUNCTION void gp_check_entry(gp_reader *r, const gp_entry *e, const gp_item *
     }
 }
 
+/* A number as text; what is none stays unread. */
+GP_FUNCTION void gp_read_note(gp_reader *r, const char *name, int load)
+{
+    char text[24];
+    uint64_t number = 0;
+    size_t digits = 0;
+    gp_read_string(r, text, sizeof text);
+    for (; text[digits] >= '0' && text[digits] <= '9'; digits++)
+        number = number * 10 + (uint64_t)(text[digits] - '0');
+    for (size_t i = 0; i < r->items->notes && load && digits > 0 && !text[digits]; i++)
+        if (strcmp(r->items->note[i].name, name) == 0)
+            r->items->note[i].number = number;
+}
+
+GP_FUNCTION void gp_read_metadata(gp_reader *r, int load)
+{
+    if (gp_skip_space(r) != '{') {
+        gp_skip_value(r);
+        return;
+    }
+    gp_expect(r, '{');
+    if (gp_accept(r, '}'))
+        return;
+    do {
+        char name[32];
+        gp_read_string(r, name, sizeof name);
+        gp_expect(r, ':');
+        if (gp_skip_space(r) == '"')
+            gp_read_note(r, name, load);
+        else
+            gp_skip_value(r);
+    } while (r->code == GP_OK && gp_accept(r, ','));
+    gp_expect(r, '}');
+}
+
 /* One tensor of the header: checked the first time, loaded the second. */
 GP_FUNCTION void gp_read_entry(gp_reader *r, int load)
 {
@@ -484,7 +535,7 @@ GP_FUNCTION void gp_read_entry(gp_reader *r, int load)
     gp_read_string(r, e.name, sizeof e.name);
     gp_expect(r, ':');
     if (strcmp(e.name, "__metadata__") == 0) {
-        gp_skip_value(r);
+        gp_read_metadata(r, load);
         return;
     }
     gp_expect(r, '{');
@@ -523,8 +574,11 @@ GP_FUNCTION void gp_read_header(gp_reader *r, int load)
         while (r->code == GP_OK && gp_accept(r, ','));
         gp_expect(r, '}');
     }
+    int rest = 0; /* any of those that may be missing together */
+    for (size_t i = r->items->needed; i < r->items->count; i++)
+        rest |= r->items->seen[i / 8] & 1 << i % 8;
     for (size_t i = 0; i < r->items->count && !load && r->code == GP_OK; i++)
-        if (!(r->items->seen[i / 8] & 1 << i % 8))
+        if (!(r->items->seen[i / 8] & 1 << i % 8) && (i < r->items->needed || rest))
             GP_COMPLAIN(r, GP_ETENSOR, "%s: is not in %s", r->items->item(r->items->model, i).name,
                         r->path);
 }

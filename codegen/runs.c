@@ -1,0 +1,275 @@
+/* The functions of the header that run programs: forward, and for a model that trains eval, step
+ * and what can be set for them. */
+#include "codegen/internal.h"
+
+#include <string.h>
+
+static void write(const Api *api, Out *o, const char *text)
+{
+    out_template(o, text, api->prefix, api->capitals);
+}
+
+static bool has_outputs(const Api *api)
+{
+    for (size_t i = 0; i < api->tensors; i++)
+        if (strcmp(api->tensor[i].kind, "OUTPUT") == 0)
+            return true;
+    return !api->trains;
+}
+
+/* Only the mean of a loss knows of samples that do not count. */
+static bool has_valid(const Api *api)
+{
+    const Graph *g = api->plan->graph;
+    for (size_t n = 0; n < g->node.count && api->trains && api->batch; n++)
+        if (strcmp(g->node.at[n].op->name, "loss_share") == 0)
+            return true;
+    return false;
+}
+
+static const TrainSetting *find_setting(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->train.setting.count; i++)
+        if (strcmp(g->train.setting.at[i].name, name) == 0)
+            return &g->train.setting.at[i];
+    return NULL;
+}
+
+static double setting(const Graph *g, const char *name, double otherwise)
+{
+    const TrainSetting *s = find_setting(g, name);
+    return s ? s->value.number : otherwise;
+}
+
+/* ---- The header ----------------------------------------------------------------------------- */
+
+static const char *const train_constants =
+    "/* How the learning rate goes on after its warmup; see $_schedule. */\n"
+    "enum { @_CONSTANT, @_LINEAR, @_COSINE, @_STEPS };\n\n";
+
+static const char *const train_fields =
+    "    double lr;    /* of set_lr */\n"
+    "    int schedule; /* of schedule, as are the next three */\n"
+    "    uint64_t warmup, steps;\n"
+    "    double share;\n"
+    "    int64_t valid; /* samples of the batch that count; 0: all */\n";
+
+static const char *const forward_declared = "/* Computes the outputs from the inputs. */\n"
+                                            "int $_forward($ *m);\n";
+
+static const char *const train_declared =
+    "/* The loss of the batch in the inputs, without dropout; changes nothing that is saved. */\n"
+    "int $_eval($ *m, float *loss);\n"
+    "/* One step of training on the batch in the inputs; the loss is that before the update, and\n"
+    " * may be NULL. Where it fails with an index outside its table no parameter has changed; "
+    "where\n"
+    " * the progress function stopped it some may have: load or reset then. */\n"
+    "int $_step($ *m, float *loss);\n"
+    "/* The learning rate, and the share of it that each step takes. For the first `warmup` steps\n"
+    " * it rises from lr / warmup to lr. Then it stays (@_CONSTANT); falls in a line or as a "
+    "cosine\n"
+    " * to share * lr at step `steps`, where it stays (@_LINEAR, @_COSINE); or is multiplied by\n"
+    " * `share` every `steps` steps (@_STEPS). Both are not saved: set them again after a load "
+    "where\n"
+    " * they are not those of the model. */\n"
+    "void $_set_lr($ *m, double lr);\n"
+    "void $_schedule($ *m, int kind, uint64_t warmup, uint64_t steps, double share);\n"
+    "double $_lr(const $ *m); /* of the next step */\n"
+    "/* What dropout draws from; reset and load set it too. */\n"
+    "void $_seed($ *m, uint64_t seed);\n";
+
+static const char *const valid_declared =
+    "/* For a last batch that is not full: only its first samples count in the mean that the loss\n"
+    " * is, in eval and step. Holds until it is set again; 0 is all of @_BATCH. */\n"
+    "void $_valid($ *m, int64_t samples);\n";
+
+void runs_declare(const Api *api, Out *o)
+{
+    if (has_outputs(api))
+        write(api, o, forward_declared);
+    if (api->trains)
+        write(api, o, train_declared);
+    if (has_valid(api))
+        write(api, o, valid_declared);
+}
+
+void runs_types(const Api *api, Out *o)
+{
+    if (has_valid(api))
+        out(o, "/* Samples of a batch. */\n#define %s_BATCH %lld\n\n", api->capitals,
+            (long long)api->batch);
+    if (api->trains)
+        write(api, o, train_constants);
+}
+
+void runs_fields(const Api *api, Out *o)
+{
+    if (api->trains)
+        out(o, "%s", train_fields);
+}
+
+/* ---- What a model begins with --------------------------------------------------------------- */
+
+void runs_init(const Api *api, Out *o)
+{
+    static const char *const kinds[] = {"CONSTANT", "LINEAR", "COSINE", "STEPS"};
+    const Graph *g = api->plan->graph;
+    if (!api->trains)
+        return;
+    out(o, "    m->lr = %.17g;\n", g->train.lr);
+    const TrainSetting *schedule = find_setting(g, "schedule");
+    if (!schedule)
+        return;
+    bool stairs = find_setting(g, "schedule.every") || find_setting(g, "schedule.factor");
+    double share = stairs ? setting(g, "schedule.factor", 0.1) : setting(g, "schedule.floor", 0);
+    double steps = setting(g, "schedule.steps", setting(g, "schedule.every", 0));
+    out(o, "    %s_schedule(m, %s_%s, %.0f, %.0f, %.17g);\n", api->prefix, api->capitals,
+        kinds[(int)schedule->value.number], setting(g, "schedule.warmup", 0), steps, share);
+}
+
+/* ---- Programs ------------------------------------------------------------------------------- */
+
+/* Calls the functions of a program; `run` and `code` are there. */
+static void write_program(const Emission *e, Out *o, ProgramKind program, const char *indent)
+{
+    if (e->program[program].calls)
+        out(o, "#ifdef GPLAN_POISON\n%spoison(m, -1);\n#endif\n", indent);
+    for (Id i = 0; i < e->program[program].functions; i++)
+        out(o, "%sif ((code = %s_%u(m, &run)) != %s_OK)\n%s    return code;\n", indent,
+            program_name(program), i, e->api->capitals, indent);
+}
+
+static void write_begin(const Emission *e, Out *o, size_t ops)
+{
+    out(o, "    int code;\n    m->done = 0;\n    m->ops = %zu;\n", ops);
+    out(o, "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
+    (void)e;
+}
+
+static void write_forward(const Emission *e, Out *o)
+{
+    write(e->api, o, "int $_forward($ *m)\n{\n");
+    write(e->api, o, e->api->slots ? frame_check_bound : "");
+    if (e->program[PROGRAM_FORWARD].calls) {
+        out(o, "    const gp_run run = {\n        .seed = m->seed, .step = m->step, .threads = "
+               "m->threads};\n");
+        write_begin(e, o, e->program[PROGRAM_FORWARD].calls);
+        write_program(e, o, PROGRAM_FORWARD, "    ");
+    } else if (!e->api->slots) {
+        out(o, "    (void)m;\n");
+    }
+    write(e->api, o, "    return @_OK;\n}\n\n");
+}
+
+/* Where the loss of a program lies. */
+static uint64_t loss_offset(const Emission *e, ProgramKind program)
+{
+    const Plan *plan = e->plan;
+    const Graph *g = plan->graph;
+    for (size_t i = 0; i < g->output.count; i++) {
+        Use use = g->output.at[i].use;
+        Id node = g->value.at[use.value].node;
+        if (!g->output.at[i].loss || node == NONE || g->node.at[node].program != program)
+            continue;
+        for (Id b = 0; b < plan->buffers; b++)
+            if (plan->buffer[b].value == use.value) {
+                View view = access_view(plan, use, b);
+                return access_address(e->api, b, &view).offset;
+            }
+    }
+    return 0;
+}
+
+static void write_run(const Emission *e, Out *o, const char *more)
+{
+    out(o, "    %sgp_run run = {.seed = m->seed, .step = m->step, .threads = m->threads",
+        *more ? "" : "const ");
+    if (has_valid(e->api))
+        out(o, ",\n                  .batch = %lld, .valid = m->valid", (long long)e->api->batch);
+    out(o, "%s};\n", more);
+}
+
+static void write_eval(const Emission *e, Out *o)
+{
+    write(e->api, o, "int $_eval($ *m, float *loss)\n{\n");
+    write(e->api, o, e->api->slots ? frame_check_bound : "");
+    write_run(e, o, "");
+    write_begin(e, o, e->program[PROGRAM_EVAL].calls);
+    write_program(e, o, PROGRAM_EVAL, "    ");
+    out(o, "    *loss = *(const gp_real *)AT(%llu);\n",
+        (unsigned long long)loss_offset(e, PROGRAM_EVAL));
+    write(e->api, o, "    return @_OK;\n}\n\n");
+}
+
+static void write_step(const Emission *e, Out *o)
+{
+    uint32_t times = e->plan->program[PROGRAM_MICRO].times;
+    unsigned long long loss = loss_offset(e, PROGRAM_MICRO);
+    write(e->api, o, "int $_step($ *m, float *loss)\n{\n");
+    write(e->api, o, e->api->slots ? frame_check_bound : "");
+    write_run(e, o,
+              arena_printf(e->arena, ",\n                  .micros = %u, .lr = %s_lr(m)",
+                           times > 1 ? times : 0, e->api->prefix));
+    write_begin(e, o,
+                (size_t)e->program[PROGRAM_MICRO].calls * times + e->program[PROGRAM_UPDATE].calls);
+    if (times > 1) {
+        out(o,
+            "    double sum = 0; /* each micro-batch has its share of the mean */\n"
+            "    for (; run.micro < %u; run.micro++) {\n",
+            times);
+        write_program(e, o, PROGRAM_MICRO, "        ");
+        out(o, "        sum += (double)*(const gp_real *)AT(%llu);\n    }\n", loss);
+    } else {
+        write_program(e, o, PROGRAM_MICRO, "    ");
+        out(o, "    const double sum = (double)*(const gp_real *)AT(%llu);\n", loss);
+    }
+    if (e->program[PROGRAM_UPDATE].calls)
+        write_program(e, o, PROGRAM_UPDATE, "    ");
+    write(e->api, o,
+          "    m->step++;\n"
+          "    if (loss)\n"
+          "        *loss = (float)sum;\n"
+          "    return @_OK;\n}\n\n");
+}
+
+static const char *const settings =
+    "void $_set_lr($ *m, double lr)\n"
+    "{\n"
+    "    m->lr = lr;\n"
+    "}\n"
+    "\n"
+    "void $_schedule($ *m, int kind, uint64_t warmup, uint64_t steps, double share)\n"
+    "{\n"
+    "    m->schedule = kind;\n"
+    "    m->warmup = warmup;\n"
+    "    m->steps = steps;\n"
+    "    m->share = share;\n"
+    "}\n"
+    "\n"
+    "double $_lr(const $ *m)\n"
+    "{\n"
+    "    return m->lr * gp_schedule(m->schedule, m->warmup, m->steps, m->share, m->step);\n"
+    "}\n"
+    "\n"
+    "void $_seed($ *m, uint64_t seed)\n"
+    "{\n"
+    "    m->seed = seed;\n"
+    "}\n\n";
+
+static const char *const valid = "void $_valid($ *m, int64_t samples)\n"
+                                 "{\n"
+                                 "    m->valid = samples > 0 && samples < @_BATCH ? samples : 0;\n"
+                                 "}\n\n";
+
+void runs_write(const Emission *e, Out *o)
+{
+    if (has_outputs(e->api))
+        write_forward(e, o);
+    if (!e->api->trains)
+        return;
+    write(e->api, o, settings);
+    if (has_valid(e->api))
+        write(e->api, o, valid);
+    write_eval(e, o);
+    write_step(e, o);
+}
