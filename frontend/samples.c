@@ -29,6 +29,7 @@ bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines)
 typedef struct {
     Graph *micro, *whole;
     uint32_t times;
+    bool *share; /* by value of micro: part of a sum over all micro-batches */
 } Samples;
 
 /* The axis along which the two differ by the number of micro-batches; -1: none, -2: otherwise. */
@@ -88,6 +89,52 @@ static bool sums_shares(const Graph *g, const Node *node)
            strcmp(g->node.at[from].op->name, "loss_share") == 0;
 }
 
+/* Shares of a loss stay shares where they are added up or multiplied by what is the same for all
+ * micro-batches. Anything else would not be the loss of the whole batch. */
+static bool check_shares(const Samples *s, const Node *node, bool batch)
+{
+    const char *op = node->op->name;
+    Id shares = 0, operands = 0;
+    for (Id i = 0; i < node->uses; i++) {
+        Id value = node_use(s->micro, node, i).value;
+        operands += value != NONE;
+        shares += value != NONE && s->share[value];
+    }
+    if (shares == 0)
+        return true;
+    bool first = s->share[node_use(s->micro, node, 0).value];
+    if (strcmp(op, "add") == 0 || strcmp(op, "sub") == 0) {
+        if (shares < operands) {
+            mixes(s, node, "adds what is no loss of a sample");
+            diag_hint(s->micro->diag, "it would count once for each micro-batch");
+            return false;
+        }
+    } else if (batch || shares > 1 ||
+               !(strcmp(op, "mul") == 0 || strcmp(op, "neg") == 0 || strcmp(op, "copy") == 0 ||
+                 (strcmp(op, "div") == 0 && first))) {
+        return mixes(s, node, "is not linear in the loss of the samples");
+    }
+    s->share[node->value] = true;
+    return true;
+}
+
+/* Random numbers follow the element's place in the whole batch. */
+static void place_draws(const Samples *s, const Node *node, int axis)
+{
+    int parts = op_arg(node->op, "parts"), span = op_arg(node->op, "span");
+    const Value *value = &s->micro->value.at[node->value];
+    int64_t before = 1, from = 1;
+    if (!(node->op->flags & OP_RANDOM) || parts < 0 || span < 0 || axis < 0)
+        return;
+    for (int i = 0; i < value->rank; i++)
+        *(i < axis ? &before : &from) *= value->dim[i];
+    Attr *attr = &s->micro->attr.at[node->attr];
+    attr[parts].number = (double)before;
+    attr[parts].list[0] = before;
+    attr[span].number = (double)from;
+    attr[span].list[0] = from;
+}
+
 static bool check_node(const Samples *s, const Node *micro, const Node *whole)
 {
     bool batch = false, kept = false;
@@ -112,7 +159,9 @@ static bool check_node(const Samples *s, const Node *micro, const Node *whole)
         return mixes(s, micro, "takes statistics over the whole batch");
     if (batch && !kept && !sums_shares(s->micro, micro))
         return mixes(s, micro, "makes one value of all samples");
-    return true;
+    s->share[micro->value] = batch && !kept;
+    place_draws(s, micro, value_axis(s, micro->value, whole->value));
+    return check_shares(s, micro, batch);
 }
 
 /* By node: the loss or an effect depends on it. */
@@ -134,7 +183,10 @@ static bool *find_needed(const Graph *g, size_t first)
 
 bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
 {
-    Samples s = {.micro = g, .whole = graph_new(g->arena, g->diag, g->source), .times = times};
+    Samples s = {.micro = g,
+                 .whole = graph_new(g->arena, g->diag, g->source),
+                 .times = times,
+                 .share = ARENA_ARRAY(g->arena, bool, g->value.count)};
     graph_program(s.whole, PROGRAM_MICRO, true);
     if (!lower_loss_shared(s.whole, ast, define, defines))
         return false;
@@ -148,5 +200,7 @@ bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uin
     for (size_t i = 0; i < count; i++)
         if (needed[first + i] && !check_node(&s, &g->node.at[first + i], &s.whole->node.at[i]))
             return false;
-    return true;
+    const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
+    return s.share[g->train.loss.value] ||
+           mixes(&s, loss, "makes a loss that is no mean of samples");
 }

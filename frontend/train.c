@@ -84,6 +84,9 @@ bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_
     size_t outputs = g->output.count;
     Output *output = ARENA_ARRAY(g->arena, Output, outputs + 2);
     memcpy(output, g->output.at, outputs * sizeof *output);
+    Dimension *dimension = ARENA_ARRAY(g->arena, Dimension, g->dimension.count + 1);
+    for (size_t i = 0; i < g->dimension.count; i++)
+        dimension[i] = g->dimension.at[i];
     times = times ? times : stated_times(g);
     if (!check_times(g, times) ||
         !lower_loss_only(g, ast, define, defines, PROGRAM_EVAL, &output[outputs]))
@@ -101,5 +104,7 @@ bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_
     g->output.count = 0;
     for (size_t i = 0; i < outputs + 2; i++)
         ARRAY_PUSH(g->arena, &g->output, output[i]);
+    for (size_t i = 0; i < g->dimension.count; i++)
+        g->dimension.at[i] = dimension[i]; /* the batch is whole again */
     return true;
 }

@@ -60,6 +60,18 @@ GP_FUNCTION uint32_t gp_random_word(const gp_run *run, uint64_t key, int64_t i)
     return word[0];
 }
 
+/* The number that element i of a micro-batch has in the whole batch, so that both draw the same.
+ * `span` elements lie together, from the axis of the batch on, `parts` times; parts is 0 where
+ * there is no batch to divide. */
+GP_FUNCTION int64_t gp_random_place(const gp_run *run, int64_t i, int64_t parts, int64_t span)
+{
+    if (parts == 0)
+        return i;
+    if (parts == 1)
+        return i + run->micro * span;
+    return (i / span * run->micros + run->micro) * span + i % span;
+}
+
 /* What dropout multiplies element i by: 0, or 1 / (1 - rate). */
 GP_FUNCTION gp_real gp_random_keep(const gp_run *run, uint64_t key, int64_t i, double rate)
 {
