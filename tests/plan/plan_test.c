@@ -345,3 +345,12 @@ Test(plan, an_external_output_may_be_a_concat)
     cr_expect(planned_buffer(&p, "a")->external);
     planned_free(&p);
 }
+
+Test(plan, a_long_recurrence_is_planned_in_little_memory)
+{
+    Planned p = planned("model t\ninput x : f32[2, 8]\nh = tanh(x)\nall = h\n"
+                        "repeat t in 0..300 {\n  h = softmax(h)\n"
+                        "  all = concat(all, h, axis = 1)\n}\noutput y = all + 1.0\n");
+    cr_expect_lt(arena_bytes(p.arena), 16u << 20, "%zu bytes", arena_bytes(p.arena));
+    planned_free(&p);
+}
