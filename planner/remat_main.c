@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,22 +70,23 @@ static bool parse_seconds(const char *text, double *result)
     return true;
 }
 
+enum { EFFORT = 256, SECONDS, SEED };
+static const struct option OPTIONS[] = {
+    {"budget", required_argument, NULL, 'b'},
+    {"output", required_argument, NULL, 'o'},
+    {"effort", required_argument, NULL, EFFORT},
+    {"seconds", required_argument, NULL, SECONDS},
+    {"seed", required_argument, NULL, SEED},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
 static bool parse_arguments(int argc, char **argv, Arguments *a)
 {
-    enum { EFFORT = 256, SECONDS, SEED };
-    static const struct option options[] = {
-        {"budget", required_argument, NULL, 'b'},
-        {"output", required_argument, NULL, 'o'},
-        {"effort", required_argument, NULL, EFFORT},
-        {"seconds", required_argument, NULL, SECONDS},
-        {"seed", required_argument, NULL, SEED},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     optind = 1;
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":b:o:qh", options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, ":b:o:qh", OPTIONS, NULL)) != -1;) {
         bool ok = true;
         switch (c) {
         case 'b':
@@ -211,18 +213,66 @@ static void report(const RematProblem *problem, const RematResult *result, int64
            stop_text(result));
 }
 
+/* ---- while it runs: ctrl-C ends the search, not the program; a line shows how far it is ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+typedef struct {
+    double base_cost, shown; /* shown: seconds when the line was last written */
+} Line;
+
+static bool show_progress(const RematProgress *progress, void *data)
+{
+    Line *line = data;
+    if (progress->seconds - line->shown < 0.2)
+        return true;
+    line->shown = progress->seconds;
+    double done = (double)progress->effort / (double)(progress->total ? progress->total : 1);
+    if (progress->fits)
+        fprintf(stderr, "\r%3.0f%%  extra cost %.4f%%, bound %.4f%%, %.0f s ", 100 * done,
+                percent(progress->cost - line->base_cost, line->base_cost),
+                percent(progress->bound - line->base_cost, line->base_cost), progress->seconds);
+    else
+        fprintf(stderr, "\r%3.0f%%  nothing fits yet, %.0f s ", 100 * done, progress->seconds);
+    return true;
+}
+
+static RematResult search(const Arguments *a, const RematProblem *problem, int64_t budget,
+                          Arena *arena)
+{
+    RematOptions options = {
+        .budget = budget, .effort = a->effort, .seconds = a->seconds, .seed = a->seed};
+    struct sigaction action = {.sa_handler = interrupt}, before;
+    Line line = {0};
+    for (RematId x = 0; x < problem->nodes; x++)
+        line.base_cost += problem->node[x].cost;
+    bool terminal = !a->quiet && isatty(STDERR_FILENO);
+    options.cancel = &interrupted;
+    options.progress = terminal ? show_progress : NULL;
+    options.data = &line;
+    sigaction(SIGINT, &action, &before);
+    RematResult result = budget < 0 ? remat_minimize(problem, &options, arena)
+                                    : remat_solve(problem, &options, arena);
+    sigaction(SIGINT, &before, NULL);
+    if (terminal && line.shown > 0)
+        fprintf(stderr, "\r%60s\r", "");
+    return result;
+}
+
 static int solve(const Arguments *a, const RematProblem *problem, Arena *arena)
 {
     RematSchedule given = remat_baseline(problem, arena);
     int64_t baseline = remat_evaluate(problem, &given).peak, budget = -1;
-    bool least = !strcmp(a->budget, "min");
-    if (!least && !parse_budget(a->budget, baseline, &budget))
+    if (strcmp(a->budget, "min") != 0 && !parse_budget(a->budget, baseline, &budget))
         return 2;
-    RematOptions options = {
-        .budget = budget, .effort = a->effort, .seconds = a->seconds, .seed = a->seed};
     double begin = remat_seconds();
-    RematResult result =
-        least ? remat_minimize(problem, &options, arena) : remat_solve(problem, &options, arena);
+    RematResult result = search(a, problem, budget, arena);
     if (!a->quiet)
         report(problem, &result, baseline, budget, remat_seconds() - begin);
     if (!result.fits) {

@@ -434,8 +434,8 @@ static bool carry(RematMover *mover)
     int32_t count = 2 + random_below(&mover->random, 7);
     int32_t distance = random_distance(mover, state->slots);
     bool later = random_bits(&mover->random) & 1;
-    int32_t moved[16], n = 0;
-    for (int32_t i = slot; n < count && i < state->slots; i++)
+    int32_t moved[16] = {slot}, n = 1;
+    for (int32_t i = slot + 1; n < count && i < state->slots; i++)
         if (state->at[i] >= 0)
             moved[n++] = i;
     int32_t target =

@@ -7,7 +7,7 @@
 /* ---- is it a problem? ---- */
 
 static const int64_t LARGEST_SUM = (int64_t)1 << 58; /* of all sizes, so that no sum overflows */
-enum { MOST_NODES = 1 << 26, MOST_PAIRS = 64 };
+enum { MOST_NODES = 1 << 24, MOST_PAIRS = 64 };
 
 static const char *value_error(const RematProblem *problem, RematId v, int64_t *sum)
 {

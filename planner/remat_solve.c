@@ -64,7 +64,8 @@ static void note_nearest(RematSearch *search)
 
 static uint64_t at_most_left(const RematSearch *search, uint64_t ticks)
 {
-    uint64_t left = search->ticks_total - search->state->ticks;
+    uint64_t done = search->state->ticks, total = search->ticks_total;
+    uint64_t left = total > done ? total - done : 0;
     return ticks < left ? ticks : left;
 }
 
