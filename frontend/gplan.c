@@ -106,6 +106,10 @@ static int check_usage(const Options *o)
         fprintf(stderr, "gplan: -o %s: give it an extension, e.g. %s.c\n", o->output, o->output);
         return 2;
     }
+    if (o->infer && o->train) {
+        fprintf(stderr, "gplan: --infer and --train: which of them?\n");
+        return 2;
+    }
     if (o->budget && o->reserve >= o->budget) {
         fprintf(stderr, "gplan: --reserve leaves nothing of the budget\n");
         return 2;
@@ -180,7 +184,11 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         graph_dump(g, stdout);
 
     /* the loss, the backward pass and the updates, as programs of their own */
-    if (g->train.present && o->train &&
+    if (o->train && !g->train.present) {
+        diag_error(diag, (Place){0}, "--train: %s has no train statement", g->name);
+        return 1;
+    }
+    if (g->train.present && !o->infer &&
         !train_add(g, ast, o->define.at, o->define.count, o->accumulate))
         return 1;
     if (wanted(o->dump, "train"))

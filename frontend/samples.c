@@ -9,15 +9,19 @@
 
 #include <string.h>
 
-/* A mean that the model wrote out counts as a loss's own: a sum of shares. */
+/* A mean that the model wrote out counts as a loss's own: a sum of shares. A loss that nothing
+ * computes, a parameter, becomes a node's. */
 static bool share_mean(Graph *g)
 {
     Id id = g->value.at[g->train.loss.value].node;
-    if (id == NONE || strcmp(g->node.at[id].op->name, "mean") != 0)
-        return true;
-    Call at = call_at(g, id);
-    Use operand = node_use(g, &g->node.at[id], 0);
-    g->train.loss = call_op(g, &at, "loss_mean", 1, &operand);
+    if (id == NONE) {
+        Call from = {.place = g->train.place, .name = "loss"};
+        g->train.loss = call_op(g, &from, "copy", 1, &g->train.loss);
+    } else if (strcmp(g->node.at[id].op->name, "mean") == 0) {
+        Call at = call_at(g, id);
+        Use operand = node_use(g, &g->node.at[id], 0);
+        g->train.loss = call_op(g, &at, "loss_mean", 1, &operand);
+    }
     return g->train.loss.value != NONE;
 }
 
