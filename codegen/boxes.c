@@ -38,6 +38,10 @@ typedef struct {
     bool programs; /* more than one: each has a frame */
 } Boxes;
 
+/* Writing takes cgraph nodes times frames. With more blocks than this, only programs have frames:
+ * nobody can read such a picture whole, and --depth is the way to make it smaller. */
+enum { MAX_FRAMED = 1500 };
+
 /* cgraph's calls take char * where they mean const. */
 static char *loose(const char *text)
 {
@@ -69,22 +73,18 @@ static Id shut_scope(const Boxes *b, const Item *item)
     return level_at(&b->levels, item->scope, depth);
 }
 
-static bool same_box(const Box *box, const Item *item, Id scope, bool again)
-{
-    return box->scope == scope && box->phase == item->phase && box->program == item->program &&
-           box->again == again;
-}
-
 static void make_boxes(Boxes *b)
 {
-    Id *last = ARENA_ARRAY(b->d->arena, Id, b->d->g->scope.count * 16 + 16);
-    memset(last, 0xff, (b->d->g->scope.count * 16 + 16) * sizeof *last);
+    enum { WAYS = 32 }; /* program, phase, and whether it is computed again */
+    Id *last = ARENA_ARRAY(b->d->arena, Id, b->d->g->scope.count * WAYS);
+    memset(last, 0xff, b->d->g->scope.count * WAYS * sizeof *last);
     for (Id i = 0; i < b->d->item.count; i++) {
         const Item *item = &b->d->item.at[i];
         bool again = item->first != i;
         Id scope = shut_scope(b, item);
-        Id *found = scope == NONE ? NULL : &last[scope * 16 + item->program * 4u + item->phase];
-        if (found && *found != NONE && same_box(&b->box.at[*found], item, scope, again)) {
+        Id way = again * 16u + item->program * 4u + item->phase;
+        Id *found = scope == NONE ? NULL : &last[scope * WAYS + way];
+        if (found && *found != NONE) {
             b->of[i] = *found;
         } else {
             b->of[i] = (Id)b->box.count;
@@ -204,6 +204,8 @@ static const char *program_label(const Boxes *b, int program)
 /* The frame of an open block, inside that of the block around it, inside its program's. */
 static Agraph_t *frame(Boxes *b, Id scope, uint8_t phase, uint8_t program)
 {
+    if (b->d->g->scope.count > MAX_FRAMED)
+        scope = NONE;
     if (scope == NONE && !b->programs)
         return b->root;
     for (size_t i = 0; i < b->clusters; i++)
@@ -383,7 +385,7 @@ static void set_defaults(Boxes *b)
         {AGRAPH, "ranksep", "0.35"},         {AGNODE, "shape", "box"},
         {AGNODE, "style", "rounded,filled"}, {AGNODE, "fillcolor", "#ffffff"},
         {AGNODE, "color", "#9aa3ad"},        {AGNODE, "fontname", "Helvetica"},
-        {AGNODE, "fontsize", "11"},          {AGNODE, "margin", "0.08,0.03"},
+        {AGNODE, "fontsize", "11"},          {AGNODE, "margin", "0.1,0.07"},
         {AGNODE, "height", "0.3"},           {AGEDGE, "color", "#6b7580"},
         {AGEDGE, "arrowsize", "0.6"},
     };

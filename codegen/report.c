@@ -78,7 +78,7 @@ static void write_source(Report *r, Place place)
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
-    if (text && place.line)
+    if (text && *text && place.line)
         out(&r->o, "    %.*s\n", (int)strcspn(text, "\n"), text);
 }
 

@@ -132,7 +132,8 @@ static void put_heading(Svg *s)
         bytes_text(arena, plan->arena));
     if (s->p->options->budget)
         out(&o, "  \u00b7  budget %s", bytes_text(arena, s->p->options->budget));
-    out(&o, "  \u00b7  no order needs less than %s", bytes_text(arena, plan->floor));
+    if (plan->floor)
+        out(&o, "  \u00b7  no order needs less than %s", bytes_text(arena, plan->floor));
     if (s->p->recomputed)
         out(&o, "  \u00b7  recomputation +%.1f%%", 100 * s->p->again / (s->p->work - s->p->again));
     put_text(s, LEFT, 52, "soft", o.at);
@@ -303,7 +304,7 @@ static void put_profile(Svg *s)
 static void put_limit(Svg *s, uint64_t bytes, const char *class, const char *name, bool above)
 {
     double y = y_of(s, (double)bytes), right = WIDTH - RIGHT;
-    if ((double)bytes > s->top_bytes)
+    if (!bytes || (double)bytes > s->top_bytes)
         return;
     out(&s->o, "<path d=\"M%d %.1fH%.1f\" class=\"%s\"/>", LEFT, y, right, class);
     out(&s->o, "<path d=\"M%d %.1fH%.1f\" class=\"%s\"/>\n", LEFT, profile_y(s, (double)bytes),

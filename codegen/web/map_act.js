@@ -207,7 +207,7 @@ function refresh() {
 
 $("name").textContent = plan.name + ": memory map";
 $("facts").textContent = [END + " steps", N + " buffers", "arena " + bytesText(plan.arena),
-  plan.budget ? "budget " + bytesText(plan.budget) : "", "no order needs less than " + bytesText(plan.floor),
+  plan.budget ? "budget " + bytesText(plan.budget) : "", plan.floor ? "no order needs less than " + bytesText(plan.floor) : "",
   plan.recomputed ? "recomputation +" + plan.recomputed + "%" : ""].filter(Boolean).join("  \u00b7  ");
 plan.tones.forEach((tone, k) => {
   const count = B.tone.reduce((sum, t, i) => sum + (t === k && B.root[i] === i), 0);

@@ -312,6 +312,29 @@ Test(verify, refuses_a_missing_recompute)
     case_free(&c);
 }
 
+Test(pictures, show_what_is_computed_again)
+{
+    static const struct {
+        Text (*emit)(const Plan *plan, const EmitOptions *options);
+        const char *words;
+    } kinds[] = {
+        {emit_dot, "computed again"},    {emit_svg, "recomputed (1)"},
+        {emit_html, "recomputed: 32.7"}, {emit_report, "1 of 5 steps compute again"},
+        {emit_trace, "\"again\":0"},     {emit_json, "\"recompute\":{\"steps\":1"},
+    };
+    Case c = plan_case(twice, false);
+    recompute(c.json);
+    char *text = json_dumps(c.json, JSON_COMPACT);
+    Plan *plan;
+    const char *fault = plan_verify(c.arena, (Text){text, strlen(text)}, &plan);
+    cr_assert_null(fault, "%s", fault);
+    EmitOptions options = {.target = &c.target, .threads = 1, .width = 80};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        cr_expect(strstr(kinds[i].emit(plan, &options).text, kinds[i].words), "%s", kinds[i].words);
+    free(text);
+    case_free(&c);
+}
+
 /* ---- Thousands of them ---------------------------------------------------------------------- */
 
 static uint64_t state;
