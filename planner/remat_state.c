@@ -148,11 +148,13 @@ int remat_is_bad(const RematState *state, int32_t value)
     const RematEvents *list = &state->events[value];
     if (!list->count)
         return 0;
-    int bad = state->model->producer[value] >= 0 && event_kind(list->at[0]) != EVENT_MADE;
-    RematId killer = state->model->problem->value[value].killer;
-    if (killer == REMAT_NONE || !state->runs[killer].count)
-        return bad;
-    return bad || event_kind(list->at[list->count - 1]) != EVENT_KILL;
+    if (state->model->producer[value] >= 0 && event_kind(list->at[0]) != EVENT_MADE)
+        return 1;
+    if (state->model->problem->value[value].killer != REMAT_NONE)
+        for (int32_t i = 0; i + 1 < list->count; i++)
+            if (event_kind(list->at[i]) == EVENT_KILL)
+                return 1;
+    return 0;
 }
 
 static bool read_follows(const RematEvents *list, int32_t index)
