@@ -1,6 +1,7 @@
 /* gplan: the command. Reads as the data flow; each call is a pass, explained where it lives. */
 #include "codegen/codegen.h"
 #include "frontend/options.h"
+#include "planner/remat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     /* order, in place, lifetimes, offsets */
     Target target = target_c(o->threads);
     PlanOptions how = {.budget = o->budget ? o->budget - o->reserve : 0,
+                       .no_recompute = o->no_recompute,
+                       .smallest = o->min_budget,
                        .io_external = o->io_external,
                        .params_external = o->params_external,
                        .effort = o->effort,
@@ -277,6 +280,11 @@ static int verify(Arena *arena, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "pack") == 0)
+        return pack_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "remat") == 0)
+        return remat_main(argc - 1, argv + 1);
+
     Arena *arena = arena_new();
     Options options;
     if (argc > 1 && strcmp(argv[1], "verify") == 0) {

@@ -21,6 +21,7 @@ typedef enum {
     OPT_TRAIN,
     OPT_ACCUMULATE,
     OPT_MIN_BUDGET,
+    OPT_RECOMPUTE,
     OPT_EFFORT,
     OPT_SECONDS,
     OPT_THREADS,
@@ -55,6 +56,7 @@ static const Option table[] = {
     {OPT_TRAIN, "train", NULL, "plan the training step too (default where the model has one)"},
     {OPT_ACCUMULATE, "accumulate", "N",
      "run a step as N micro-batches (default: as the model says)"},
+    {OPT_RECOMPUTE, "recompute", "HOW", "auto: what the budget asks for; none: never"},
     {OPT_MIN_BUDGET, "min-budget", NULL, "print the smallest budget that fits, and stop"},
     {OPT_THREADS, "threads", "N", "threads the emitted code will use (default 1)"},
     {OPT_IO, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory"},
@@ -301,6 +303,11 @@ static int read_option(Arena *arena, int id, const char *text, Options *o)
         return read_where("--io", text, &o->io_external);
     case OPT_PARAMS:
         return read_where("--params", text, &o->params_external);
+    case OPT_RECOMPUTE:
+        o->no_recompute = strcmp(text, "none") == 0;
+        return o->no_recompute || strcmp(text, "auto") == 0
+                   ? -1
+                   : wrong("--recompute", text, "expected auto or none");
     case OPT_COLOR:
         return read_color(text, &o->color);
     case OPT_INFER:

@@ -16,10 +16,10 @@ typedef struct {
     uint64_t effort;
     double seconds;
     uint32_t threads;
-    uint32_t depth; /* levels of blocks that a drawing of the graph opens; 0: all */
+    uint32_t depth;      /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate; /* micro-batches; 0: as the model says */
     bool infer, train;   /* what to plan; neither: what the model has */
-    bool min_budget, report, quiet, verbose, io_external, params_external;
+    bool min_budget, no_recompute, report, quiet, verbose, io_external, params_external;
     ColorWhen color;
     ARRAY(Define) define;
 } Options;

@@ -4,6 +4,13 @@
 
 #include "planner/planner.h"
 
+/* The clusters of each program in the order in which they run; one that stands there again is
+ * computed again. */
+typedef struct {
+    Id *cluster[PROGRAMS];
+    Id count[PROGRAMS];
+} Order;
+
 /* Values that their producers write straight into a concat's result. */
 typedef struct {
     Id *host;       /* by value: the result it is a window of, or NONE */
@@ -20,16 +27,30 @@ typedef struct {
     uint8_t *mode; /* WindowMode of each */
 } Concats;
 
-/* place.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow. */
+/* place.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow among
+ * clusters that the order runs once. */
 Concats concats_find(const Graph *g, const Clusters *clusters);
-void windows_set(const Graph *g, const Clusters *clusters, const Concats *concats,
-                 Windows *windows);
+void windows_set(const Graph *g, const Clusters *clusters, const Order *order,
+                 const Concats *concats, Windows *windows);
 int concat_axis(const Graph *g, Id node);
 
-/* live.c: occurrences, buffers and lifetimes for these windows; offsets are still to come. */
-Plan *live(const Graph *g, const Clusters *clusters, const Target *target,
+/* live.c: occurrences, buffers and lifetimes for this order and these windows; offsets are still to
+ * come. */
+Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
            const PlanOptions *options, const Windows *windows);
+/* Whether result 0 of the cluster may take the bytes of this operand, if that dies with it. */
+bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id operand, Id result);
 uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time);
 uint64_t round_up(uint64_t bytes, uint64_t align);
+
+/* plan.c: the packed plan of an order. */
+Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
+                 const PlanOptions *options);
+/* fit.c: the order as it stands, and the best plan that is known for the budget. */
+Order order_given(const Graph *g, const Clusters *clusters);
+Plan *fit(const Graph *g, const Clusters *clusters, const Target *target,
+          const PlanOptions *options);
+/* cost.c: estimated seconds of one run of a cluster. */
+double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster);
 
 #endif

@@ -1,8 +1,9 @@
-/* Occurrences, buffers and their lifetimes, for clusters in the order given.
+/* Occurrences, buffers and their lifetimes, for clusters in an order.
  *
- * Requires: clusters, and which values lie in windows. Leaves: a Plan without offsets. A result
- * takes the bytes of an operand that dies with it where the row allows it; that is decided here,
- * since deaths follow from the order. Linear in operands.
+ * Requires: clusters, their order, and which values lie in windows. Leaves: a Plan without offsets.
+ * A result takes the bytes of an operand that dies with it where the row allows it; that is decided
+ * here, since deaths follow from the order. A cluster that runs again makes its values again, in
+ * buffers of their own; a reader takes the latest. Linear in operands.
  */
 #include "planner/internal.h"
 
@@ -12,14 +13,21 @@
 typedef struct {
     const Graph *g;
     const Clusters *clusters;
+    const Order *order;
     const Windows *windows;
     const Target *target;
     const PlanOptions *options;
     Plan *plan;
     ARRAY(Buffer) buffer;
-    uint32_t *last;  /* by value: time of its last reader, plus 1; the end for outputs */
+    uint32_t *last;  /* by value, of what was made of it last: time of the last reader, plus 1; the
+                        end for outputs */
+    uint32_t *death; /* by argument that is a result: what `last` becomes with it */
+    uint32_t *ends;  /* by value that is made once: the same, before it is made */
     Id *buffer_of;   /* by value; NONE before it has one */
+    bool *opened;    /* by value: it has a buffer before it is made, since windows lie in it */
+    Id taken; /* the root that a result of the occurrence at hand lies in place in, or NONE */
     bool *is_output; /* by value */
+    bool *is_user;   /* by value: an output of the user's, as against a loss */
 } Live;
 
 uint64_t round_up(uint64_t bytes, uint64_t align)
@@ -39,41 +47,61 @@ static void list_occurrences(Live *l)
         Program *program = &plan->program[p];
         program->begin = time;
         program->times = p == PROGRAM_MICRO && l->g->train.times ? l->g->train.times : 1;
-        for (Id i = 0; i < c->count; i++)
-            program->count += c->at[i].program == p;
+        program->count = l->order->count[p];
         program->at = ARENA_ARRAY(l->g->arena, Occurrence, program->count);
-        Id next = 0;
-        for (Id i = 0; i < c->count; i++)
-            if (c->at[i].program == p) {
-                program->at[next++] = (Occurrence){.cluster = i, .arg = args, .workspace = NONE};
-                args += c->at[i].operands + c->at[i].results;
-            }
+        for (Id i = 0; i < program->count; i++) {
+            Id cluster = l->order->cluster[p][i];
+            program->at[i] = (Occurrence){.cluster = cluster, .arg = args, .workspace = NONE};
+            args += c->at[cluster].operands + c->at[cluster].results;
+        }
         time += program->count;
     }
     plan->end = time;
     plan->arg = ARENA_ARRAY(l->g->arena, Id, args);
+    l->death = ARENA_ARRAY(l->g->arena, uint32_t, args);
 }
 
-static void find_last_readers(Live *l)
+/* Outputs stay until the next call. */
+static void find_outputs(Live *l)
 {
-    for (int p = 0; p < PROGRAMS; p++) {
-        const Program *program = &l->plan->program[p];
-        for (Id i = 0; i < program->count; i++) {
-            const Cluster *c = &l->clusters->at[program->at[i].cluster];
-            for (Id k = 0; k < c->operands; k++)
-                l->last[l->clusters->operand[c->operand + k]] = program->begin + i + 1;
-        }
-    }
-    for (Id v = 0; v < l->g->value.count; v++) /* a window keeps the whole */
-        if (l->last[v] && l->g->value.at[v].whole != NONE)
-            l->last[l->g->value.at[v].whole] = l->last[v];
-    for (size_t i = 0; i < l->g->output.count; i++) { /* they stay until the next call */
+    for (size_t i = 0; i < l->g->output.count; i++) {
         Id value = l->g->output.at[i].use.value;
         Id node = l->g->value.at[value].node;
         const Program *program = &l->plan->program[node == NONE ? 0 : l->g->node.at[node].program];
         l->last[value] = program->begin + program->count;
         l->is_output[value] = true;
+        l->is_user[value] |= !l->g->output.at[i].loss;
     }
+}
+
+/* From the end to the beginning: readers that were met belong to the maker that is met next. */
+static void find_deaths(Live *l, const Program *program)
+{
+    for (Id i = program->count; i-- > 0;) {
+        const Occurrence *o = &program->at[i];
+        const Cluster *c = &l->clusters->at[o->cluster];
+        for (Id k = 0; k < c->results; k++) {
+            Id value = l->clusters->result[c->result + k];
+            l->death[o->arg + c->operands + k] = l->ends[value] = l->last[value];
+            if (l->g->value.at[value].previous == NONE)
+                l->last[value] = 0;
+        }
+        for (Id k = 0; k < c->operands; k++) {
+            Id value = l->clusters->operand[c->operand + k];
+            if (!l->last[value])
+                l->last[value] = program->begin + i + 1;
+        }
+    }
+}
+
+static void find_last_readers(Live *l)
+{
+    find_outputs(l);
+    for (int p = PROGRAMS; p-- > 0;)
+        find_deaths(l, &l->plan->program[p]);
+    for (Id v = 0; v < l->g->value.count; v++) /* a window keeps the whole */
+        if (l->last[v] && l->g->value.at[v].whole != NONE)
+            l->last[l->g->value.at[v].whole] = l->last[v];
 }
 
 /* ---- Buffers -------------------------------------------------------------------------------- */
@@ -105,8 +133,9 @@ static void add_persistent(Live *l)
         const Value *value = &l->g->value.at[v];
         if (!kinds[value->kind].persists || (!l->last[v] && !l->is_output[v]))
             continue;
-        bool external =
-            value->kind == VALUE_INPUT ? l->options->io_external : l->options->params_external;
+        bool external = value->kind == VALUE_INPUT      ? l->options->io_external
+                        : value->kind == VALUE_GRADIENT ? false
+                                                        : l->options->params_external;
         Id root = value->whole == NONE ? NONE : l->buffer_of[value->whole];
         l->buffer_of[v] = add_buffer(l, (Buffer){.value = v,
                                                  .root = root,
@@ -129,7 +158,7 @@ static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
                     .bytes = value_bytes(&l->g->value.at[value]),
                     .kind = l->is_output[value] ? BUFFER_OUTPUT : BUFFER_ACTIVATION,
                     .program = (uint8_t)program,
-                    .external = l->is_output[value] && l->options->io_external};
+                    .external = l->is_user[value] && l->options->io_external};
 }
 
 /* The buffer of a value that others may lie in before it is complete: made when the first of
@@ -138,10 +167,13 @@ static Id open_buffer(Live *l, Id value, uint32_t time, int program)
 {
     if (l->buffer_of[value] != NONE)
         return l->buffer_of[value];
+    if (!l->last[value])
+        l->last[value] = l->ends[value];
     Buffer buffer = result_buffer(l, value, time, program);
     Id host = l->windows->host[value];
     if (host != NONE) {
         Id host_buffer = open_buffer(l, host, time, program);
+        l->opened[host] = true;
         const View *outer = &l->buffer.at[host_buffer].layout;
         int axis = concat_axis(l->g, l->g->value.at[host].node);
         buffer.root = l->buffer.at[host_buffer].root;
@@ -155,13 +187,13 @@ static Id open_buffer(Live *l, Id value, uint32_t time, int program)
 /* ---- In place ------------------------------------------------------------------------------- */
 
 /* Every node of the cluster reads the value only where the loop writes the same element. */
-static bool read_plainly(const Live *l, const Cluster *c, Id value)
+static bool read_plainly(const Graph *g, const Clusters *clusters, const Cluster *c, Id value)
 {
     for (Id k = 0; k < c->nodes; k++) {
-        const Node *node = &l->g->node.at[l->clusters->node[c->node + k]];
+        const Node *node = &g->node.at[clusters->node[c->node + k]];
         Id reads = 0;
         for (Id u = 0; u < node->uses; u++) {
-            Use use = node_use(l->g, node, u);
+            Use use = node_use(g, node, u);
             if (use.value != value)
                 continue;
             bool elementwise = node->op->flags & OP_ELEMENTWISE;
@@ -173,20 +205,26 @@ static bool read_plainly(const Live *l, const Cluster *c, Id value)
     return true;
 }
 
-/* The operand whose bytes the result may take over, as a buffer; NONE where there is none. */
-static Id find_victim(const Live *l, const Cluster *c, Id result, uint32_t time)
+bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id operand, Id result)
 {
-    const Value *made = &l->g->value.at[result];
-    if (made->output != 0 || l->windows->host[result] != NONE || l->is_output[result])
+    const Value *read = &g->value.at[operand], *made = &g->value.at[result];
+    return read->kind == VALUE_RESULT && made->output == 0 && read->dtype == made->dtype &&
+           value_bytes(read) == value_bytes(made) &&
+           read_plainly(g, clusters, &clusters->at[cluster], operand);
+}
+
+/* The operand whose bytes the result may take over, as a buffer; NONE where there is none. */
+static Id find_victim(const Live *l, Id cluster, Id result, uint32_t time)
+{
+    const Cluster *c = &l->clusters->at[cluster];
+    if (l->windows->host[result] != NONE || l->is_output[result])
         return NONE;
     for (Id k = 0; k < c->operands; k++) {
-        Id value = l->clusters->operand[c->operand + k];
-        Id id = l->buffer_of[value];
+        Id value = l->clusters->operand[c->operand + k], id = l->buffer_of[value];
         const Buffer *buffer = &l->buffer.at[id], *root = &l->buffer.at[buffer->root];
-        if (l->g->value.at[value].kind == VALUE_RESULT && l->last[value] == time + 1 &&
-            root->death == time + 1 && !root->external && buffer->bytes == value_bytes(made) &&
-            root->bytes == buffer->bytes && l->g->value.at[value].dtype == made->dtype &&
-            read_plainly(l, c, value))
+        if (l->last[value] == time + 1 && root->death == time + 1 && !root->external &&
+            buffer->root != l->taken && root->bytes == buffer->bytes &&
+            may_overwrite(l->g, l->clusters, cluster, value, result))
             return id;
     }
     return NONE;
@@ -206,15 +244,19 @@ static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t
 {
     for (Id k = 0; k < c->results; k++) {
         Id value = l->clusters->result[c->result + k];
+        uint32_t death = l->death[o->arg + c->operands + k];
+        l->last[value] = death;
+        if (!l->opened[value])
+            l->buffer_of[value] = NONE;
         if (l->g->value.at[value].previous != NONE) {
             l->plan->arg[o->arg + c->operands + k] = update_buffer(l, value, time, program);
             continue;
         }
-        Id victim = l->buffer_of[value] == NONE ? find_victim(l, c, value, time) : NONE;
+        Id victim = l->buffer_of[value] == NONE ? find_victim(l, o->cluster, value, time) : NONE;
         if (victim != NONE) {
             Buffer buffer = result_buffer(l, value, time, program);
-            buffer.root = l->buffer.at[victim].root;
-            l->buffer_of[value] = add_buffer(l, buffer); /* the root lives on: no second victim */
+            buffer.root = l->taken = l->buffer.at[victim].root;
+            l->buffer_of[value] = add_buffer(l, buffer);
         } else {
             open_buffer(l, value, time, program);
         }
@@ -246,23 +288,28 @@ static void walk(Live *l)
                 l->plan->arg[o->arg + k] = l->buffer_of[l->clusters->operand[c->operand + k]];
                 assert(l->plan->arg[o->arg + k] != NONE);
             }
+            l->taken = NONE;
             add_results(l, c, o, time, p);
             add_workspace(l, o, time, p);
         }
 }
 
-Plan *live(const Graph *g, const Clusters *clusters, const Target *target,
+Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
            const PlanOptions *options, const Windows *windows)
 {
     Live l = {.g = g,
               .clusters = clusters,
+              .order = order,
               .windows = windows,
               .target = target,
               .options = options,
               .plan = ARENA_NEW(g->arena, Plan),
               .last = ARENA_ARRAY(g->arena, uint32_t, g->value.count),
+              .ends = ARENA_ARRAY(g->arena, uint32_t, g->value.count),
+              .opened = ARENA_ARRAY(g->arena, bool, g->value.count),
               .buffer_of = ARENA_ARRAY(g->arena, Id, g->value.count),
-              .is_output = ARENA_ARRAY(g->arena, bool, g->value.count)};
+              .is_output = ARENA_ARRAY(g->arena, bool, g->value.count),
+              .is_user = ARENA_ARRAY(g->arena, bool, g->value.count)};
     memset(l.buffer_of, 0xff, g->value.count * sizeof *l.buffer_of);
     l.plan->graph = g;
     l.plan->clusters = clusters;

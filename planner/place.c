@@ -87,10 +87,24 @@ static bool may_lie(const Graph *g, const Readers *readers, const Node *concat, 
     return writes_strides(g, value) && readers->gaps[use.value];
 }
 
-/* Hosts first: what a concat's own result lies in decides whether its windows have gaps. */
-void windows_set(const Graph *g, const Clusters *clusters, const Concats *concats, Windows *windows)
+/* By cluster: whether the order runs it once. What is computed again goes where there is room. */
+static bool *find_once(const Graph *g, const Clusters *clusters, const Order *order)
 {
-    (void)clusters;
+    Id *runs = ARENA_ARRAY(g->arena, Id, clusters->count);
+    bool *once = ARENA_ARRAY(g->arena, bool, clusters->count);
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < order->count[p]; i++)
+            runs[order->cluster[p][i]]++;
+    for (Id i = 0; i < clusters->count; i++)
+        once[i] = runs[i] == 1;
+    return once;
+}
+
+/* Hosts first: what a concat's own result lies in decides whether its windows have gaps. */
+void windows_set(const Graph *g, const Clusters *clusters, const Order *order,
+                 const Concats *concats, Windows *windows)
+{
+    const bool *once = find_once(g, clusters, order);
     Readers readers = find_readers(g, op_find("concat"));
     memset(windows->host, 0xff, g->value.count * sizeof *windows->host);
     for (Id k = concats->count; k-- > 0;) {
@@ -107,6 +121,12 @@ void windows_set(const Graph *g, const Clusters *clusters, const Concats *concat
         int64_t begin = 0;
         for (Id i = 0; i < node->uses; i++) {
             Use use = node_use(g, node, i);
+            Id made = use.value == NONE ? NONE : g->value.at[use.value].node;
+            if (!once[clusters->of[concats->node[k]]] || made == NONE ||
+                !once[clusters->of[made]]) {
+                begin += use_view(g, use).dim[axis];
+                continue;
+            }
             bool wanted = concats->mode[k] == WINDOW_ALL ||
                           (concats->mode[k] == WINDOW_LAST && use.value == last);
             if (wanted && may_lie(g, &readers, node, use, axis, host_is_dense)) {

@@ -15,6 +15,7 @@ static const uint64_t PACK_EFFORT = 20 * 1000 * 1000;
 typedef struct {
     const Graph *g;
     const Clusters *clusters;
+    const Order *order;
     const Target *target;
     const PlanOptions *options;
     Windows windows;
@@ -23,8 +24,8 @@ typedef struct {
 
 static Plan *lay_out(Planner *p, const Graph *g)
 {
-    windows_set(g, p->clusters, &p->concats, &p->windows);
-    Plan *plan = live(g, p->clusters, p->target, p->options, &p->windows);
+    windows_set(g, p->clusters, p->order, &p->concats, &p->windows);
+    Plan *plan = live(g, p->clusters, p->order, p->target, p->options, &p->windows);
     plan->peak = live_peak(plan, p->target->align, &plan->peak_time);
     return plan;
 }
@@ -82,8 +83,7 @@ static void pack(Plan *plan, const Target *target, const PlanOptions *options)
             plan->persistent += round_up(b->bytes, target->align);
     }
     PackProblem problem = {.buffer = item, .count = count};
-    PackOptions how = {.effort = options->effort ? options->effort : PACK_EFFORT,
-                       .seconds = options->seconds};
+    PackOptions how = {.effort = PACK_EFFORT, .seconds = options->seconds};
     PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, count)};
     pack_solve(&problem, &how, &solution); /* without a capacity it always packs */
     for (size_t k = 0; k < count; k++)
@@ -178,11 +178,12 @@ static void find_floor(Plan *plan, uint32_t align)
     plan->floor = round_up(plan->floor, align) + plan->persistent;
 }
 
-Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
-                const PlanOptions *options)
+Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
+                 const PlanOptions *options)
 {
     Planner p = {.g = g,
                  .clusters = clusters,
+                 .order = order,
                  .target = target,
                  .options = options,
                  .windows = {ARENA_ARRAY(g->arena, Id, g->value.count),
@@ -191,7 +192,17 @@ Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
     Plan *plan = choose_windows(&p);
     pack(plan, target, options);
     find_floor(plan, target->align);
+    for (int k = 0; k < PROGRAMS; k++)
+        for (Id i = 0; i < order->count[k]; i++)
+            plan->cost +=
+                plan->program[k].times * cluster_cost(g, clusters, target, order->cluster[k][i]);
     return plan;
+}
+
+Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
+                const PlanOptions *options)
+{
+    return fit(g, clusters, target, options);
 }
 
 /* ---- Text, for -d --------------------------------------------------------------------------- */

@@ -89,14 +89,21 @@ typedef struct {
     uint64_t floor;      /* no plan of these clusters is smaller, in whatever order */
     uint64_t peak;       /* largest sum of live bytes */
     uint32_t peak_time;  /* where */
+    double cost;         /* estimated seconds of all programs, each once */
+    double least_cost;   /* the same without recomputation */
+    double cost_bound;   /* no plan within the budget costs less */
+    uint64_t effort;     /* of the search, counted */
+    bool cut;            /* by --seconds or the user, before the effort was spent */
 } Plan;
 
 typedef struct {
     uint64_t budget;  /* 0: none */
     bool io_external; /* inputs and outputs are the caller's memory */
     bool params_external;
-    uint64_t effort; /* of the packer; 0: the default */
-    double seconds;  /* a cap on top; 0: none */
+    bool no_recompute; /* order and place only */
+    bool smallest;     /* the smallest arena there is, whatever it costs */
+    uint64_t effort;   /* of the search; 0: the default */
+    double seconds;    /* a cap on top; 0: none */
 } PlanOptions;
 
 /* Groups nodes into clusters. Requires a simplified graph. */
