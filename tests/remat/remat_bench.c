@@ -126,9 +126,9 @@ int main(int argc, char **argv)
 {
     uint64_t effort = argc > 1 ? strtoull(argv[1], NULL, 10) : EFFORT;
     run_published(effort);
-    printf("\ntraining step of a decoder at half of its memory, effort 1/10 of its nodes\n");
+    printf("\ntraining step of a decoder at half of its memory, effort 1/2 of its nodes\n");
     printf("  nodes      here    bound     cpu\n");
     for (RematId nodes = 1000; nodes <= 100000; nodes *= 10)
-        run_decoder(nodes, nodes / 10);
+        run_decoder(nodes, nodes / 2);
     return 0;
 }
