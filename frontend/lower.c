@@ -88,6 +88,17 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
                    val.kind == VAL_TUPLE ? val.item[i] : POISON);
 }
 
+/* What an output shows: elements in order, in bytes that are nobody else's. */
+static Use output_use(Lower *l, const Frame *frame, const Stmt *stmt, Use use)
+{
+    View view = use_view(l->g, use);
+    bool own = l->g->value.at[use.value].node != NONE && view_is_dense(&view);
+    for (size_t i = 0; i < l->g->output.count; i++)
+        own &= l->g->output.at[i].use.value != use.value;
+    Call from = {.place = stmt->name.place, .scope = frame->scope, .name = stmt->name.text};
+    return own ? use : call_op(l->g, &from, "copy", 1, &use);
+}
+
 static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
 {
     Bound bound = {stmt->name.text, stmt->own_name};
@@ -121,6 +132,8 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
             lower_error(l, frame, stmt->place, "an output must be a tensor, not %s",
                         val_text(l, val));
         val.use = (Use){NONE, NONE};
+    } else {
+        val.use = output_use(l, frame, stmt, val.use);
     }
     ARRAY_PUSH(l->arena, &l->g->output,
                (Output){.use = val.use, .name = stmt->name.text, .place = stmt->name.place});

@@ -16,6 +16,11 @@ static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
 {
     static const char *const names[] = {"f32", "f16", "bf16", "i32", "i64", "u8", "bool"};
     *dtype = name.text ? dtype_find(name.text) : F32;
+    if (*dtype == F16 || *dtype == BF16)
+        return lower_error(l, frame, name.place,
+                           "nothing computes in %s yet; f32 is the only "
+                           "real type",
+                           name.text);
     if (*dtype != DTYPES)
         return true;
     static const char *const others[][2] = {
