@@ -235,7 +235,8 @@ static void adopt(Fit *f, Order *order, int program, const Abstract *a, const Re
     f->cut |= found->stop == REMAT_TIMED_OUT || found->stop == REMAT_CANCELLED;
 }
 
-/* Every program as small as the search makes it; `once`: by order alone. */
+/* Every program as small as the search makes it; `once`: by order alone. What is computed again
+ * for nothing is then taken out, at that size. */
 static Plan *smallest(Fit *f, const Order *given, bool once)
 {
     Order order = *given;
@@ -245,6 +246,15 @@ static Plan *smallest(Fit *f, const Order *given, bool once)
         Abstract a = abstract(f, given, p, once);
         RematOptions how = search_options(f, 0, once);
         RematResult found = remat_minimize(&a.problem, &how, f->g->arena);
+        if (!once && found.schedule.count > a.problem.nodes) {
+            how.budget = found.peak;
+            how.start = &found.schedule;
+            how.starts = 1;
+            RematResult cheaper = remat_solve(&a.problem, &how, f->g->arena);
+            f->effort += found.effort;
+            if (cheaper.fits)
+                found = cheaper;
+        }
         adopt(f, &order, p, &a, &found);
     }
     return plan_order(f->g, f->clusters, &order, f->target, f->options);

@@ -222,8 +222,8 @@ static Id find_victim(const Live *l, Id cluster, Id result, uint32_t time)
     for (Id k = 0; k < c->operands; k++) {
         Id value = l->clusters->operand[c->operand + k], id = l->buffer_of[value];
         const Buffer *buffer = &l->buffer.at[id], *root = &l->buffer.at[buffer->root];
-        if (l->last[value] == time + 1 && root->death == time + 1 && !root->external &&
-            buffer->root != l->taken && root->bytes == buffer->bytes &&
+        if (!l->is_output[value] && l->last[value] == time + 1 && root->death == time + 1 &&
+            !root->external && buffer->root != l->taken && root->bytes == buffer->bytes &&
             may_overwrite(l->g, l->clusters, cluster, value, result))
             return id;
     }

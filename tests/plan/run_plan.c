@@ -376,14 +376,57 @@ static int loop_run(Machine *m, const Occurrence *o)
     return status;
 }
 
+/* What a random op draws follows from the number of the element, so its cluster runs node by node
+ * on whole tensors of its own, and is stored when all is there. */
+static int whole_run(Machine *m, const Occurrence *o)
+{
+    const Cluster *c = &m->plan->clusters->at[o->cluster];
+    LoopNode *nodes = calloc(c->nodes, sizeof *nodes);
+    void **block = calloc(c->nodes, sizeof *block);
+    int status = 0;
+    for (Id k = 0; k < c->nodes && !status; k++) {
+        loop_prepare(m, o, nodes, k);
+        Step *s = &nodes[k].step;
+        const Value *made = &m->g->value.at[s->node->value];
+        View view = value_view(made);
+        block[k] = calloc(1, value_bytes(made) + 1);
+        for (Id u = 0; u < s->node->uses; u++)
+            if (nodes[k].in[u].data)
+                s->in[u] = nodes[k].in[u];
+            else if (nodes[k].from[u] != NONE)
+                s->in[u] =
+                    tensor_at(block[nodes[k].from[u]],
+                              (Dtype)m->g->value.at[node_use(m->g, s->node, u).value].dtype, &view);
+        s->out[0] = tensor_at(block[k], (Dtype)made->dtype, &view);
+        status = m->wrong ? 0 : step_run(s, NULL);
+    }
+    for (Id k = 0; k < c->nodes; k++) {
+        const gp_tensor *store = &nodes[k].store;
+        for (int64_t i = 0; store->data && i < gp_count(store) && !status; i++)
+            memcpy(element(store, i),
+                   (char *)block[k] + i * (int64_t)dtype_size((Dtype)store->dtype),
+                   dtype_size((Dtype)store->dtype));
+    }
+    for (Id k = 0; k < c->nodes; k++) {
+        step_free(&nodes[k].step);
+        free(nodes[k].in);
+        free(nodes[k].from);
+        free(block[k]);
+    }
+    free(nodes);
+    free(block);
+    return status;
+}
+
 static int run_occurrence(Machine *m, const Occurrence *o)
 {
     const Cluster *c = &m->plan->clusters->at[o->cluster];
-    Id first = m->plan->clusters->node[c->node];
-    uint32_t flags = m->g->node.at[first].op->flags;
-    if (flags & OP_ELEMENTWISE && !(flags & OP_RANDOM))
-        return loop_run(m, o);
-    return kernel_step(m, o, first);
+    uint32_t flags = 0;
+    for (Id k = 0; k < c->nodes; k++)
+        flags |= m->g->node.at[m->plan->clusters->node[c->node + k]].op->flags;
+    if (!(flags & OP_ELEMENTWISE))
+        return kernel_step(m, o, m->plan->clusters->node[c->node]);
+    return flags & OP_RANDOM ? whole_run(m, o) : loop_run(m, o);
 }
 
 /* ---- Before, during, after ------------------------------------------------------------------- */
