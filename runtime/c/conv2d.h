@@ -1,8 +1,9 @@
 /* Convolution of images [N, C, H, W] with weights [O, C / groups, KH, KW].
  *
- * A matrix product for each image and group: weights [O, K] times the patches [K, OH * OW], where
- * the patches of one tile at a time are packed straight from the image. One channel for each
- * group (depthwise) has too little to multiply for that: there, rows are summed directly.
+ * A matrix product for each group: weights [O, K] times the patches [K, N * OH * OW]. The patches
+ * of a block of places, which may lie in several images, are packed straight from the images; where
+ * the window is a single place they are mostly used as they lie. One channel for each group
+ * (depthwise) has too little to multiply for that: there, rows are summed directly.
  */
 #ifndef GP_CONV2D_H
 #define GP_CONV2D_H
@@ -14,42 +15,91 @@ typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_attr;
 
-/* An image and the window that slides over it. */
+/* Images and the window that slides over them, from output to output. */
 typedef struct {
     const gp_tensor *x;
-    const int64_t *stride, *pad, *dilation;
+    int64_t stride[2], pad[2], dilation[2], kernel[2];
+    int64_t outputs, width; /* of an image: places of the window, and how many in a row */
+    int plain;              /* the window is one place and sees all of an image that lies evenly */
 } gp_sliding;
 
-/* One convolution and how it is cut into tiles. */
+/* Weight (o, c, k) of group g, with k a place of the window, is
+ * at[g * group + o * row + c * channel + k * place]. */
 typedef struct {
-    const gp_tensor *x, *w, *b, *y;
-    const gp_conv2d_attr *a;
-    int64_t rows, depth;     /* of one group's weights: output channels, K */
-    int64_t span;            /* outputs that lie evenly: all of a channel, or one row of it */
-    int64_t height, columns; /* of a tile: output channels, places */
-    int64_t down, across;    /* tiles of a group: by channels, by places */
+    const gp_real *at;
+    int64_t group, row, channel, place;
+} gp_weights;
+
+/* One convolution and how it is cut into blocks. Places are counted through all images. */
+typedef struct {
+    gp_sliding in;
+    gp_weights w;
+    const gp_tensor *b, *y;
+    int64_t groups, rows, depth; /* rows: output channels of a group; depth: K */
+    int64_t span;                /* outputs that lie evenly: all of a channel, or one row of it */
+    int64_t places, columns;     /* in all, of a block */
+    int64_t height;              /* output channels of a block */
+    int64_t down, across;        /* blocks of a group: by channels, by places */
+    int direct;                  /* patches are used as they lie */
 } gp_conv;
 
-GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c)
+GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, const int64_t *kernel,
+                                     const int64_t *stride, const int64_t *pad,
+                                     const int64_t *dilation)
 {
-    gp_conv v = {.x = &c->in[0], .w = &c->in[1], .b = &c->in[2], .y = &c->out[0], .a = c->attr};
-    const gp_tensor *y = v.y;
-    const int even = y->dim[2] == 1 || y->stride[2] == y->dim[3] * y->stride[3];
-    v.rows = y->dim[1] / v.a->groups;
-    v.depth = gp_span(v.w, 1, 4);
-    v.span = even ? y->dim[2] * y->dim[3] : y->dim[3];
-    v.columns = gp_least(v.span, GP_NC);
-    v.across = gp_ceil_div(v.span, v.columns) * (y->dim[2] * y->dim[3] / v.span);
-    v.height = v.rows;
-    if (y->dim[0] * v.a->groups * v.across < 16) /* too few to keep threads busy */
-        v.height = gp_least(v.rows, GP_MC);
-    v.down = gp_ceil_div(v.rows, v.height);
+    gp_sliding v = {.x = x, .outputs = y->dim[2] * y->dim[3], .width = y->dim[3]};
+    v.plain = x->stride[2] == x->dim[3] * x->stride[3] || x->dim[2] == 1;
+    for (int i = 0; i < 2; i++) {
+        v.kernel[i] = kernel[i];
+        v.stride[i] = stride[i];
+        v.pad[i] = pad[i];
+        v.dilation[i] = dilation[i];
+        v.plain = v.plain && kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 &&
+                  x->dim[2 + i] == y->dim[2 + i];
+    }
     return v;
 }
 
+/* Blocks that share out evenly among the threads; how they are cut changes no sum. */
+GP_FUNCTION void gp_conv_cut(gp_conv *v, int64_t threads)
+{
+    int64_t across = gp_ceil_div(v->places, GP_NC);
+    v->down = 1;
+    if (v->groups * across % threads != 0 && v->groups * across < 8 * threads) {
+        if (v->places / gp_round_up(across, threads) >= 2 * GP_NR)
+            across = gp_round_up(across, threads);
+        else
+            v->down = gp_least(threads, gp_ceil_div(v->rows, GP_MR));
+    }
+    v->columns = gp_round_up(gp_ceil_div(v->places, across), GP_NR);
+    v->across = gp_ceil_div(v->places, v->columns);
+    v->height = gp_ceil_div(v->rows, v->down);
+    v->down = gp_ceil_div(v->rows, v->height);
+}
+
+/* All but the weights and the bias. */
+GP_FUNCTION gp_conv gp_conv_plan(const gp_run *run, gp_sliding in, const gp_tensor *y,
+                                 int64_t groups)
+{
+    gp_conv v = {.in = in, .y = y, .groups = groups};
+    const int even = y->dim[2] == 1 || y->stride[2] == y->dim[3] * y->stride[3];
+    v.rows = y->dim[1] / groups;
+    v.depth = in.x->dim[1] / groups * in.kernel[0] * in.kernel[1];
+    v.span = even ? in.outputs : y->dim[3];
+    v.places = y->dim[0] * in.outputs;
+    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= 8 * GP_MR;
+    gp_conv_cut(&v, run->threads);
+    return v;
+}
+
+GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
+{
+    return gp_gemm_work(v->places, v->depth) + GP_NC_LARGEST;
+}
+
 /* A stretch of one output row: `line[i]` = what output `at + i` sees through place (ki, kj). */
-GP_FUNCTION void gp_conv_stretch(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
-                                 int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
+GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
+                                  int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
 {
     const int64_t ih = row * v->stride[0] - v->pad[0] + ki * v->dilation[0];
     const int64_t first = kj * v->dilation[1] - v->pad[1], step = v->stride[1];
@@ -60,9 +110,9 @@ GP_FUNCTION void gp_conv_stretch(gp_real *restrict line, const gp_sliding *v, co
     const int64_t stride = step * v->x->stride[3], base = first * v->x->stride[3];
     for (int64_t i = at; i < in.from; i++)
         line[i - at] = 0;
-    if (stride == 1 && in.to > in.from)
-        memcpy(line + in.from - at, from + in.from + base,
-               (size_t)(in.to - in.from) * sizeof *line);
+    if (stride == 1)
+        for (int64_t i = in.from; i < in.to; i++)
+            line[i - at] = from[i + base];
     else
         for (int64_t i = in.from; i < in.to; i++)
             line[i - at] = from[i * stride + base];
@@ -70,86 +120,178 @@ GP_FUNCTION void gp_conv_stretch(gp_real *restrict line, const gp_sliding *v, co
         line[i - at] = 0;
 }
 
-/* Packs rows p0 .. p0 + k - 1 of the patches of places at .. at + n - 1. */
-GP_FUNCTION void gp_conv_pack(gp_real *panel, const gp_conv *v, const gp_real *image, int64_t p0,
-                              int64_t k, int64_t at, int64_t n)
+/* Element k of the patches of places at .. at + n - 1, counted through all images from `x`. */
+GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, const gp_real *x,
+                               int64_t k, int64_t at, int64_t n)
 {
-    const int64_t kh = v->w->dim[2], kw = v->w->dim[3], width = v->y->dim[3];
-    const gp_sliding window = {v->x, v->a->stride, v->a->pad, v->a->dilation};
-    gp_real line[GP_NC];
-    for (int64_t p = 0; p < k; p++) {
-        const int64_t kj = (p0 + p) % kw, ki = (p0 + p) / kw % kh, channel = (p0 + p) / kw / kh;
-        const gp_real *plane = image + channel * v->x->stride[1];
-        for (int64_t i = 0; i < n;) {
-            const int64_t row = (at + i) / width, column = (at + i) % width;
-            const int64_t count = gp_least(n - i, width - column);
-            gp_conv_stretch(line + i, &window, plane, row, column, count, ki, kj);
-            i += count;
-        }
-        gp_pack_row(panel, line, n, p, k);
+    const int64_t kj = k % v->kernel[1], ki = k / v->kernel[1] % v->kernel[0];
+    const int64_t width = v->plain ? v->outputs : v->width;
+    const gp_real *plane = x + k / v->kernel[1] / v->kernel[0] * v->x->stride[1];
+    int64_t row = at % v->outputs / width, column = at % width;
+    plane += at / v->outputs * v->x->stride[0];
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = gp_least(n - i, width - column);
+        if (v->plain)
+            for (int64_t j = 0; j < count; j++)
+                line[i + j] = plane[(column + j) * v->x->stride[3]];
+        else
+            gp_patch_stretch(line + i, v, plane, row, column, count, ki, kj);
+        column = 0;
+        if (++row * width < v->outputs)
+            continue;
+        row = 0;
+        plane += v->x->stride[0];
     }
 }
 
-GP_FUNCTION void gp_fill_rows(gp_matrix y, const gp_real *bias, int64_t m, int64_t n)
+/* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
+GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, int64_t group,
+                                      int64_t i, int64_t height, int64_t p, int64_t k)
 {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++)
-            y.at[i * y.row + j * y.col] = bias[i];
+    const gp_weights *w = &v->w;
+    const gp_real *from = w->at + group * w->group + i * w->row;
+    const int64_t window = v->in.kernel[0] * v->in.kernel[1];
+    if (w->channel == window * w->place) {
+        gp_pack(to, height, from + p * w->place, height, w->row, k, w->place);
+        return;
+    }
+    for (int64_t done = 0; done < k; done++, to += height) {
+        const gp_real *at =
+            from + (p + done) / window * w->channel + (p + done) % window * w->place;
+        for (int64_t j = 0; j < height; j++)
+            to[j] = at[j * w->row];
+    }
 }
 
-GP_FUNCTION void gp_conv_tile(const gp_conv *v, int64_t unit, gp_real *work)
+/* m channels from `out` of the outputs at places at .. at + n - 1 become or take up what the tile
+ * says: its rows are `row` apart, or 1 and 0 apart where it is a bias. */
+GP_FUNCTION void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n,
+                               const gp_real *tile, int64_t row, int64_t col, int add)
 {
-    const gp_tensor *x = v->x, *y = v->y;
-    const int64_t parts = gp_ceil_div(v->span, v->columns);
-    const int64_t stretch = unit % v->across / parts, part = unit % v->across % parts;
-    const int64_t i0 = unit / v->across % v->down * v->height;
-    const int64_t group = unit / v->across / v->down % v->a->groups;
-    const int64_t n = unit / v->across / v->down / v->a->groups;
-    const int64_t at = stretch * v->span + part * v->columns;
-    const int64_t columns = gp_least(v->columns, v->span - part * v->columns);
-    const int64_t height = gp_least(v->height, v->rows - i0), out = group * v->rows + i0;
-
-    const gp_real *image =
-        (gp_real *)x->data + n * x->stride[0] + group * v->w->dim[1] * x->stride[1];
-    const gp_matrix w = {(gp_real *)v->w->data + out * v->depth, v->depth, 1};
-    const gp_matrix tile = {(gp_real *)y->data + n * y->stride[0] + out * y->stride[1] +
-                                at / y->dim[3] * y->stride[2] + at % y->dim[3] * y->stride[3],
-                            y->stride[1], y->stride[3]};
-    gp_real *rows = work, *patches = work + gp_gemm_rows(v->height, v->depth);
-    if (v->b->data)
-        gp_fill_rows(tile, (const gp_real *)v->b->data + out, height, columns);
-    for (int64_t p = 0; p < v->depth; p += GP_KC) {
-        const int64_t k = gp_least(GP_KC, v->depth - p);
-        gp_conv_pack(patches, v, image, p, k, at, columns);
-        for (int64_t i = 0; i < height; i += GP_MC) {
-            const int64_t m = gp_least(GP_MC, height - i);
-            gp_pack_a(rows, gp_matrix_at(w, i, p), m, k);
-            gp_block_product(gp_matrix_at(tile, i, 0), m, columns, k, rows, patches,
-                             p > 0 || v->b->data);
+    const gp_tensor *y = v->y;
+    for (int64_t j = 0, count; j < n; j += count) {
+        const int64_t image = (at + j) / v->in.outputs, place = (at + j) % v->in.outputs;
+        const int64_t step = y->stride[3];
+        count = gp_least(n - j, v->span - place % v->span);
+        gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
+                      place / y->dim[3] * y->stride[2] + place % y->dim[3] * step;
+        for (int64_t i = 0; i < m; i++, to += y->stride[1]) {
+            const gp_real *from = tile + i * row + j * col;
+            if (add)
+                for (int64_t l = 0; l < count; l++)
+                    to[l * step] += from[l * col];
+            else
+                for (int64_t l = 0; l < count; l++)
+                    to[l * step] = from[l * col];
         }
     }
+}
+
+/* Whether the panel of places at .. at + GP_NR - 1 is within one image, and not past the last. */
+GP_FUNCTION int gp_conv_whole(const gp_conv *v, int64_t at)
+{
+    return at % v->in.outputs + GP_NR <= v->in.outputs && at + GP_NR <= v->places;
+}
+
+/* A packed panel of weights, m output channels from `out`, times the block of n places at `at`. */
+GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out, int64_t m,
+                                const gp_real *rows, const gp_real *patches, int64_t at, int64_t n,
+                                int64_t k, int add)
+{
+    const gp_tensor *y = v->y;
+    const int even = v->span == v->in.outputs && y->stride[3] == 1;
+    gp_real tile[GP_MR * GP_NR];
+    for (int64_t j = 0; j < n; j += GP_NR, patches += GP_NR * k) {
+        const int whole = gp_conv_whole(v, at + j);
+        const int64_t image = (at + j) / v->in.outputs, place = (at + j) % v->in.outputs;
+        const int64_t width = gp_least(GP_NR, n - j);
+        const gp_real *b = patches;
+        int64_t step = GP_NR;
+        if (v->direct && whole) {
+            b = x + image * v->in.x->stride[0] + place;
+            step = v->in.x->stride[1];
+        }
+        if (even && whole) {
+            gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] + place;
+            gp_panel_product(to, y->stride[1], rows, m, b, step, width, k, add);
+            continue;
+        }
+        gp_panel_product(tile, GP_NR, rows, m, b, step, width, k, 0);
+        gp_conv_store(v, out, m, at + j, width, tile, GP_NR, 1, add);
+    }
+}
+
+/* Packs elements p .. p + k - 1 of the patches of places at .. at + n - 1. */
+GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int64_t k, int64_t at,
+                              int64_t n, gp_real *line, gp_real *patches)
+{
+    if (!v->direct) {
+        for (int64_t i = 0; i < k; i++) {
+            gp_patch_line(line, &v->in, x, p + i, at, n);
+            gp_pack_row(patches, line, n, i, k);
+        }
+        return;
+    }
+    for (int64_t j = 0; j < n; j += GP_NR, patches += GP_NR * k)
+        for (int64_t i = 0; i < k && !gp_conv_whole(v, at + j); i++) {
+            gp_patch_line(line, &v->in, x, p + i, at + j, gp_least(GP_NR, n - j));
+            gp_pack_row(patches, line, gp_least(GP_NR, n - j), i, k);
+        }
+}
+
+GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
+{
+    const int64_t at = unit % v->across * v->columns, i0 = unit / v->across % v->down * v->height;
+    const int64_t group = unit / v->across / v->down, depth = gp_even(v->depth, GP_KC);
+    const int64_t m = gp_least(v->height, v->rows - i0), n = gp_least(v->columns, v->places - at);
+    gp_real *rows = work, *patches = rows + gp_gemm_rows(v->depth);
+    gp_real *line = patches + gp_gemm_columns(v->places, v->depth);
+    const gp_real *x =
+        (const gp_real *)v->in.x->data + group * (v->in.x->dim[1] / v->groups) * v->in.x->stride[1];
+    const gp_real *bias = v->b->data;
+    for (int64_t p = 0; p < v->depth; p += depth) {
+        const int64_t k = gp_least(depth, v->depth - p);
+        gp_conv_pack(v, x, p, k, at, n, line, patches);
+        for (int64_t i = 0, from = 0, to; from < m; from = to) {
+            const int64_t out = group * v->rows + i0 + from;
+            to = gp_panel_begin(++i, m);
+            gp_conv_pack_weights(rows, v, group, i0 + from, to - from, p, k);
+            if (bias && p == 0)
+                gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
+            gp_conv_panels(v, x, out, to - from, rows, patches, at, n, k, p > 0 || bias);
+        }
+    }
+}
+
+GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, gp_real *work)
+{
+    const int64_t own = gp_conv_work(v), units = v->groups * v->down * v->across;
+    (void)run; /* has a say only where there are threads */
+    GP_PARALLEL(run, units > 1 && v->places * v->rows * v->groups * v->depth > 32768)
+    for (int64_t unit = 0; unit < units; unit++)
+        gp_conv_unit(v, unit, work + gp_thread() * own);
 }
 
 /* One output channel that sees one input channel. */
 GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
 {
-    const gp_tensor *x = v->x, *y = v->y;
+    const gp_tensor *x = v->in.x, *y = v->y;
     const gp_real *plane =
         (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
-    const gp_real *w = (const gp_real *)v->w->data + out * v->depth;
+    const gp_real *w = v->w.at + out * v->depth;
     const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
-    const int64_t step = v->a->stride[1] * x->stride[3], kw = v->w->dim[3];
+    const int64_t step = v->in.stride[1] * x->stride[3], kw = v->in.kernel[1];
     for (int64_t row = 0; row < y->dim[2]; row++) {
         gp_real *restrict to =
             (gp_real *)y->data + n * y->stride[0] + out * y->stride[1] + row * y->stride[2];
         for (int64_t j = 0; j < y->dim[3]; j++)
             to[j * y->stride[3]] = bias;
         for (int64_t p = 0; p < v->depth; p++) {
-            const int64_t ih = row * v->a->stride[0] - v->a->pad[0] + p / kw * v->a->dilation[0];
-            const int64_t first = p % kw * v->a->dilation[1] - v->a->pad[1];
+            const int64_t ih = row * v->in.stride[0] - v->in.pad[0] + p / kw * v->in.dilation[0];
+            const int64_t first = p % kw * v->in.dilation[1] - v->in.pad[1];
             if (ih < 0 || ih >= x->dim[2])
                 continue;
-            const gp_range in = gp_inside(0, y->dim[3], v->a->stride[1], first, x->dim[3]);
+            const gp_range in = gp_inside(0, y->dim[3], v->in.stride[1], first, x->dim[3]);
             const gp_real *restrict from = plane + ih * x->stride[2] + first * x->stride[3];
             const gp_real scale = w[p];
             if (step == 1 && y->stride[3] == 1) {
@@ -163,30 +305,35 @@ GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
     }
 }
 
+GP_FUNCTION gp_conv gp_conv2d_plan(const gp_call *c)
+{
+    const gp_conv2d_attr *a = c->attr;
+    const gp_tensor *w = &c->in[1], *y = &c->out[0];
+    const gp_sliding in = gp_sliding_of(&c->in[0], y, w->dim + 2, a->stride, a->pad, a->dilation);
+    gp_conv v = gp_conv_plan(c->run, in, y, a->groups);
+    v.w = (gp_weights){w->data, v.rows * v.depth, v.depth, w->dim[2] * w->dim[3], 1};
+    v.b = &c->in[2];
+    return v;
+}
+
 GP_WORKSPACE(conv2d)
 {
-    const gp_conv v = gp_conv_plan(c);
-    if (v.w->dim[1] == 1)
-        return 0;
-    const int64_t columns = gp_least(v.y->dim[2] * v.y->dim[3], GP_NC);
-    return (size_t)(gp_gemm_work(v.rows, columns, v.depth) * c->run->threads) * sizeof(gp_real);
+    const gp_conv v = gp_conv2d_plan(c);
+    return c->in[1].dim[1] == 1 ? 0
+                                : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
 }
 
 GP_KERNEL(conv2d)
 {
-    const gp_conv v = gp_conv_plan(c);
+    const gp_conv v = gp_conv2d_plan(c);
     const int64_t batch = v.y->dim[0], channels = v.y->dim[1];
-    if (v.w->dim[1] == 1) {
-        GP_PARALLEL(c->run, gp_count(v.y) * v.depth > 32768)
-        for (int64_t i = 0; i < batch * channels; i++)
-            gp_depthwise_plane(&v, i / channels, i % channels);
+    if (c->in[1].dim[1] != 1) {
+        gp_conv_run(c->run, &v, c->work);
         return GP_OK;
     }
-    const int64_t units = batch * v.a->groups * v.down * v.across;
-    const int64_t own = gp_gemm_work(v.height, v.columns, v.depth);
-    GP_PARALLEL(c->run, units > 1 && gp_count(v.y) * v.depth > 32768)
-    for (int64_t unit = 0; unit < units; unit++)
-        gp_conv_tile(&v, unit, (gp_real *)c->work + gp_thread() * own);
+    GP_PARALLEL(c->run, gp_count(v.y) * v.depth > 32768)
+    for (int64_t i = 0; i < batch * channels; i++)
+        gp_depthwise_plane(&v, i / channels, i % channels);
     return GP_OK;
 }
 

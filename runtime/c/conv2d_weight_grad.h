@@ -1,8 +1,8 @@
 /* The gradient of convolution by its weights: dw[o][c, ki, kj] sums dy * x over images and places.
  *
- * For each group a product dy [O, places] times the patches' [places, K], image after image. Units
- * of work are tiles of dw, so no two threads add to one number. Patches of some places at a time
- * are laid out in workspace. One channel for each group (depthwise) is summed directly.
+ * For each group a product dy [O, places] times the patches' [places, K], with places counted
+ * through all images. Units of work are blocks of columns of dw, so no two threads add to one
+ * number. One channel for each group (depthwise) is summed directly.
  */
 #ifndef GP_CONV2D_WEIGHT_GRAD_H
 #define GP_CONV2D_WEIGHT_GRAD_H
@@ -14,80 +14,87 @@ typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_weight_grad_attr;
 
-enum { GP_GRAD_PLACES = 256 }; /* of patches laid out at once, at most */
-
 /* Operands: x, dy; the output is dw. */
 typedef struct {
-    gp_sliding window;
+    gp_sliding in;
     const gp_tensor *dy;
-    int64_t rows, depth;     /* of one group's dw */
-    int64_t height, columns; /* of a tile of it */
-    int64_t down, across;    /* tiles */
-    int64_t places;          /* laid out at once */
+    int64_t groups, rows, depth; /* rows, depth: of one group's dw */
+    int64_t columns, across;     /* of a block of it; blocks */
+    int64_t places;              /* in all images */
 } gp_weight_grad;
 
 GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
 {
-    gp_weight_grad v = {.dy = &c->in[1]};
     const gp_conv2d_weight_grad_attr *a = c->attr;
-    v.window =
-        (gp_sliding){.x = &c->in[0], .stride = a->stride, .pad = a->pad, .dilation = a->dilation};
+    gp_weight_grad v = {.dy = &c->in[1], .groups = a->groups};
+    v.in = gp_sliding_of(&c->in[0], v.dy, c->out[0].dim + 2, a->stride, a->pad, a->dilation);
     v.rows = v.dy->dim[1] / a->groups;
     v.depth = gp_span(&c->out[0], 1, 4);
-    v.height = gp_least(v.rows, GP_MC);
-    v.down = gp_ceil_div(v.rows, v.height);
-    /* about sixteen units, so that threads have enough to share */
-    const int64_t wanted = gp_ceil_div(16, v.down * a->groups);
-    v.columns = gp_least(gp_round_up(gp_ceil_div(v.depth, wanted), 16), GP_NC);
-    v.columns = gp_least(v.columns, v.depth);
+    v.places = v.dy->dim[0] * v.in.outputs;
+    v.across = gp_ceil_div(v.depth, GP_NC);
+    if (v.groups * v.across % c->run->threads != 0 && v.groups * v.across < 8 * c->run->threads)
+        v.across = gp_round_up(v.across, c->run->threads);
+    v.columns = gp_round_up(gp_ceil_div(v.depth, v.across), GP_NR);
     v.across = gp_ceil_div(v.depth, v.columns);
-    v.places = gp_least(v.dy->dim[2] * v.dy->dim[3], GP_GRAD_PLACES);
     return v;
 }
 
+/* Of a thread: panels, and lines of patches before they are turned. */
 GP_FUNCTION int64_t gp_weight_grad_work(const gp_weight_grad *v)
 {
-    return gp_round_up(v->columns * v->places, 16) + gp_gemm_work(v->height, v->columns, v->places);
+    return gp_gemm_work(v->depth, v->places) + GP_NR_LARGEST * GP_KC;
 }
 
-/* Patches of places at .. at + n - 1: line k holds element k0 + k of each. */
-GP_FUNCTION void gp_weight_grad_lay(const gp_weight_grad *v, const gp_tensor *dw,
-                                    const gp_real *image, int64_t k0, int64_t count, int64_t at,
-                                    int64_t n, gp_real *line)
+/* Panels of columns k0 .. k0 + n - 1 of the patches, places at .. at + some - 1. */
+GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, const gp_real *x, int64_t k0,
+                                     int64_t n, int64_t at, int64_t some, gp_real *lines,
+                                     gp_real *panel)
 {
-    const int64_t kh = dw->dim[2], kw = dw->dim[3], width = v->dy->dim[3];
-    for (int64_t k = 0; k < count; k++) {
-        const int64_t kj = (k0 + k) % kw, ki = (k0 + k) / kw % kh, channel = (k0 + k) / kw / kh;
-        const gp_real *plane = image + channel * v->window.x->stride[1];
-        for (int64_t i = 0; i < n;) {
-            const int64_t row = (at + i) / width, column = (at + i) % width;
-            const int64_t some = gp_least(n - i, width - column);
-            gp_conv_stretch(line + k * v->places + i, &v->window, plane, row, column, some, ki, kj);
-            i += some;
-        }
+    for (int64_t j = 0; j < n; j += GP_NR, panel += GP_NR * some) {
+        const int64_t width = gp_least(GP_NR, n - j);
+        for (int64_t i = 0; i < width; i++)
+            gp_patch_line(lines + i * some, &v->in, x, k0 + j + i, at, some);
+        if (width < GP_NR)
+            memset(panel, 0, (size_t)(GP_NR * some) * sizeof *panel);
+        gp_pack(panel, GP_NR, lines, width, some, some, 1);
     }
 }
 
-/* One tile of dw: rows i0 .. of a group, columns k0 .. of its patches. */
-GP_FUNCTION void gp_weight_grad_tile(const gp_call *c, const gp_weight_grad *v, int64_t unit,
+/* A panel of `height` channels of dy from `out`, places at .. at + some - 1. */
+GP_FUNCTION void gp_weight_grad_rows(const gp_weight_grad *v, int64_t out, int64_t height,
+                                     int64_t at, int64_t some, gp_real *rows)
+{
+    const int64_t size = v->in.outputs;
+    for (int64_t done = 0, count; done < some; done += count) {
+        const int64_t image = (at + done) / size, place = (at + done) % size;
+        const gp_real *from =
+            (const gp_real *)v->dy->data + (image * v->dy->dim[1] + out) * size + place;
+        count = gp_least(some - done, size - place);
+        gp_pack(rows + done * height, height, from, height, size, count, 1);
+    }
+}
+
+/* One block of dw: all rows of a group, columns k0 .. */
+GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, int64_t unit,
                                      gp_real *work)
 {
-    const gp_tensor *x = &c->in[0], *dw = &c->out[0], *dy = v->dy;
-    const int64_t k0 = unit % v->across * v->columns;
-    const int64_t i0 = unit / v->across % v->down * v->height, group = unit / v->across / v->down;
-    const int64_t m = gp_least(v->height, v->rows - i0), out = group * v->rows + i0;
-    const int64_t n = gp_least(v->columns, v->depth - k0), places = dy->dim[2] * dy->dim[3];
-    gp_real *own = work + gp_round_up(v->columns * v->places, 16);
-    const gp_matrix to = {(gp_real *)dw->data + out * v->depth + k0, v->depth, 1};
-    for (int64_t image = 0; image < x->dim[0]; image++) {
-        const gp_real *from =
-            (const gp_real *)x->data + image * x->stride[0] + group * dw->dim[1] * x->stride[1];
-        gp_real *up = (gp_real *)dy->data + (image * dy->dim[1] + out) * places;
-        for (int64_t at = 0; at < places; at += v->places) {
-            const int64_t some = gp_least(v->places, places - at);
-            gp_weight_grad_lay(v, dw, from, k0, n, at, some, work);
-            gp_gemm_tile(to, (gp_matrix){up + at, places, 1}, (gp_matrix){work, 1, v->places}, m, n,
-                         some, image > 0 || at > 0, own);
+    const gp_tensor *x = &c->in[0];
+    const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
+    const int64_t n = gp_least(v->columns, v->depth - k0), depth = gp_even(v->places, GP_KC);
+    const gp_real *from = (const gp_real *)x->data + group * (x->dim[1] / v->groups) * x->stride[1];
+    gp_real *rows = work, *columns = rows + gp_gemm_rows(v->places);
+    gp_real *lines = columns + gp_gemm_columns(v->depth, v->places);
+    for (int64_t at = 0; at < v->places; at += depth) {
+        const int64_t some = gp_least(depth, v->places - at);
+        gp_weight_grad_pack(v, from, k0, n, at, some, lines, columns);
+        for (int64_t i = 0, first = 0, end; first < v->rows; first = end) {
+            const int64_t out = group * v->rows + first;
+            const gp_matrix to = {(gp_real *)c->out[0].data + out * v->depth + k0, v->depth, 1};
+            end = gp_panel_begin(++i, v->rows);
+            gp_weight_grad_rows(v, out, end - first, at, some, rows);
+            for (int64_t j = 0; j < n; j += GP_NR)
+                gp_panel_into(gp_matrix_at(to, 0, j), rows, end - first, columns + j * some, GP_NR,
+                              gp_least(GP_NR, n - j), some, at > 0);
         }
     }
 }
@@ -130,9 +137,8 @@ GP_WORKSPACE(conv2d_weight_grad)
 
 GP_KERNEL(conv2d_weight_grad)
 {
-    const gp_conv2d_weight_grad_attr *a = c->attr;
     const gp_weight_grad v = gp_weight_grad_plan(c);
-    const int64_t own = gp_weight_grad_work(&v), units = a->groups * v.down * v.across;
+    const int64_t own = gp_weight_grad_work(&v), units = v.groups * v.across;
     if (c->out[0].dim[1] == 1) {
         GP_PARALLEL(c->run, gp_count(v.dy) > 8192)
         for (int64_t out = 0; out < v.dy->dim[1]; out++)
@@ -141,7 +147,7 @@ GP_KERNEL(conv2d_weight_grad)
     }
     GP_PARALLEL(c->run, units > 1 && gp_count(v.dy) * v.depth > 32768)
     for (int64_t unit = 0; unit < units; unit++)
-        gp_weight_grad_tile(c, &v, unit, (gp_real *)c->work + gp_thread() * own);
+        gp_weight_grad_unit(c, &v, unit, (gp_real *)c->work + gp_thread() * own);
     return GP_OK;
 }
 

@@ -1,14 +1,14 @@
 /* Transposed convolution of images [N, C, H, W] with weights [C, O / groups, KH, KW].
  *
- * For a few output channels at a time, weights' [O * KH * KW, C] times the image [C, H * W] gives
- * what each input place adds to its window of outputs; a tile of whole input rows at a time is
- * multiplied and added in, always in the same order.
+ * With a stride of 1 it is a convolution with the weights turned round. Otherwise, for a few output
+ * channels at a time, weights' [O * KH * KW, C] times the image
+ * [C, H * W] gives what each input place adds to its window of outputs; a tile of whole input rows
+ * at a time is multiplied and added in, always in the same order.
  */
 #ifndef GP_CONV_TRANSPOSE2D_H
 #define GP_CONV_TRANSPOSE2D_H
 
-#include "gemm.h"
-#include "window.h"
+#include "conv2d.h"
 
 typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
@@ -23,22 +23,24 @@ typedef struct {
     int64_t rows, width;     /* of a tile of the image */
 } gp_spread;
 
+enum { GP_SPREAD_ROWS = 96, GP_SPREAD_COLUMNS = 256 }; /* of a tile, at most */
+
 GP_FUNCTION gp_spread gp_spread_plan(const gp_call *c)
 {
     gp_spread v = {.x = &c->in[0], .w = &c->in[1], .b = &c->in[2], .y = &c->out[0], .a = c->attr};
     v.inputs = v.x->dim[1] / v.a->groups;
     v.outputs = v.w->dim[1];
     v.places = v.w->dim[2] * v.w->dim[3];
-    v.channels = v.places < GP_MC ? gp_least(GP_MC / v.places, v.outputs) : 1;
-    v.width = gp_least(v.x->dim[3], GP_NC);
-    v.rows = gp_least(GP_NC / v.width, v.x->dim[2]);
+    v.channels = v.places < GP_SPREAD_ROWS ? gp_least(GP_SPREAD_ROWS / v.places, v.outputs) : 1;
+    v.width = gp_least(v.x->dim[3], GP_SPREAD_COLUMNS);
+    v.rows = gp_least(GP_SPREAD_COLUMNS / v.width, v.x->dim[2]);
     return v;
 }
 
 GP_FUNCTION int64_t gp_spread_work(const gp_spread *v)
 {
     const int64_t m = v->channels * v->places, n = v->rows * v->width;
-    return gp_round_up(m * n, 16) + gp_gemm_work(m, n, v->inputs);
+    return gp_round_up(m * n, 16) + gp_gemm_work(n, v->inputs);
 }
 
 /* Adds what input row ih, columns iw .. iw + count - 1 gives through place p of the window. */
@@ -65,10 +67,10 @@ GP_FUNCTION void gp_spread_tile(const gp_spread *v, gp_matrix w, gp_matrix x, in
     gp_real *own = work + gp_round_up(v->channels * v->places * v->rows * v->width, 16);
     x.at += ih * v->x->stride[2] + iw * v->x->stride[3];
     if (rows == 1 || v->x->stride[2] == width * v->x->stride[3])
-        gp_gemm_tile((gp_matrix){work, n, 1}, w, x, m, n, v->inputs, 0, own);
+        gp_gemm((gp_matrix){work, n, 1}, w, x, m, n, v->inputs, 0, own);
     else
         for (int64_t i = 0; i < rows; i++, x.at += v->x->stride[2])
-            gp_gemm_tile((gp_matrix){work + i * width, n, 1}, w, x, m, width, v->inputs, 0, own);
+            gp_gemm((gp_matrix){work + i * width, n, 1}, w, x, m, width, v->inputs, 0, own);
     for (int64_t p = 0; p < m; p++)
         for (int64_t i = 0; i < rows; i++)
             gp_spread_row(v, y + p / v->places * v->y->stride[1], work + p * n + i * width,
@@ -102,14 +104,47 @@ GP_FUNCTION void gp_spread_unit(const gp_spread *v, int64_t unit, gp_real *work)
                            work);
 }
 
+/* Output (o, i) is the sum of x[i + pad - k * dilation] * w[k]: the window slides over the image
+ * with its last place first. */
+GP_FUNCTION gp_conv gp_conv_of_spread(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    const gp_tensor *w = &c->in[1], *y = &c->out[0];
+    const int64_t window = w->dim[2] * w->dim[3], inputs = c->in[0].dim[1] / a->groups;
+    const int64_t pad[2] = {(w->dim[2] - 1) * a->dilation[0] - a->pad[0],
+                            (w->dim[3] - 1) * a->dilation[1] - a->pad[1]};
+    const gp_sliding in = gp_sliding_of(&c->in[0], y, w->dim + 2, a->stride, pad, a->dilation);
+    gp_conv v = gp_conv_plan(c->run, in, y, a->groups);
+    v.w = (gp_weights){.at = w->data ? (const gp_real *)w->data + window - 1 : NULL,
+                       .group = inputs * w->dim[1] * window,
+                       .row = window,
+                       .channel = w->dim[1] * window,
+                       .place = -1};
+    v.b = &c->in[2];
+    return v;
+}
+
+GP_FUNCTION int gp_spread_is_conv(const gp_conv_transpose2d_attr *a, const gp_tensor *w)
+{
+    return a->stride[0] == 1 && a->stride[1] == 1 && w->dim[1] > 1;
+}
+
 GP_WORKSPACE(conv_transpose2d)
 {
-    const gp_spread v = gp_spread_plan(c);
-    return (size_t)(gp_spread_work(&v) * c->run->threads) * sizeof(gp_real);
+    const gp_conv v = gp_conv_of_spread(c);
+    const gp_spread s = gp_spread_plan(c);
+    const int64_t own =
+        gp_spread_is_conv(c->attr, &c->in[1]) ? gp_conv_work(&v) : gp_spread_work(&s);
+    return (size_t)(own * c->run->threads) * sizeof(gp_real);
 }
 
 GP_KERNEL(conv_transpose2d)
 {
+    if (gp_spread_is_conv(c->attr, &c->in[1])) {
+        const gp_conv v = gp_conv_of_spread(c);
+        gp_conv_run(c->run, &v, c->work);
+        return GP_OK;
+    }
     const gp_spread v = gp_spread_plan(c);
     const int64_t own = gp_spread_work(&v);
     const int64_t units = v.x->dim[0] * v.a->groups * gp_ceil_div(v.outputs, v.channels);

@@ -1,24 +1,55 @@
-/* The matrix product: C = A B or C += A B, any strides, in tiles that fit the caches.
+/* The matrix product: C = A B or C += A B, any strides, in blocks that fit the caches.
  *
- * A tile of C is the unit of parallel work. For each stretch of GP_KC along the inner dimension,
- * the rows of A and the columns of B that it needs are packed into panels (GP_MR rows or GP_NR
- * columns wide, filled up with zeros), and a small kernel keeps GP_MR rows of sums in registers.
- * Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
+ * For each stretch of the inner dimension, columns of B and rows of A are packed into panels: up
+ * to GP_MR rows side by side, and GP_NR columns, the last panel filled up with zeros. A small
+ * kernel multiplies two panels with all its sums in registers; there is one for each height, so
+ * no row is wasted. Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication
+ * (2008).
  *
- * The order of each sum follows from the sizes alone.
+ * Each element is summed in the order of the inner dimension, stretch after stretch. How the
+ * rest is cut, and which operand is turned, changes no bit.
  */
 #ifndef GP_GEMM_H
 #define GP_GEMM_H
 
 #include "base.h"
 
+/* Vectors of the compiler, as wide as the instruction set has them. */
+#if defined(__GNUC__)
+#if defined(__AVX512F__)
+#define GP_VECTOR_BYTES 64
+#define GP_MR 14
+#elif defined(__AVX__)
+#define GP_VECTOR_BYTES 32
+#define GP_MR 6
+#elif defined(__aarch64__)
+#define GP_VECTOR_BYTES 16
+#define GP_MR 12
+#else
+#define GP_VECTOR_BYTES 16
+#define GP_MR 6
+#endif
+#define GP_LANES (GP_VECTOR_BYTES / (int)sizeof(gp_real))
+typedef gp_real gp_lanes
+    __attribute__((vector_size(GP_VECTOR_BYTES), aligned(sizeof(gp_real)), may_alias));
+#else
+#define GP_VECTOR_BYTES 16
+#define GP_LANES 4
+#define GP_MR 4
+#endif
+#define GP_NR (2 * GP_LANES)
+
+/* Sizes of blocks. A panel of A stays in the first cache, a block of B in the second. Workspace
+ * is planned by the largest, whatever the instruction set. */
 enum {
-    GP_MR = 6,   /* GP_EACH_ROW below has as many */
-    GP_NR = 16,  /* a multiple of the columns of gp_strip_product */
-    GP_MC = 96,  /* rows of a packed block of A: a multiple of GP_MR */
-    GP_NC = 256, /* columns of a packed block of B: a multiple of GP_NR */
-    GP_KC = 256,
+    GP_KC = 256,         /* of the inner dimension */
+    GP_NC_LARGEST = 768, /* columns of a packed block of B */
+    GP_NR_LARGEST = 32,  /* columns of a panel */
+    GP_MR_LARGEST = 16,  /* rows of a panel, for what a panel takes */
+    GP_NC = GP_VECTOR_BYTES == 64 ? GP_NC_LARGEST : 256
 };
+_Static_assert(GP_NR <= GP_NR_LARGEST && GP_MR <= GP_MR_LARGEST && GP_NC <= GP_NC_LARGEST,
+               "packed panels fit the planned workspace");
 
 /* Element (i, j) is at[i * row + j * col]. */
 typedef struct {
@@ -41,21 +72,27 @@ GP_FUNCTION int64_t gp_round_up(int64_t a, int64_t b)
     return gp_ceil_div(a, b) * b;
 }
 
-/* Elements of the packed blocks for a tile of m x n, each begun at a multiple of 64 bytes. */
-GP_FUNCTION int64_t gp_gemm_rows(int64_t m, int64_t k)
+/* n in the fewest equal parts of at most `most`: the size of a part. */
+GP_FUNCTION int64_t gp_even(int64_t n, int64_t most)
 {
-    return gp_round_up(gp_least(gp_round_up(m, GP_MR), GP_MC) * gp_least(k, GP_KC), 16);
+    return n <= most ? n : gp_ceil_div(n, gp_ceil_div(n, most));
+}
+
+/* Elements of one packed panel of A, and of a block of B. */
+GP_FUNCTION int64_t gp_gemm_rows(int64_t k)
+{
+    return GP_MR_LARGEST * gp_least(k, GP_KC);
 }
 
 GP_FUNCTION int64_t gp_gemm_columns(int64_t n, int64_t k)
 {
-    return gp_round_up(n, GP_NR) * gp_least(k, GP_KC);
+    return gp_round_up(gp_least(n, GP_NC_LARGEST), GP_NR_LARGEST) * gp_least(k, GP_KC);
 }
 
-/* What one thread needs for tiles of at most m x n: elements. */
-GP_FUNCTION int64_t gp_gemm_work(int64_t m, int64_t n, int64_t k)
+/* What one thread needs for a product with at most n columns: elements. */
+GP_FUNCTION int64_t gp_gemm_work(int64_t n, int64_t k)
 {
-    return gp_gemm_rows(m, k) + gp_gemm_columns(n, k);
+    return gp_gemm_rows(k) + gp_gemm_columns(n, k);
 }
 
 GP_FUNCTION gp_matrix gp_matrix_at(gp_matrix a, int64_t i, int64_t j)
@@ -64,25 +101,66 @@ GP_FUNCTION gp_matrix gp_matrix_at(gp_matrix a, int64_t i, int64_t j)
     return a;
 }
 
-/* `lines` lines of k elements, side by side in panels of `width` lines; the last panel is filled
- * up with zeros. Rows of A: line = row, step = col. Columns of B: the other way round. */
-GP_FUNCTION void gp_pack(gp_real *panel, const gp_real *from, int64_t lines, int64_t line,
-                         int64_t k, int64_t step, int64_t width)
+/* Rows become columns: C' = B' A'. */
+GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
 {
-    for (int64_t i0 = 0; i0 < lines; i0 += width, panel += width * k)
-        for (int64_t i = 0; i < width; i++) {
-            const gp_real *at = from + (i0 + i) * line;
-            if (i0 + i >= lines)
-                for (int64_t p = 0; p < k; p++)
-                    panel[p * width + i] = 0;
-            else
-                for (int64_t p = 0; p < k; p++)
-                    panel[p * width + i] = at[p * step];
+    return (gp_matrix){a.at, a.col, a.row};
+}
+
+/* ---- Packing -------------------------------------------------------------------------------- */
+
+/* to[p * width + i] = from[i * line + p], 4 x 4 at a time: lines of k elements become columns. */
+GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_real *restrict from,
+                                int64_t lines, int64_t line, int64_t k)
+{
+    int64_t i = 0;
+#if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
+    typedef gp_real four
+        __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
+    for (; i + 4 <= lines; i += 4) {
+        const gp_real *at = from + i * line;
+        int64_t p = 0;
+        for (; p + 4 <= k; p += 4) {
+            __builtin_prefetch(at + (4 + p / 4 % 4) * line + p / 16 * 16); /* the next four */
+            const four a = *(const four *)(at + p), b = *(const four *)(at + p + line);
+            const four c = *(const four *)(at + p + 2 * line);
+            const four d = *(const four *)(at + p + 3 * line);
+            const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+            const four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+            const four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+            const four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+            gp_real *out = to + p * width + i;
+            *(four *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+            *(four *)(out + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+            *(four *)(out + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+            *(four *)(out + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
         }
+        for (; p < k; p++)
+            for (int j = 0; j < 4; j++)
+                to[p * width + i + j] = at[p + j * line];
+    }
+#endif
+    for (; i < lines; i++)
+        for (int64_t p = 0; p < k; p++)
+            to[p * width + i] = from[i * line + p];
+}
+
+/* One panel: `lines` lines of k elements side by side. Rows of A: line = row, step = col. */
+GP_FUNCTION void gp_pack(gp_real *restrict to, int64_t width, const gp_real *restrict from,
+                         int64_t lines, int64_t line, int64_t k, int64_t step)
+{
+    if (step == 1 && line != 1) {
+        gp_pack_turned(to, width, from, lines, line, k);
+        return;
+    }
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < lines; i++)
+            to[p * width + i] = from[i * line + p * step];
 }
 
 /* Row p (of k) of a block of B, its n columns side by side in memory, into the panels. */
-GP_FUNCTION void gp_pack_row(gp_real *panel, const gp_real *row, int64_t n, int64_t p, int64_t k)
+GP_FUNCTION void gp_pack_row(gp_real *restrict panel, const gp_real *restrict row, int64_t n,
+                             int64_t p, int64_t k)
 {
     panel += p * GP_NR;
     for (; n >= GP_NR; n -= GP_NR, row += GP_NR, panel += GP_NR * k)
@@ -92,67 +170,136 @@ GP_FUNCTION void gp_pack_row(gp_real *panel, const gp_real *row, int64_t n, int6
             panel[j] = j < n ? row[j] : 0;
 }
 
-GP_FUNCTION void gp_pack_a(gp_real *panel, gp_matrix a, int64_t m, int64_t k)
-{
-    gp_pack(panel, a.at, m, a.row, k, a.col, GP_MR);
-}
-
+/* A block of B (k x n): panels of GP_NR columns. */
 GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
 {
-    if (b.col == 1)
+    if (b.col == 1) {
         for (int64_t p = 0; p < k; p++)
             gp_pack_row(panel, b.at + p * b.row, n, p, k);
-    else
-        gp_pack(panel, b.at, n, b.col, k, b.row, GP_NR);
-}
-
-/* tile = a panel of A times some columns of a panel of B. Sums stay in registers: vectors where
- * the compiler has them, since it does not make them out of loops over an array by itself. */
-#if defined(__GNUC__)
-#if defined(__AVX__)
-#define GP_VECTOR_BYTES 32
-#else
-#define GP_VECTOR_BYTES 16
-#endif
-#define GP_LANES (GP_VECTOR_BYTES / (int)sizeof(gp_real))
-#define GP_STRIP (2 * GP_LANES)
-typedef gp_real gp_lanes
-    __attribute__((vector_size(GP_VECTOR_BYTES), aligned(sizeof(gp_real)), may_alias));
-
-GP_FUNCTION void gp_strip_product(gp_real *restrict tile, const gp_real *restrict a,
-                                  const gp_real *restrict b, int64_t k)
-{
-#define GP_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5)
-#define GP_ZERO(i) gp_lanes left##i = {0}, right##i = {0};
-#define GP_ADD(i) left##i += a[i] * left, right##i += a[i] * right;
-#define GP_KEEP(i)                             \
-    *(gp_lanes *)(tile + i * GP_NR) = left##i; \
-    *(gp_lanes *)(tile + i * GP_NR + GP_LANES) = right##i;
-    GP_EACH_ROW(GP_ZERO)
-    for (int64_t p = 0; p < k; p++, a += GP_MR, b += GP_NR) {
-        const gp_lanes left = *(const gp_lanes *)b, right = *(const gp_lanes *)(b + GP_LANES);
-        GP_EACH_ROW(GP_ADD)
+        return;
     }
-    GP_EACH_ROW(GP_KEEP)
-#undef GP_EACH_ROW
-#undef GP_ZERO
-#undef GP_ADD
-#undef GP_KEEP
+    for (int64_t j = 0; j < n; j += GP_NR, panel += GP_NR * k) {
+        const int64_t lines = gp_least(GP_NR, n - j);
+        if (lines < GP_NR)
+            memset(panel, 0, (size_t)(GP_NR * k) * sizeof *panel);
+        gp_pack(panel, GP_NR, b.at + j * b.col, lines, b.col, k, b.row);
+    }
+}
+
+/* ---- The product of two panels --------------------------------------------------------------- */
+
+/* Rows of at most GP_MR sums, GP_NR (gp_wide) or GP_LANES (gp_narrow) columns, written to c or
+ * added to it; b_step is how far apart the rows of B are. */
+#if defined(__GNUC__)
+#define GP_ROWS_1(X) X(0)
+#define GP_ROWS_2(X) GP_ROWS_1(X) X(1)
+#define GP_ROWS_3(X) GP_ROWS_2(X) X(2)
+#define GP_ROWS_4(X) GP_ROWS_3(X) X(3)
+#define GP_ROWS_5(X) GP_ROWS_4(X) X(4)
+#define GP_ROWS_6(X) GP_ROWS_5(X) X(5)
+#define GP_ROWS_7(X) GP_ROWS_6(X) X(6)
+#define GP_ROWS_8(X) GP_ROWS_7(X) X(7)
+#define GP_ROWS_9(X) GP_ROWS_8(X) X(8)
+#define GP_ROWS_10(X) GP_ROWS_9(X) X(9)
+#define GP_ROWS_11(X) GP_ROWS_10(X) X(10)
+#define GP_ROWS_12(X) GP_ROWS_11(X) X(11)
+#define GP_ROWS_13(X) GP_ROWS_12(X) X(12)
+#define GP_ROWS_14(X) GP_ROWS_13(X) X(13)
+
+#define GP_AT(i) (*(gp_lanes *)(c + i * row))
+#define GP_AT_RIGHT(i) (*(gp_lanes *)(c + i * row + GP_LANES))
+#define GP_FETCH(i) \
+    __builtin_prefetch(c + i * row, 1), __builtin_prefetch(c + i * row + GP_NR - 1, 1);
+#define GP_ZERO(i) gp_lanes left##i = {0};
+#define GP_ADD(i) left##i += a[i] * left;
+#define GP_KEEP(i) GP_AT(i) = left##i;
+#define GP_JOIN(i) GP_AT(i) += left##i;
+#define GP_ZERO_2(i) gp_lanes left##i = {0}, right##i = {0};
+#define GP_ADD_2(i) left##i += a[i] * left, right##i += a[i] * right;
+#define GP_KEEP_2(i) GP_AT(i) = left##i, GP_AT_RIGHT(i) = right##i;
+#define GP_JOIN_2(i) GP_AT(i) += left##i, GP_AT_RIGHT(i) += right##i;
+
+#define GP_PRODUCT(rows)                                                                           \
+    static GP_NOINLINE void gp_wide_##rows(gp_real *c, int64_t row, const gp_real *a,              \
+                                           const gp_real *b, int64_t b_step, int64_t k, int add)   \
+    {                                                                                              \
+        GP_ROWS_##rows(GP_FETCH)                                                                   \
+            GP_ROWS_##rows(GP_ZERO_2) for (int64_t p = 0; p < k; p++, a += rows, b += b_step)      \
+        {                                                                                          \
+            const gp_lanes left = *(const gp_lanes *)b, right = *(const gp_lanes *)(b + GP_LANES); \
+            __builtin_prefetch(b + 12 * b_step);                                                   \
+            __builtin_prefetch(b + 12 * b_step + GP_LANES);                                        \
+            GP_ROWS_##rows(GP_ADD_2)                                                               \
+        }                                                                                          \
+        if (add) {                                                                                 \
+            GP_ROWS_##rows(GP_JOIN_2)                                                              \
+        } else {                                                                                   \
+            GP_ROWS_##rows(GP_KEEP_2)                                                              \
+        }                                                                                          \
+    }                                                                                              \
+    static GP_NOINLINE void gp_narrow_##rows(gp_real *c, int64_t row, const gp_real *a,            \
+                                             const gp_real *b, int64_t b_step, int64_t k, int add) \
+    {                                                                                              \
+        GP_ROWS_##rows(GP_FETCH)                                                                   \
+            GP_ROWS_##rows(GP_ZERO) for (int64_t p = 0; p < k; p++, a += rows, b += b_step)        \
+        {                                                                                          \
+            const gp_lanes left = *(const gp_lanes *)b;                                            \
+            GP_ROWS_##rows(GP_ADD)                                                                 \
+        }                                                                                          \
+        if (add) {                                                                                 \
+            GP_ROWS_##rows(GP_JOIN)                                                                \
+        } else {                                                                                   \
+            GP_ROWS_##rows(GP_KEEP)                                                                \
+        }                                                                                          \
+    }
+
+#define GP_HEIGHTS_6(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define GP_HEIGHTS_12(X) GP_HEIGHTS_6(X) X(7) X(8) X(9) X(10) X(11) X(12)
+#define GP_HEIGHTS_14(X) GP_HEIGHTS_12(X) X(13) X(14)
+#if GP_MR == 14
+#define GP_HEIGHTS(X) GP_HEIGHTS_14(X)
+#elif GP_MR == 12
+#define GP_HEIGHTS(X) GP_HEIGHTS_12(X)
+#else
+#define GP_HEIGHTS(X) GP_HEIGHTS_6(X)
+#endif
+GP_HEIGHTS(GP_PRODUCT)
+
+GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
+                                  const gp_real *b, int64_t b_step, int64_t columns, int64_t k,
+                                  int add)
+{
+    const int wide = columns > GP_LANES;
+    switch (rows) {
+#define GP_CASE(h)                                       \
+    case h:                                              \
+        if (wide)                                        \
+            gp_wide_##h(c, row, a, b, b_step, k, add);   \
+        else                                             \
+            gp_narrow_##h(c, row, a, b, b_step, k, add); \
+        break;
+        GP_HEIGHTS(GP_CASE)
+#undef GP_CASE
+    }
 }
 #else
-#define GP_STRIP 4
-GP_FUNCTION void gp_strip_product(gp_real *restrict tile, const gp_real *restrict a,
-                                  const gp_real *restrict b, int64_t k)
+GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
+                                  const gp_real *b, int64_t b_step, int64_t columns, int64_t k,
+                                  int add)
 {
-    for (int i = 0; i < GP_MR; i++)
-        for (int j = 0; j < GP_STRIP; j++)
-            tile[i * GP_NR + j] = 0;
-    for (int64_t p = 0; p < k; p++, a += GP_MR, b += GP_NR)
-        for (int i = 0; i < GP_MR; i++)
-            for (int j = 0; j < GP_STRIP; j++)
-                tile[i * GP_NR + j] += a[i] * b[j];
+    gp_real sum[GP_MR][GP_NR] = {{0}};
+    (void)columns; /* panels are filled up */
+    for (int64_t p = 0; p < k; p++, a += rows, b += b_step)
+        for (int64_t i = 0; i < rows; i++)
+            for (int j = 0; j < GP_NR; j++)
+                sum[i][j] += a[i] * b[j];
+    for (int64_t i = 0; i < rows; i++)
+        for (int j = 0; j < GP_NR; j++)
+            c[i * row + j] = add ? c[i * row + j] + sum[i][j] : sum[i][j];
 }
 #endif
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* Writes or adds the part of a tile that lies within C: m x n of it. */
 GP_FUNCTION void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m, int64_t n,
@@ -173,34 +320,83 @@ GP_FUNCTION void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_
     }
 }
 
-/* C (m x n) = or += packed rows times packed columns. */
-static GP_NOINLINE void gp_block_product(gp_matrix c, int64_t m, int64_t n, int64_t k,
-                                         const gp_real *rows, const gp_real *columns, int add)
+/* Brings columns from .. to - 1 of some rows of A nearer, for the panel that is packed next. */
+GP_FUNCTION void gp_fetch(gp_matrix a, int64_t rows, int64_t from, int64_t to)
 {
-    gp_real tile[GP_MR * GP_NR];
-    for (int64_t j = 0; j < n; j += GP_NR)
-        for (int64_t i = 0; i < m; i += GP_MR) {
-            for (int s = 0; s < GP_NR; s += GP_STRIP)
-                gp_strip_product(tile + s, rows + i * k, columns + j * k + s, k);
-            gp_tile_store(gp_matrix_at(c, i, j), tile, gp_least(GP_MR, m - i),
-                          gp_least(GP_NR, n - j), add);
-        }
+#if defined(__GNUC__)
+    const int64_t line = 64 / (int64_t)sizeof(gp_real);
+    if (a.col == 1)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t p = from; p < to; p += line)
+                __builtin_prefetch(a.at + i * a.row + p, 0, 2);
+    else
+        for (int64_t p = from; p < to; p++)
+            __builtin_prefetch(a.at + p * a.col, 0, 2);
+#endif
 }
 
-/* One tile of C, at most GP_NC columns: what a thread does, with its gp_gemm_work elements. */
-GP_FUNCTION void gp_gemm_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
-                              int64_t k, int add, gp_real *work)
+/* Panels of A are of nearly equal height: panel i of a matrix with m rows begins at this row. */
+GP_FUNCTION int64_t gp_panel_begin(int64_t i, int64_t m)
 {
-    gp_real *rows = work, *columns = work + gp_gemm_rows(m, k);
-    for (int64_t p = 0; p < k; p += GP_KC) {
-        const int64_t depth = gp_least(GP_KC, k - p);
-        gp_pack_b(columns, gp_matrix_at(b, p, 0), depth, n);
-        for (int64_t i = 0; i < m; i += GP_MC) {
-            const int64_t height = gp_least(GP_MC, m - i);
-            gp_pack_a(rows, gp_matrix_at(a, i, p), height, depth);
-            gp_block_product(gp_matrix_at(c, i, 0), height, n, depth, rows, columns, add || p > 0);
+    return i * m / gp_ceil_div(m, GP_MR);
+}
+
+/* Columns j .. of C = or += a packed panel of A times a panel of B, m x n of it. */
+GP_FUNCTION void gp_panel_into(gp_matrix c, const gp_real *rows, int64_t m, const gp_real *b,
+                               int64_t b_step, int64_t n, int64_t k, int add)
+{
+    gp_real tile[GP_MR * GP_NR];
+    if (c.col == 1 && (n == GP_NR || n == GP_LANES)) {
+        gp_panel_product(c.at, c.row, rows, m, b, b_step, n, k, add);
+        return;
+    }
+    gp_panel_product(tile, GP_NR, rows, m, b, b_step, n, k, 0);
+    gp_tile_store(c, tile, m, n, add);
+}
+
+/* C (m x n) = or += A (m x k) times columns: panels of B begin `panel` apart, their rows are
+ * b_step apart. They are packed, or they lie as they are and n fills the last one. Panels of A
+ * are packed one at a time. */
+GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n, int64_t k,
+                                  gp_real *rows, const gp_real *columns, int64_t panel,
+                                  int64_t b_step, int add)
+{
+    for (int64_t i = 0, from = 0, to; from < m; from = to) {
+        to = gp_panel_begin(++i, m);
+        gp_pack(rows, to - from, a.at + from * a.row, to - from, a.row, k, a.col);
+        const gp_matrix next = gp_matrix_at(a, to < m ? to : from, 0);
+        for (int64_t j = 0; j < n; j += GP_NR) {
+            const int64_t width = gp_least(GP_NR, n - j);
+            gp_fetch(next, GP_MR, j * k / n, (j + width) * k / n);
+            gp_panel_into(gp_matrix_at(c, from, j), rows, to - from, columns + j / GP_NR * panel,
+                          b_step, width, k, add);
         }
     }
+}
+
+/* C (m x n) = or += A B: what a thread does, with its gp_gemm_work elements. */
+static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
+                                int64_t k, int add, gp_real *work)
+{
+    gp_real *rows = work, *columns = work + gp_gemm_rows(k);
+    const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
+    /* columns that are used a few times only are left where they are */
+    const int64_t direct = b.col == 1 && m <= 8 * GP_MR ? n / GP_NR * GP_NR : 0;
+    for (int64_t j = 0; j < n; j += across)
+        for (int64_t p = 0; p < k; p += depth) {
+            const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);
+            const int64_t as_is = gp_least(width, direct > j ? direct - j : 0);
+            const gp_matrix from = gp_matrix_at(b, p, j), left = gp_matrix_at(a, 0, p);
+            const gp_matrix to = gp_matrix_at(c, 0, j);
+            if (as_is)
+                gp_block_product(to, left, m, as_is, some, rows, from.at, GP_NR, from.row,
+                                 add || p > 0);
+            if (as_is == width)
+                continue;
+            gp_pack_b(columns, gp_matrix_at(from, 0, as_is), some, width - as_is);
+            gp_block_product(gp_matrix_at(to, 0, as_is), left, m, width - as_is, some, rows,
+                             columns, GP_NR * some, GP_NR, add || p > 0);
+        }
 }
 
 #endif

@@ -7,9 +7,8 @@
 #include "gemm.h"
 
 enum {
-    GP_THIN = 3,         /* so few rows do not pay for packing the other operand */
-    GP_FEW_TILES = 16,   /* with fewer, tiles are made smaller to keep threads busy */
-    GP_MATMUL_ROWS = 384 /* of the largest tile */
+    GP_THIN = 3, /* so few rows do not pay for packing the other operand */
+    GP_THIN_COLUMNS = 512
 };
 
 /* What there is to do: one product for each place in the batch, cut into tiles. */
@@ -22,12 +21,7 @@ typedef struct {
     int thin;
 } gp_product;
 
-/* C' = B' A': rows become columns. */
-GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
-{
-    return (gp_matrix){a.at, a.col, a.row};
-}
-
+/* C' = B' A'. */
 GP_FUNCTION void gp_product_turn(gp_product *p)
 {
     const gp_matrix a = p->a;
@@ -57,23 +51,26 @@ GP_FUNCTION void gp_product_merge(gp_product *p)
     }
 }
 
-GP_FUNCTION void gp_product_tiles(gp_product *p)
+/* A tile for each thread, where batches do not share out evenly: as many as make them, cut so
+ * that the least is packed twice. The cut changes no sum. */
+GP_FUNCTION void gp_product_tiles(gp_product *p, int64_t threads)
 {
+    int64_t parts = threads, down = 1;
     p->batches = 1;
     for (int i = 0; i < p->rank; i++)
         p->batches *= p->dim[i];
-    p->rows = GP_MATMUL_ROWS;
-    p->columns = GP_NC;
-    while (p->batches * gp_ceil_div(p->m, p->rows) * gp_ceil_div(p->n, p->columns) < GP_FEW_TILES) {
-        if (p->rows > GP_MC)
-            p->rows = GP_MC;
-        else if (p->columns > 4 * GP_NR)
-            p->columns /= 2;
-        else
-            break;
-    }
-    p->rows = gp_least(p->rows, p->m);
-    p->columns = gp_least(p->columns, p->n);
+    if (p->batches >= 8 * threads)
+        parts = 1;
+    while (parts > 1 && p->batches * (parts - 1) % threads == 0)
+        parts--;
+    for (int64_t i = 1; i <= parts; i++)
+        if (parts % i == 0 && (i - 1) * GP_MR < p->m &&
+            p->m / i + p->n * i / parts < p->m / down + p->n * down / parts)
+            down = i;
+    p->rows = gp_ceil_div(p->m, down);
+    p->columns = gp_least(gp_round_up(gp_ceil_div(p->n, parts / down), GP_NR), p->n);
+    if (p->thin)
+        p->columns = gp_least(p->columns, GP_THIN_COLUMNS);
 }
 
 GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
@@ -106,9 +103,9 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
         rows *= p.b_stride[i] == 0 ? p.dim[i] : 1;
     p.thin = p.n <= GP_THIN || rows <= GP_THIN;
     gp_product_merge(&p);
-    if (p.n <= GP_THIN && p.n < rows)
+    if (p.thin ? p.n <= GP_THIN && p.n < rows : p.c.row == 1 && p.c.col != 1)
         gp_product_turn(&p);
-    gp_product_tiles(&p);
+    gp_product_tiles(&p, call->run->threads);
     return p;
 }
 
@@ -157,7 +154,7 @@ GP_FUNCTION const gp_real *gp_gathered(gp_real *to, const gp_real *from, int64_t
 GP_FUNCTION void gp_thin_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
                               int64_t k)
 {
-    gp_real sum[GP_THIN][GP_NC] = {{0}}, copy[GP_KC], rows[GP_THIN][GP_KC];
+    gp_real sum[GP_THIN][GP_THIN_COLUMNS] = {{0}}, copy[GP_KC], rows[GP_THIN][GP_KC];
     for (int64_t p0 = 0; p0 < k; p0 += GP_KC) {
         const int64_t depth = gp_least(GP_KC, k - p0);
         for (int64_t i = 0; i < m; i++)
@@ -197,24 +194,24 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
     if (p->thin)
         gp_thin_tile(c, a, b, m, n, p->k);
     else
-        gp_gemm_tile(c, a, b, m, n, p->k, 0, work);
+        gp_gemm(c, a, b, m, n, p->k, 0, work);
 }
 
-/* The same for whatever strides, though they decide which batches merge. */
+/* The same for whatever strides, though they decide which batches merge and what is turned. */
 GP_WORKSPACE(matmul)
 {
     const gp_tensor *a = &c->in[0], *b = &c->in[1];
     const int64_t m = gp_span(a, 0, a->rank - 1), n = b->dim[b->rank - 1], k = a->dim[a->rank - 1];
     if (n <= GP_THIN || m <= GP_THIN)
         return 0;
-    return (size_t)(gp_gemm_work(m, gp_least(n, GP_NC), k) * c->run->threads) * sizeof(gp_real);
+    return (size_t)(gp_gemm_work(m > n ? m : n, k) * c->run->threads) * sizeof(gp_real);
 }
 
 GP_KERNEL(matmul)
 {
     const gp_product p = gp_product_plan(c);
     const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
-    const int64_t own = gp_gemm_work(p.rows, p.columns, p.k);
+    const int64_t own = gp_gemm_work(p.columns, p.k);
     GP_PARALLEL(c->run, units > 1 && p.batches * p.m * p.n * p.k > 32768)
     for (int64_t unit = 0; unit < units; unit++)
         gp_product_tile(&p, unit, p.thin ? NULL : (gp_real *)c->work + gp_thread() * own);
