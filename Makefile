@@ -78,6 +78,8 @@ $(B)/frontend/ops.o: $(G)/ops.inc
 # Kernels give the same bits here as in emitted code that was compiled without contraction.
 # Threads are real ones (gcc brings its own library for them), so that tests see what they do.
 $(B)/gen/adapters.o $(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP)
+# Tiny slices, so that a small case has several.
+$(R)/gen/adapters.o: private CFLAGS += -DGP_SLICE_REALS=16
 # What flex and bison write is not ours to warn about.
 $(B)/gen/lexer.o $(B)/gen/parser.o: private CFLAGS += -w
 $(FRONT_OBJECTS) $(B)/frontend/gplan.o: | $(G)/parser.h $(G)/lexer.h

@@ -209,6 +209,7 @@ typedef struct Graph {
     struct NameTable *names;      /* of inputs, parameters, consts and state */
     struct NameTable *node_names; /* of the nodes of the program being lowered */
     ProgramKind program;          /* that nodes are being added to */
+    bool sliced;                  /* losses of products run in slices of rows: see slices.c */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
@@ -428,6 +429,9 @@ Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Def
 /* Lowers the model again, onto the same parameters, for the programs that train: eval, and the
  * step in `times` micro-batches (0: as the model says) with its backward pass and its updates. */
 bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times);
+/* A product that only a loss over its rows reads is computed in slices, in the program being
+ * lowered: its logits are then never stored whole, and computed once more on the way back. */
+void slice_losses(Graph *g);
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */

@@ -27,7 +27,11 @@ static bool share_mean(Graph *g)
 
 bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines)
 {
-    return lower_into(g, ast, define, defines) && share_mean(g);
+    if (!lower_into(g, ast, define, defines) || !share_mean(g))
+        return false;
+    if (g->sliced)
+        slice_losses(g);
+    return true;
 }
 
 typedef struct {
@@ -192,6 +196,7 @@ bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uin
                  .times = times,
                  .share = ARENA_ARRAY(g->arena, bool, g->value.count)};
     graph_program(s.whole, PROGRAM_MICRO, true);
+    s.whole->sliced = g->sliced;
     if (!lower_loss_shared(s.whole, ast, define, defines))
         return false;
     size_t first = 0, count = s.whole->node.count;

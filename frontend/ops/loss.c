@@ -144,6 +144,49 @@ static bool grad_cross_entropy_rows(Grad *grad)
     return true;
 }
 
+/* The same of a product that is never stored whole: see frontend/slices.c. */
+static bool shape_product_loss(Graph *g, Call *c)
+{
+    View ids = call_view(g, c, 2);
+    return call_output(g, c, F32, ids.rank, ids.dim) && call_output(g, c, F32, ids.rank, ids.dim);
+}
+
+static bool shape_product_loss_grad(Graph *g, Call *c)
+{
+    View x = call_view(g, c, 0), w = call_view(g, c, 1);
+    return call_output(g, c, F32, x.rank, x.dim) && call_output(g, c, F32, w.rank, w.dim);
+}
+
+static bool grad_product_loss(Grad *grad)
+{
+    Graph *g = grad->g;
+    Call c = call_begin(g, &grad->at, "product_loss_grad");
+    copy_setting(grad, &c, "label_smoothing");
+    copy_setting(grad, &c, "ignore");
+    copy_setting(grad, &c, "ignored");
+    Use operand[5] = {grad_operand(grad, 0), grad_operand(grad, 1), grad_operand(grad, 2),
+                      grad_result(grad, 1), grad->dout[0]};
+    for (int i = 0; i < 5; i++)
+        call_use(g, &c, operand[i]);
+    if (!call_finish(g, &c))
+        return false;
+    grad->din[0] = c.result.at[0];
+    grad->din[1] = c.result.at[1];
+    return true;
+}
+
+static double flops_product_loss(const Graph *g, Id node)
+{
+    View w = use_view(g, node_use(g, &g->node.at[node], 1));
+    View ids = use_view(g, node_use(g, &g->node.at[node], 2));
+    return 2.0 * (double)view_count(&ids) * (double)view_count(&w);
+}
+
+static double flops_product_loss_grad(const Graph *g, Id node)
+{
+    return 3 * flops_product_loss(g, node); /* the logits again, dx and dw */
+}
+
 static bool grad_nll_rows(Grad *grad)
 {
     Graph *g = grad->g;
@@ -367,6 +410,31 @@ const OpRow ops_loss[] = {
      .shape = shape_like_logits,
      .flops = flops_rows,
      .inplace = 1,
+     .flags = OP_HIDDEN},
+    {.name = "product_loss",
+     .help = "cross_entropy_rows of x @ w, in slices of rows",
+     .args = {{.name = "x"},
+              {.name = "w"},
+              {.name = "ids"},
+              {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
+              IGNORE},
+     .shape = shape_product_loss,
+     .grad = grad_product_loss,
+     .flops = flops_product_loss,
+     .strided = 2,
+     .flags = OP_HIDDEN},
+    {.name = "product_loss_grad",
+     .kernel = "product_loss",
+     .args = {{.name = "x"},
+              {.name = "w"},
+              {.name = "ids"},
+              {.name = "log_sum_exp"},
+              {.name = "dy"},
+              {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
+              IGNORE},
+     .shape = shape_product_loss_grad,
+     .flops = flops_product_loss_grad,
+     .strided = 2,
      .flags = OP_HIDDEN},
     {.name = "nll_rows_grad",
      .kernel = "cross_entropy",

@@ -29,29 +29,50 @@ GP_FUNCTION int gp_classes_fit(const gp_tensor *ids, int64_t classes, int64_t ig
     return wrong == 0;
 }
 
+/* The loss of one row of logits, and the logarithm of the sum of their exponentials. */
+GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
+                                  const gp_cross_entropy_rows_attr *a, gp_real *log_sum)
+{
+    const gp_real smooth = (gp_real)a->label_smoothing;
+    const gp_real most = gp_row_max(x, n), rest = gp_log(gp_row_exps(x, most, n));
+    *log_sum = most + rest;
+    if (a->ignore && id == a->ignored)
+        return 0;
+    gp_real loss = rest - (1 - smooth) * (x[id] - most);
+    if (smooth > 0) /* the share that goes to all classes alike */
+        loss -= smooth * (gp_row_sum(x, n) / (gp_real)n - most);
+    return loss;
+}
+
+/* Its gradient by the logits, dy * (softmax - target); may be written over them. */
+GP_FUNCTION void gp_class_slope(const gp_real *x, gp_real *dx, int64_t n, int64_t id,
+                                const gp_cross_entropy_rows_attr *a, gp_real log_sum, gp_real dy)
+{
+    const gp_real smooth = (gp_real)a->label_smoothing, each = smooth / (gp_real)n;
+    const gp_real up = a->ignore && id == a->ignored ? 0 : dy;
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = up * (gp_exp(x[i] - log_sum) - each);
+    if (up != 0)
+        dx[id] -= up * (1 - smooth);
+}
+
 GP_KERNEL(cross_entropy_rows)
 {
     const gp_cross_entropy_rows_attr *a = c->attr;
     const gp_tensor *logits = &c->in[0], *ids = &c->in[1];
-    int64_t n = logits->dim[logits->rank - 1], rows = gp_count(ids);
+    const int64_t n = logits->dim[logits->rank - 1], rows = gp_count(ids);
     gp_real *loss = c->out[0].data, *saved = c->outs > 1 ? c->out[1].data : NULL;
-    gp_real smooth = (gp_real)a->label_smoothing;
     if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
         return GP_EINDEX;
     GP_PARALLEL(c->run, rows * n > 4096)
     for (int64_t row = 0; row < rows; row++) {
+        gp_real log_sum;
         const gp_real *x = (const gp_real *)logits->data + row * n;
-        int64_t id = gp_index(ids, row);
-        gp_real most = gp_row_max(x, n), rest = gp_log(gp_row_exps(x, most, n));
+        const gp_real one = gp_class_loss(x, n, gp_index(ids, row), a, &log_sum);
+        if (loss)
+            loss[row] = one;
         if (saved)
-            saved[row] = most + rest;
-        if (a->ignore && id == a->ignored) {
-            loss[row] = 0;
-            continue;
-        }
-        loss[row] = rest - (1 - smooth) * (x[id] - most);
-        if (smooth > 0) /* the share that goes to all classes alike */
-            loss[row] -= smooth * (gp_row_sum(x, n) / (gp_real)n - most);
+            saved[row] = log_sum;
     }
     return GP_OK;
 }
@@ -72,28 +93,19 @@ GP_KERNEL(nll_rows)
     return GP_OK;
 }
 
-/* d loss / d logits = dy * (softmax - target). Operands: logits, ids, log-sum-exp, dy of each row.
- * May run in place of the logits. */
+/* Operands: logits, ids, log-sum-exp, dy of each row. May run in place of the logits. */
 GP_KERNEL(cross_entropy_rows_grad)
 {
     const gp_cross_entropy_rows_attr *a = c->attr;
     const gp_tensor *logits = &c->in[0], *ids = &c->in[1];
-    const gp_real *saved = c->in[2].data, *slope = c->in[3].data;
+    const gp_real *saved = c->in[2].data, *dy = c->in[3].data;
     const int64_t n = logits->dim[logits->rank - 1], rows = gp_count(ids);
-    const gp_real smooth = (gp_real)a->label_smoothing, each = smooth / (gp_real)n;
     if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
         return GP_EINDEX;
     GP_PARALLEL(c->run, rows * n > 4096)
-    for (int64_t row = 0; row < rows; row++) {
-        const gp_real *x = (const gp_real *)logits->data + row * n;
-        gp_real *dx = (gp_real *)c->out[0].data + row * n;
-        const int64_t id = gp_index(ids, row);
-        const gp_real up = a->ignore && id == a->ignored ? 0 : slope[row];
-        for (int64_t i = 0; i < n; i++)
-            dx[i] = up * (gp_exp(x[i] - saved[row]) - each);
-        if (up != 0)
-            dx[id] -= up * (1 - smooth);
-    }
+    for (int64_t row = 0; row < rows; row++)
+        gp_class_slope((const gp_real *)logits->data + row * n, (gp_real *)c->out[0].data + row * n,
+                       n, gp_index(ids, row), a, saved[row], dy[row]);
     return GP_OK;
 }
 

@@ -144,11 +144,35 @@ static Tensor kl_div(const Case *c)
     return y;
 }
 
+/* Of x @ w: [rows, C] and [C, V]. */
+static Tensor product_loss(const Case *c)
+{
+    Tensor x = c->in[0], w = c->in[1], ids = c->in[2], y = case_new(c, F32, ids.rank, ids.dim);
+    int64_t inner = w.dim[0], classes = w.dim[1];
+    double smooth = case_number(c, "label_smoothing");
+    for (int64_t r = 0; r < y.count; r++) {
+        Tensor logits = case_new(c, F32, 1, &classes);
+        double sum = 0, mean = 0;
+        for (int64_t v = 0; v < classes; v++) {
+            for (int64_t k = 0; k < inner; k++)
+                logits.at[v] += x.at[r * inner + k] * w.at[k * classes + v];
+            sum += exp(logits.at[v]);
+            mean += logits.at[v] / (double)classes;
+        }
+        y.at[r] = log(sum) - (1 - smooth) * logits.at[(int64_t)ids.at[r]] - smooth * mean;
+    }
+    return y;
+}
+
 OP_CASES(loss) = {
     {"cross_entropy", "f32[3, 5] i32[3]:0..4", "", cross_entropy},
     {"cross_entropy", "f32[2, 3, 700] i64[2, 3]:0..699", "", cross_entropy},
     {"cross_entropy", "f32[5] i32[]:0..4", "", cross_entropy},
     {"cross_entropy", "f32[4, 1] i32[4]:0..0", "reduction = sum", cross_entropy},
+    {"product_loss", "f32[6, 5] f32[5, 7] i32[6]:0..6", "", product_loss},
+    {"product_loss", "f32[2, 3, 4] f32[4, 300] i64[2, 3]:0..299", "label_smoothing = 0.1",
+     product_loss},
+    {"product_loss", "f32[1, 1] f32[1, 1] i32[1]:0..0", "", product_loss},
     {"cross_entropy", "f32[7, 5] i32[7]:0..4", "label_smoothing = 0.1", cross_entropy},
     {"cross_entropy", "f32[7, 5]:50..60 i32[7]:0..4", "reduction = none", cross_entropy},
     {"cross_entropy", "f32[40, 3] i32[40]:-1..2", "ignore_index = -1", cross_entropy},

@@ -1,0 +1,75 @@
+/* Losses of products in slices of rows: the logits of a language model are never stored whole.
+ *
+ * Requires: a lowered training program, before its gradients. Leaves: each cross_entropy_rows that
+ * alone reads a product of a shared weight as one product_loss in its place; the product itself is
+ * then read by nobody and goes with the next simplify. Linear in nodes and operands.
+ */
+#include "frontend/frontend.h"
+
+#include <string.h>
+
+/* By value: how many operands of the program read it. */
+static Id *count_readers(const Graph *g)
+{
+    Id *readers = ARENA_ARRAY(g->arena, Id, g->value.count);
+    for (size_t n = 0; n < g->node.count; n++)
+        for (Id i = 0; i < g->node.at[n].uses; i++)
+            if (node_use(g, &g->node.at[n], i).value != NONE)
+                readers[node_use(g, &g->node.at[n], i).value]++;
+    return readers;
+}
+
+/* The weight [C, V] of a product that every row shares; value NONE where rows have their own. */
+static Use shared_weight(Graph *g, Use use)
+{
+    View view = use_view(g, use), matrix = {.rank = 2, .offset = view.offset};
+    for (int i = 0; i < view.rank - 2; i++)
+        if (view.dim[i] > 1 && view.stride[i] != 0)
+            return (Use){NONE, NONE};
+    for (int i = 0; i < 2; i++) {
+        matrix.dim[i] = view.dim[view.rank - 2 + i];
+        matrix.stride[i] = view.stride[view.rank - 2 + i];
+    }
+    return use_make(g, use.value, matrix);
+}
+
+/* Replaces node `id`, whose logits come from `product`, by a call of the sliced op. */
+static void replace(Graph *g, Id id, const Node *product)
+{
+    const OpRow *sliced = op_find("product_loss");
+    Use w = shared_weight(g, node_use(g, product, 1)), x = node_use(g, product, 0);
+    View rows = use_view(g, x);
+    if (w.value == NONE || !view_is_dense(&rows))
+        return;
+    Node node = g->node.at[id];
+    const Use operand[3] = {x, w, node_use(g, &node, 1)};
+    Id use = (Id)g->use.count, attr = (Id)g->attr.count;
+    for (int i = 0; i < 3; i++)
+        ARRAY_PUSH(g->arena, &g->use, operand[i]);
+    for (int i = 0; i < MAX_ARGS && sliced->args[i].name; i++) {
+        Attr setting = {0};
+        if (sliced->args[i].kind != ARG_TENSOR)
+            setting = *node_attr(g, id, sliced->args[i].name);
+        ARRAY_PUSH(g->arena, &g->attr, setting);
+    }
+    node.op = sliced;
+    node.use = use;
+    node.uses = 3;
+    node.attr = attr;
+    g->node.at[id] = node;
+}
+
+void slice_losses(Graph *g)
+{
+    const Id *readers = count_readers(g);
+    const OpRow *loss = op_find("cross_entropy_rows"), *matmul = op_find("matmul");
+    for (Id n = 0; n < g->node.count; n++) {
+        if (g->node.at[n].op != loss || g->node.at[n].program != g->program)
+            continue;
+        Use logits = node_use(g, &g->node.at[n], 0);
+        Id made = g->value.at[logits.value].node;
+        if (made != NONE && g->node.at[made].op == matmul && readers[logits.value] == 1 &&
+            g->value.at[logits.value].rank >= 2)
+            replace(g, n, &g->node.at[made]);
+    }
+}

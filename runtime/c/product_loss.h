@@ -1,0 +1,137 @@
+/* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in slices of rows: the logits
+ * [..., V] are never stored whole, neither on the way forward nor on the way back, where those of
+ * a slice are computed once more.
+ *
+ * A slice holds about GP_SLICE_REALS logits. Its rows follow from the shape, and slices add to dw
+ * in their order, so every sum has one order. */
+#ifndef GP_PRODUCT_LOSS_H
+#define GP_PRODUCT_LOSS_H
+
+#include "cross_entropy.h"
+#include "gemm.h"
+
+typedef gp_cross_entropy_rows_attr gp_product_loss_attr, gp_product_loss_grad_attr;
+
+#ifndef GP_SLICE_REALS
+#define GP_SLICE_REALS (1 << 22)
+#endif
+
+/* One product of a slice: [rows, C] @ [C, V]. */
+typedef struct {
+    const gp_tensor *x, *w, *ids;
+    int64_t rows, inner, classes; /* of all of it */
+    int64_t slice;                /* rows at once, at most */
+    int64_t own;                  /* reals that a thread needs for its products */
+} gp_slices;
+
+GP_FUNCTION gp_slices gp_slices_of(const gp_call *c)
+{
+    gp_slices s = {.x = &c->in[0], .w = &c->in[1], .ids = &c->in[2]};
+    s.rows = gp_count(s.ids);
+    s.inner = s.w->dim[0];
+    s.classes = s.w->dim[1];
+    s.slice = s.classes < GP_SLICE_REALS ? gp_least(GP_SLICE_REALS / s.classes, s.rows) : 1;
+    const int64_t forth = gp_gemm_work(s.slice, GP_NC, s.inner);
+    const int64_t to_x = gp_gemm_work(s.slice, GP_NC, s.classes);
+    const int64_t to_w = gp_gemm_work(s.inner, GP_NC, s.slice);
+    s.own = forth > to_x ? forth : to_x;
+    s.own = gp_round_up(s.own > to_w ? s.own : to_w, 16);
+    return s;
+}
+
+GP_FUNCTION size_t gp_slices_bytes(const gp_call *c)
+{
+    const gp_slices s = gp_slices_of(c);
+    return (size_t)(gp_round_up(s.slice * s.classes, 16) + s.own * c->run->threads) *
+           sizeof(gp_real);
+}
+
+/* c [m, n] = or += a @ b, in tiles of columns. */
+GP_FUNCTION void gp_slice_product(const gp_call *c, const gp_slices *s, gp_matrix to, gp_matrix a,
+                                  gp_matrix b, int64_t m, int64_t n, int64_t k, int add)
+{
+    gp_real *work = (gp_real *)c->work + gp_round_up(s->slice * s->classes, 16);
+    const int64_t tiles = gp_ceil_div(n, GP_NC);
+    GP_PARALLEL(c->run, tiles > 1)
+    for (int64_t t = 0; t < tiles; t++)
+        gp_gemm_tile(gp_matrix_at(to, 0, t * GP_NC), a, gp_matrix_at(b, 0, t * GP_NC), m,
+                     gp_least(GP_NC, n - t * GP_NC), k, add, work + gp_thread() * s->own);
+}
+
+/* The logits of `count` rows from `first` on, into the workspace. */
+GP_FUNCTION gp_real *gp_slice_logits(const gp_call *c, const gp_slices *s, int64_t first,
+                                     int64_t count)
+{
+    gp_real *logits = c->work;
+    const gp_matrix x = {(gp_real *)s->x->data + first * s->inner, s->inner, 1};
+    const gp_matrix w = {s->w->data, s->w->stride[0], s->w->stride[1]};
+    gp_slice_product(c, s, (gp_matrix){logits, s->classes, 1}, x, w, count, s->classes, s->inner,
+                     0);
+    return logits;
+}
+
+GP_WORKSPACE(product_loss)
+{
+    return gp_slices_bytes(c);
+}
+
+/* Operands: x, w, ids. Outputs: the loss of each row, and its log-sum-exp. */
+GP_KERNEL(product_loss)
+{
+    const gp_slices s = gp_slices_of(c);
+    gp_real *loss = c->out[0].data, *saved = c->out[1].data;
+    const gp_product_loss_attr *a = c->attr;
+    if (!gp_classes_fit(s.ids, s.classes, a->ignore, a->ignored))
+        return GP_EINDEX;
+    for (int64_t first = 0; first < s.rows; first += s.slice) {
+        const int64_t count = gp_least(s.slice, s.rows - first);
+        const gp_real *logits = gp_slice_logits(c, &s, first, count);
+        GP_PARALLEL(c->run, count * s.classes > 4096)
+        for (int64_t i = 0; i < count; i++) {
+            gp_real log_sum;
+            const gp_real one = gp_class_loss(logits + i * s.classes, s.classes,
+                                              gp_index(s.ids, first + i), a, &log_sum);
+            if (loss)
+                loss[first + i] = one;
+            if (saved)
+                saved[first + i] = log_sum;
+        }
+    }
+    return GP_OK;
+}
+
+GP_WORKSPACE(product_loss_grad)
+{
+    return gp_slices_bytes(c);
+}
+
+/* Operands: x, w, ids, log-sum-exp, dy of each row. Outputs: dx like x, dw [C, V]. */
+GP_KERNEL(product_loss_grad)
+{
+    const gp_slices s = gp_slices_of(c);
+    const gp_product_loss_grad_attr *a = c->attr;
+    const gp_real *saved = c->in[3].data, *dy = c->in[4].data;
+    gp_real *dx = c->out[0].data, *dw = c->out[1].data;
+    if (!gp_classes_fit(s.ids, s.classes, a->ignore, a->ignored))
+        return GP_EINDEX;
+    for (int64_t first = 0; first < s.rows; first += s.slice) {
+        const int64_t count = gp_least(s.slice, s.rows - first);
+        gp_real *slope = gp_slice_logits(c, &s, first, count);
+        GP_PARALLEL(c->run, count * s.classes > 4096)
+        for (int64_t i = 0; i < count; i++)
+            gp_class_slope(slope + i * s.classes, slope + i * s.classes, s.classes,
+                           gp_index(s.ids, first + i), a, saved[first + i], dy[first + i]);
+        const gp_matrix d = {slope, s.classes, 1};
+        const gp_matrix back = {s.w->data, s.w->stride[1], s.w->stride[0]};
+        const gp_matrix turned = {(gp_real *)s.x->data + first * s.inner, 1, s.inner};
+        if (dx)
+            gp_slice_product(c, &s, (gp_matrix){dx + first * s.inner, s.inner, 1}, d, back, count,
+                             s.inner, s.classes, 0);
+        if (dw)
+            gp_slice_product(c, &s, (gp_matrix){dw, s.classes, 1}, turned, d, s.inner, s.classes,
+                             count, first > 0);
+    }
+    return GP_OK;
+}
+
+#endif
