@@ -16,6 +16,8 @@ typedef gp_cross_entropy_rows_attr gp_product_loss_attr, gp_product_loss_grad_at
 #define GP_SLICE_REALS (1 << 22)
 #endif
 
+enum { GP_SLICE_COLUMNS = 256 }; /* of a tile, the work of one thread */
+
 /* One product of a slice: [rows, C] @ [C, V]. */
 typedef struct {
     const gp_tensor *x, *w, *ids;
@@ -31,9 +33,9 @@ GP_FUNCTION gp_slices gp_slices_of(const gp_call *c)
     s.inner = s.w->dim[0];
     s.classes = s.w->dim[1];
     s.slice = s.classes < GP_SLICE_REALS ? gp_least(GP_SLICE_REALS / s.classes, s.rows) : 1;
-    const int64_t forth = gp_gemm_work(s.slice, GP_NC, s.inner);
-    const int64_t to_x = gp_gemm_work(s.slice, GP_NC, s.classes);
-    const int64_t to_w = gp_gemm_work(s.inner, GP_NC, s.slice);
+    const int64_t forth = gp_gemm_work(GP_SLICE_COLUMNS, s.inner);
+    const int64_t to_x = gp_gemm_work(GP_SLICE_COLUMNS, s.classes);
+    const int64_t to_w = gp_gemm_work(GP_SLICE_COLUMNS, s.slice);
     s.own = forth > to_x ? forth : to_x;
     s.own = gp_round_up(s.own > to_w ? s.own : to_w, 16);
     return s;
@@ -51,11 +53,10 @@ GP_FUNCTION void gp_slice_product(const gp_call *c, const gp_slices *s, gp_matri
                                   gp_matrix b, int64_t m, int64_t n, int64_t k, int add)
 {
     gp_real *work = (gp_real *)c->work + gp_round_up(s->slice * s->classes, 16);
-    const int64_t tiles = gp_ceil_div(n, GP_NC);
-    GP_PARALLEL(c->run, tiles > 1)
-    for (int64_t t = 0; t < tiles; t++)
-        gp_gemm_tile(gp_matrix_at(to, 0, t * GP_NC), a, gp_matrix_at(b, 0, t * GP_NC), m,
-                     gp_least(GP_NC, n - t * GP_NC), k, add, work + gp_thread() * s->own);
+    GP_PARALLEL(c->run, n > GP_SLICE_COLUMNS)
+    for (int64_t at = 0; at < n; at += GP_SLICE_COLUMNS)
+        gp_gemm(gp_matrix_at(to, 0, at), a, gp_matrix_at(b, 0, at), m,
+                gp_least(GP_SLICE_COLUMNS, n - at), k, add, work + gp_thread() * s->own);
 }
 
 /* The logits of `count` rows from `first` on, into the workspace. */
