@@ -1,0 +1,238 @@
+#!/bin/sh
+# Training, from the model to the trained parameters: tests/train/run.sh path/to/gplan
+# Emitted models are trained beside references in double (reference.h), stopped, killed, resumed,
+# cut into micro-batches, and set to tasks that they must learn.
+set -u
+[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
+gplan=$1
+case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
+examples=$here/../../examples
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+strict='-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Wno-unused-function'
+sanitize='-g -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+export ASAN_OPTIONS=detect_leaks=0
+
+check() { # NAME COMMAND...; what a program prints is shown
+    name=$1
+    shift
+    if "$@" >log 2>&1; then
+        passed=$((passed + 1))
+        sed "s/^/$name: /" log
+    else
+        failed=$((failed + 1))
+        echo "failed: $name: $*"
+        head -n 30 log
+    fi
+}
+
+emit() { # MODEL SOURCE OPTIONS...: MODEL.c and MODEL.h
+    emitted=$1
+    source=$2
+    shift 2
+    "$gplan" "$source" "$@" --quiet -o "$emitted.c"
+}
+
+build() { # MODEL PROGRAM OUT FLAGS...
+    emitted=$1
+    main=$2
+    out=$3
+    shift 3
+    capitals=$(echo "$emitted" | tr '[:lower:]' '[:upper:]')
+    # shellcheck disable=SC2086
+    gcc $strict "$@" "-DMODEL=$emitted" "-DARENA=${capitals}_ARENA_BYTES" -include "$emitted.h" \
+        -I"$here" "$here/$main.c" "$emitted.c" -lm -o "$out"
+}
+
+# ---- Beside references in double --------------------------------------------------------------
+
+flags=$sanitize
+reference() { # MODEL SOURCE OPTIONS ARGUMENTS...
+    emitted=$1
+    source=$2
+    options=$3
+    shift 3
+    # shellcheck disable=SC2086
+    emit "$emitted" "$source" $options && build "$emitted" "$emitted" "$emitted" $flags &&
+        "./$emitted" "$@"
+}
+
+check mlp reference mlp "$examples/mlp.g" '-D B=4 -D H=19' sgd lr=0.1 momentum=0.9 tolerance=1e-5
+check lenet reference lenet "$examples/lenet.g" '-D B=2' sgd lr=0.05 momentum=0.9 tolerance=1e-5
+check resnet reference resnet "$here/resnet.g" '' \
+    sgd lr=0.05 momentum=0.9 weight_decay=1e-3 tolerance=1e-5
+check unet reference unet "$here/unet.g" '' sgd lr=0.1 momentum=0.9 tolerance=1e-5
+gpt2='-D B=3 -D T=7 -D C=12 -D L=2 -D H=3 -D V=13'
+check gpt2 reference gpt2 "$examples/gpt2.g" "$gpt2" adamw lr=3e-4 weight_decay=0.1 clip=1
+check 'gpt2 in micro-batches' reference gpt2 "$examples/gpt2.g" "$gpt2 --accumulate 3" \
+    adamw lr=3e-4 weight_decay=0.1 clip=1
+check 'tied, frozen, stopped' reference special "$here/special.g" '' \
+    sgd lr=0.05 group=k frozen=1 group=still frozen=1
+check 'tied, in micro-batches' reference special "$here/special.g" '--accumulate 3' \
+    sgd lr=0.05 group=k frozen=1 group=still frozen=1 valid=4
+
+# ---- Optimizers -------------------------------------------------------------------------------
+
+flags=-O0 # what the sanitizers could find they have seen above
+optimizer() { # STATEMENT OPTIONS ARGUMENTS...
+    sed "s/OPTIMIZER/$1/" "$here/tiny.g" >tiny.g
+    options=$2
+    shift 2
+    reference tiny tiny.g "$options" "$@" tolerance=1e-6
+}
+
+check sgd optimizer 'sgd(lr = 0.1)' '' sgd lr=0.1
+check momentum optimizer 'sgd(lr = 0.1, momentum = 0.9)' '' sgd lr=0.1 momentum=0.9
+check nesterov optimizer \
+    'sgd(lr = 0.1, momentum = 0.9, nesterov = true, weight_decay = 0.05)' '' \
+    sgd lr=0.1 momentum=0.9 nesterov=1 weight_decay=0.05
+check adam optimizer 'adam(lr = 0.02, beta1 = 0.8, beta2 = 0.95, eps = 1e-6, weight_decay = 0.1)' \
+    '' adam lr=0.02 beta1=0.8 beta2=0.95 eps=1e-6 weight_decay=0.1
+check adamw optimizer 'adamw(lr = 0.02, weight_decay = 0.3)' '' adamw lr=0.02 weight_decay=0.3
+check rmsprop optimizer 'rmsprop(lr = 0.01, alpha = 0.9, momentum = 0.7, weight_decay = 0.1)' '' \
+    rmsprop lr=0.01 alpha=0.9 momentum=0.7 weight_decay=0.1
+check adagrad optimizer 'adagrad(lr = 0.05, weight_decay = 0.1)' '' \
+    adagrad lr=0.05 weight_decay=0.1
+check lion optimizer 'lion(lr = 0.003, weight_decay = 0.5)' '' lion lr=0.003 weight_decay=0.5
+check clip optimizer 'sgd(lr = 0.2) { clip = 0.1 }' '' sgd lr=0.2 clip=0.1
+check clip_value optimizer 'sgd(lr = 0.2) { clip_value = 0.02 }' '' sgd lr=0.2 clip_value=0.02
+check groups optimizer 'adam(lr = 0.02, weight_decay = 0.2) { \
+group "*.b" { weight_decay = 0 }; group "fc1*" { lr = 0.005 } }' '' \
+    adam lr=0.02 weight_decay=0.2 'group=*.b' weight_decay=0 'group=fc1*' lr=0.005
+check cosine optimizer \
+    'sgd(lr = 0.2) { schedule = cosine(steps = 8, warmup = 3, floor = 0.1) }' '' \
+    sgd lr=0.2 schedule=cosine steps=8 warmup=3 floor=0.1
+check linear optimizer 'sgd(lr = 0.2) { schedule = linear(steps = 9) }' '' \
+    sgd lr=0.2 schedule=linear steps=9
+check 'step schedule' optimizer \
+    'sgd(lr = 0.2) { schedule = step(every = 3, factor = 0.5, warmup = 2) }' '' \
+    sgd lr=0.2 schedule=step every=3 factor=0.5 warmup=2
+check set_lr optimizer 'adam(lr = 0.02)' '' adam lr=0.02 set_lr=0.003
+
+# ---- Micro-batches, and batches that are not full ----------------------------------------------
+
+for times in 2 4 8; do
+    check "adam in $times micro-batches" optimizer 'adam(lr = 0.02)' "--accumulate $times" \
+        adam lr=0.02
+    check "5 of 8 samples in $times micro-batches" optimizer 'sgd(lr = 0.2) { clip = 0.1 }' \
+        "--accumulate $times" sgd lr=0.2 clip=0.1 valid=5
+done
+check '5 of 8 samples' optimizer 'adam(lr = 0.02)' '' adam lr=0.02 valid=5
+
+refuses() { # MESSAGE OPTIONS...
+    message=$1
+    shift
+    ! "$gplan" "$@" >refused 2>&1 && grep -q "$message" refused
+}
+check 'batch statistics are not cut' refuses 'resnet.g:9:.*batchnorm.*over the whole batch' \
+    "$here/resnet.g" --accumulate 2
+over_micro() {
+    sed 's/batchnorm(x)/batchnorm(x, over = micro)/' "$here/resnet.g" >micro.g &&
+        emit resnet micro.g --accumulate 2 && build resnet trainer micro $sanitize &&
+        ./micro 3 micro.safetensors
+}
+check 'unless they are of a micro-batch' over_micro
+added() {
+    sed 's/train cross_entropy(fc2, labels) using OPTIMIZER/param w : [3] = ones\
+train cross_entropy(fc2, labels) + sum(w*w) using sgd()/' "$here/tiny.g" >added.g &&
+        "$gplan" added.g --quiet && refuses 'no loss of a sample' added.g --accumulate 2
+}
+check 'a term of its own is not counted twice' added
+check 'a model without train' refuses 'has no train statement' "$here/../emit/affine.g" --train
+
+# ---- Dropout ----------------------------------------------------------------------------------
+
+masks() { # TIMES
+    emit dropout "$here/dropout.g" --accumulate "$1" && build dropout dropout masks $sanitize &&
+        ./masks >"masks.$1" && head -n 1 "masks.$1" && cmp masks.1 "masks.$1"
+}
+for times in 1 2 4 8; do
+    check "masks in $times micro-batches" masks $times
+done
+
+# ---- Files ------------------------------------------------------------------------------------
+
+check 'emit resume' emit resume "$here/resume.g" --threads 2
+check 'build resume' build resume trainer trainer $sanitize
+resume() {
+    ./trainer 10 ten.safetensors && ./trainer 5 five.safetensors &&
+        ./trainer 5 resumed.safetensors five.safetensors && cmp ten.safetensors resumed.safetensors
+}
+check '5 and 5 steps are 10, bit for bit' resume
+checks() {
+    build resume trainer other -O0 -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE &&
+        ./other 10 other.safetensors && cmp ten.safetensors other.safetensors
+}
+check 'checks that are compiled in change no bit' checks
+threads() {
+    emit mlp "$examples/mlp.g" --threads 2 && build mlp trainer two -O1 -fopenmp &&
+        ./two 3 two.safetensors && build mlp trainer one -O1 && ./one 3 one.safetensors &&
+        cmp one.safetensors two.safetensors
+}
+check 'two threads change no bit' threads
+parameters() { # what was saved for inference has no optimizer
+    mkdir infer && (cd infer && emit resume "$here/resume.g" --infer) &&
+        printf '#include "infer/resume.h"\n%s\n' '#include <stdlib.h>
+int main(void)
+{
+    resume m;
+    return resume_init(&m, aligned_alloc(64, RESUME_ARENA_BYTES + 64), RESUME_ARENA_BYTES) ||
+           resume_load(&m, "ten.safetensors") || resume_save(&m, "parameters.safetensors");
+}' >infer.c && gcc -I. infer.c infer/resume.c -lm -o infer/run && infer/run
+}
+check 'inference loads what training saved' parameters
+check 'build api' build resume api api $sanitize
+check 'rates, files, failures, progress' ./api api.safetensors parameters.safetensors
+kills() {
+    emit saver "$here/saver.g" && build saver saver saver -O2 && ./saver saver.safetensors 25
+}
+check 'killed while it saves' kills
+
+# ---- Every compiler, every way to be called -----------------------------------------------------
+
+compile() { # COMPILER FLAGS
+    # shellcheck disable=SC2086
+    for model in resume gpt2; do
+        $1 -std=c11 -Wall -Wextra -Wpedantic -Werror $2 -c $model.c -o object.o || return 1
+    done
+}
+for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    check "$compiler -O0" compile $compiler '-O0 -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE'
+    check "$compiler -O3" compile $compiler "-O3 $([ $compiler = gcc ] && echo -fopenmp)"
+done
+check 'C++ header' g++ -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only resume.h
+external() {
+    emit resume "$here/resume.g" --io external --params external &&
+        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -O1 -c resume.c -o object.o
+}
+check 'memory of the caller' external
+
+# ---- Memory -----------------------------------------------------------------------------------
+
+memory() { # MODEL OPTIONS...
+    emitted=$1
+    shift
+    emit "$emitted" "$examples/$emitted.g" "$@" && build "$emitted" memory memory -O1 && ./memory
+}
+check 'memory of mlp' memory mlp -D B=256 -D H=512
+check 'memory of lenet' memory lenet -D B=128
+check 'memory of gpt2' memory gpt2 -D B=4 -D T=64 -D C=128 -D L=3 -D H=4 -D V=1000 --accumulate 2
+
+# ---- Tasks ------------------------------------------------------------------------------------
+
+task() { # MODEL ARGUMENTS...
+    emitted=$1
+    shift
+    emit "$emitted" "$here/$emitted.g" && build "$emitted" "$emitted" task -O3 -march=native &&
+        timeout 120 ./task "$@"
+}
+check spirals task spirals
+check characters task chars "$here/../../LICENSE"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
