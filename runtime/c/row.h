@@ -62,8 +62,12 @@ GP_FUNCTION gp_real gp_row_exps(const gp_real *x, gp_real shift, int64_t n)
         return gp_row_exps(x, shift, half) + gp_row_exps(x + half, shift, n - half);
     }
     gp_real lane[GP_ROW_LANES] = {0};
-    for (int64_t i = 0; i < n; i++)
-        lane[i % GP_ROW_LANES] += gp_exp(x[i] - shift);
+    int64_t i = 0;
+    for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            lane[k] += gp_exp(x[i + k] - shift);
+    for (int k = 0; i + k < n; k++)
+        lane[k] += gp_exp(x[i + k] - shift);
     return gp_row_lanes(lane);
 }
 

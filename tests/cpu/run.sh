@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tries products and convolutions as every instruction set that this machine has computes them.
-# usage: tests/cpu/run.sh [--bless] GPLAN (neither is needed: only kernels are compiled)
+# Tries the kernels and functions whose code differs from instruction set to instruction set, for
+# each that this machine has. usage: tests/cpu/run.sh GPLAN (which is not needed)
 set -u
 [ "$1" = --bless ] && exit 0 # nothing here is compared with a file
 cd "$(dirname "$0")/../.." || exit 1
@@ -9,22 +9,23 @@ trap 'rm -rf "$folder"' EXIT
 passed=0
 failed=0
 
-# The same workspace for all: a plan does not know how the emitted file will be compiled.
-try() { # REAL COMPILER FLAGS...
-    real=$1
-    shift
-    label="$* $real"
-    sizes=''
-    if "$@" -std=c11 -O2 -D_POSIX_C_SOURCE=200809L -DGP_REAL="$real" -Wall -Wextra -Wpedantic \
-        -Werror -I. tests/cpu/products.c -o "$folder/try" -lm >"$folder/log" 2>&1; then
-        sizes=$("$folder/try" >"$folder/log" 2>&1 && tail -n 1 "$folder/log")
+# The last line is the same for all: workspace, since a plan does not know how the emitted file
+# will be compiled.
+try() { # PROGRAM REAL COMPILER FLAGS...
+    program=$1
+    real=$2
+    shift 2
+    last=''
+    if "$@" -std=c11 -O3 -D_POSIX_C_SOURCE=200809L -DGP_REAL="$real" -Wall -Wextra -Wpedantic \
+        -Werror -I. "tests/cpu/$program.c" -o "$folder/try" -lm >"$folder/log" 2>&1; then
+        last=$("$folder/try" >"$folder/log" 2>&1 && tail -n 1 "$folder/log")
     fi
-    [ -f "$folder/$real" ] || echo "$sizes" >"$folder/$real"
-    if [ -n "$sizes" ] && [ "$sizes" = "$(cat "$folder/$real")" ]; then
+    [ -f "$folder/$program.$real" ] || echo "$last" >"$folder/$program.$real"
+    if [ -n "$last" ] && [ "$last" = "$(cat "$folder/$program.$real")" ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "$label: failed"
+        echo "failed: $program $real $*"
         cat "$folder/log"
     fi
 }
@@ -32,11 +33,17 @@ try() { # REAL COMPILER FLAGS...
 sets='native'
 [ "$(uname -m)" != x86_64 ] || sets='x86-64 native'
 ! grep -q ' avx2 ' /proc/cpuinfo 2>/dev/null || sets="$sets haswell"
-for real in float double; do
-    for set in $sets; do
-        try $real gcc -fopenmp -march=$set
-        ! command -v clang >/dev/null || try $real clang -march=$set
+compilers='gcc'
+! command -v clang >/dev/null || compilers='gcc clang'
+for set in $sets; do
+    for compiler in $compilers; do
+        threads=-fopenmp
+        [ $compiler = gcc ] || threads=-g
+        try math float $compiler -march="$set"
+        try products float $compiler -march="$set" $threads
+        try products double $compiler -march="$set" $threads
     done
 done
+try math float gcc -march=native -ffp-contract=off
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

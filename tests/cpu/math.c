@@ -1,0 +1,49 @@
+/* The math functions of float against those of double: over floats of every size, their errors
+ * stay below what math.h says, and what is not finite comes out as C's library has it. */
+#include "runtime/c/math.h"
+
+#include <stdio.h>
+
+/* In units in the last place of `want` as a float. */
+static double error(double want, float got)
+{
+    if (want != want || got != got || isinf(got) || isinf((float)want))
+        return (float)want == got || (want != want && got != got) ? 0 : 1e9;
+    int power;
+    frexp(want, &power);
+    return fabs((double)got - want) / ldexp(1, (power < -125 ? -125 : power) - 24);
+}
+
+static int check(const char *name, float (*single)(float), double (*exact)(double), double most)
+{
+    double worst = 0;
+    float at = 0;
+    for (uint64_t i = 0; i < UINT64_C(1) << 32; i += 4093) {
+        const float x = gp_of_bits((uint32_t)i);
+        const double here = error(exact((double)x), single(x));
+        if (here > worst) {
+            worst = here;
+            at = x;
+        }
+    }
+    static const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 1e-45f, -1e-45f};
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
+        const double here = error(exact((double)special[i]), single(special[i]));
+        worst = here > worst ? here : worst;
+    }
+    if (worst > most)
+        printf("%s: %.2f at %.9g\n", name, worst, (double)at);
+    return worst > most;
+}
+
+int main(void)
+{
+    int wrong = check("exp", gp_float_exp, exp, 1);
+    wrong += check("log", gp_float_log, log, 1);
+    wrong += check("expm1", gp_float_expm1, expm1, 1.5);
+    wrong += check("log1p", gp_float_log1p, log1p, 1.5);
+    wrong += check("tanh", gp_float_tanh, tanh, 1.5);
+    wrong += check("erf", gp_float_erf, erf, 1.5);
+    puts("math");
+    return wrong;
+}
