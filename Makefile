@@ -45,7 +45,7 @@ all: gplan libgplan.a
 
 help:
 	@echo 'make            builds ./gplan and libgplan.a (CC=clang works too)'
-	@echo 'make demo       plans an example under a budget, compiles the C it emits, runs it'
+	@echo 'make demo       plans a training step under a budget, compiles its C, trains with it'
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
 	@echo 'make lint       clang-format, cppcheck'
 	@echo 'make bench      how good and how fast the planner is'
