@@ -30,19 +30,23 @@ static const Setting settings[] = {
 
 typedef struct {
     const char *name, *takes; /* its settings, in the order of positional arguments */
+    bool needs_first;         /* there is no going without the first of them */
 } Kind;
 
 static const Kind optimizers[] = {
-    {"sgd", "lr momentum nesterov weight_decay"}, {"adam", "lr beta1 beta2 eps weight_decay"},
-    {"adamw", "lr beta1 beta2 eps weight_decay"}, {"rmsprop", "lr alpha eps momentum weight_decay"},
-    {"adagrad", "lr eps weight_decay"},           {"lion", "lr beta1 beta2 weight_decay"},
+    {"sgd", "lr momentum nesterov weight_decay", false},
+    {"adam", "lr beta1 beta2 eps weight_decay", false},
+    {"adamw", "lr beta1 beta2 eps weight_decay", false},
+    {"rmsprop", "lr alpha eps momentum weight_decay", false},
+    {"adagrad", "lr eps weight_decay", false},
+    {"lion", "lr beta1 beta2 weight_decay", false},
 };
 
 static const Kind schedules[] = {
-    {"constant", "warmup"},
-    {"linear", "steps warmup floor"},
-    {"cosine", "steps warmup floor"},
-    {"step", "every factor warmup"},
+    {"constant", "warmup", false},
+    {"linear", "steps warmup floor", true},
+    {"cosine", "steps warmup floor", true},
+    {"step", "every factor warmup", true},
 };
 
 static const char body_settings[] = "clip clip_value accumulate schedule";
@@ -196,6 +200,15 @@ static void lower_schedule(Lower *l, Frame *frame, Name name, const Expr *expr)
     carry(l, "", name, NULL, attr);
     if (expr->kind == EXPR_CALL)
         lower_arguments(l, frame, kind, "schedule.", &expr->arg);
+    bool found = !kind->needs_first || diag_errors(l->diag);
+    const char *first = arena_copy(l->arena, kind->takes, strcspn(kind->takes, " "));
+    const char *wanted = arena_printf(l->arena, "schedule.%s", first);
+    for (size_t i = 0; i < l->g->train.setting.count; i++)
+        found |= strcmp(l->g->train.setting.at[i].name, wanted) == 0;
+    if (!found) {
+        diag_error(l->diag, expr->place, "%s needs %s", kind->name, first);
+        diag_hint(l->diag, "%s(%s = 10000)", kind->name, first);
+    }
 }
 
 static void lower_group(Lower *l, Frame *frame, const Stmt *group, const Kind *optimizer)
