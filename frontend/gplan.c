@@ -232,6 +232,14 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 3;
     }
 
+    /* hints are constraints */
+    if (plan->broken_hint != NONE) {
+        const Value *value = &g->value.at[plan->broken_hint];
+        diag_error(diag, value->place, "recompute: %s cannot be computed again", value->name);
+        diag_hint(diag, "what makes it, or what it is made from, is kept or has an effect");
+        return 1;
+    }
+
     if (o->min_budget) {
         printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
         return 0;

@@ -2,32 +2,62 @@
  *
  * Requires: clusters. Leaves: the cheapest plan met whose packed arena is within the budget; where
  * there is none, the smallest one met. Each program is searched by itself (planner/remat.h) on the
- * clusters as an abstract graph; what persists is taken off its budget. Since packing needs a
- * little more than the live bytes, what it needs more is fed back and the search repeated.
+ * clusters as an abstract graph; what persists is taken off its budget.
  *
  * The smallest plan is always made first and in the same way, so a budget that is at least its
- * arena is met.
+ * arena is met. From there a ladder of budgets is climbed, the same one for every budget: each rung
+ * starts from what the rungs below have found, and every plan met competes. A larger budget climbs
+ * higher on the same ladder, so it never gets a costlier plan than a smaller one. What packing
+ * needs beyond the live bytes is taken off the next rung; a plan that packed too large still counts
+ * for larger budgets.
  */
 #include "planner/internal.h"
-#include "planner/remat.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 4 };
+/* The first rungs above the smallest arena are this part of the one without recomputation apart;
+ * further up, where the cost is flat, this part of what lies below them. */
+enum { CLOSE_PART = 200, GROWTH_PART = 10, RUNGS = 64 };
 
-/* Effort of a search for a budget, a few seconds, and of one for an order alone. */
-static const uint64_t EFFORT = 1000, ORDER_EFFORT = 50;
+/* Effort of the search for the smallest plan, about a second for a thousand clusters; of one for an
+ * order alone; and of each rung, as a part of the first. */
+static const uint64_t EFFORT = 1000, ORDER_EFFORT = 50, RUNG_PART = 10;
+
+/* Steps of the packer on one plan, tenths of a second where it does not meet its bound at once; and
+ * on the smallest, where every byte counts. */
+static const uint64_t PACK_EFFORT = 20 * 1000 * 1000, PACK_SMALLEST = 200 * 1000 * 1000;
+
+/* An order that was met, what it needs when packed, and its cost. */
+typedef struct {
+    Order order;
+    uint64_t arena, peak, pack_effort;
+    double cost;
+} Met;
+
+/* A schedule of one program. */
+typedef struct {
+    RematSchedule schedule;
+    int64_t peak;
+    double cost;
+} Known;
 
 typedef struct {
     const Graph *g;
     const Clusters *clusters;
     const Target *target;
     const PlanOptions *options;
-    uint64_t persistent; /* bytes, aligned */
-    Id *number;          /* by value: its number in the problem at hand */
-    uint64_t effort;     /* spent so far */
+    Order given;      /* every cluster once */
+    Order unsearched; /* that, with what the hints ask to be computed again */
+    Abstract program[PROGRAMS];
+    ARRAY(Known) known[PROGRAMS]; /* schedules to start from */
+    uint64_t persistent;          /* bytes, aligned */
+    ARRAY(Met) met;
+    double begin;
+    uint64_t effort; /* spent so far */
     bool cut;
+    PlanProgress progress;
 } Fit;
 
 Order order_given(const Graph *g, const Clusters *clusters)
@@ -42,301 +72,402 @@ Order order_given(const Graph *g, const Clusters *clusters)
     return order;
 }
 
-/* ---- A program as an abstract graph --------------------------------------------------------- */
+/* ---- Plans met ------------------------------------------------------------------------------ */
 
-typedef struct {
-    RematProblem problem;
-    Id *cluster; /* by node of the problem */
-    ARRAY(RematValue) value;
-    ARRAY(RematId) read;
-    ARRAY(RematInPlace) in_place;
-} Abstract;
-
-static bool has_effect(const Fit *f, Id cluster)
+static PlanOptions options_now(const Fit *f)
 {
-    const Cluster *c = &f->clusters->at[cluster];
-    for (Id k = 0; k < c->nodes; k++)
-        if (f->g->node.at[f->clusters->node[c->node + k]].op->flags & OP_EFFECT)
-            return true;
-    return false;
+    PlanOptions options = *f->options;
+    double left = options.seconds - (remat_seconds() - f->begin);
+    if (options.seconds > 0)
+        options.seconds = left > 0.01 ? left : 0.01;
+    return options;
 }
 
-static bool is_output(const Graph *g, Id value)
+/* Packs the order; only what the plan comes to is kept. */
+static const Met *meet(Fit *f, const Order *order, uint64_t pack_effort)
 {
-    for (size_t i = 0; i < g->output.count; i++)
-        if (g->output.at[i].use.value == value)
-            return true;
-    return false;
+    Graph g = *f->g;
+    g.arena = arena_new();
+    PlanOptions options = options_now(f);
+    const Plan *plan = plan_order(&g, f->clusters, order, f->target, &options, pack_effort);
+    Met met = {*order, plan->arena, plan->peak, pack_effort, plan->cost};
+    f->persistent = plan->persistent;
+    arena_free(g.arena);
+    ARRAY_PUSH(f->g->arena, &f->met, met);
+    if (!f->progress.arena || met.arena < f->progress.arena)
+        f->progress.arena = met.arena;
+    return &f->met.at[f->met.count - 1];
 }
 
-/* The scope, or one around it, asks that only its inputs be stored. */
-static Id checkpoint_of(const Graph *g, Id scope)
+/* On cost first and arena second, of those within the budget; NULL: there is none. */
+static const Met *cheapest(const Fit *f, uint64_t budget)
 {
-    for (; scope != NONE; scope = g->scope.at[scope].parent)
-        if (g->scope.at[scope].hint & HINT_CHECKPOINT)
-            return scope;
-    return NONE;
-}
-
-/* The value is read on the way forward only within the checkpointed block that makes it. */
-static bool *find_inner(const Fit *f)
-{
-    const Graph *g = f->g;
-    bool *inner = ARENA_ARRAY(g->arena, bool, g->value.count);
-    for (Id v = 0; v < g->value.count; v++) {
-        Id node = g->value.at[v].node;
-        inner[v] = node != NONE && checkpoint_of(g, g->node.at[node].scope) != NONE;
-    }
-    for (size_t n = 0; n < g->node.count; n++) {
-        const Node *node = &g->node.at[n];
-        for (Id i = 0; i < node->uses && node->phase == PHASE_FORWARD; i++) {
-            Id value = node_use(g, node, i).value;
-            if (value == NONE || !inner[value])
-                continue;
-            Id made = g->value.at[value].node;
-            if (checkpoint_of(g, g->node.at[made].scope) != checkpoint_of(g, node->scope))
-                inner[value] = false;
-        }
-    }
-    return inner;
-}
-
-static void add_value(Fit *f, Abstract *a, Id value, RematId node, bool pinned)
-{
-    const Graph *g = f->g;
-    uint32_t flags = pinned ? REMAT_PINNED : 0;
-    if (!pinned && is_output(g, value))
-        flags |= REMAT_OUTPUT;
-    int64_t size =
-        pinned ? 0 : (int64_t)round_up(value_bytes(&g->value.at[value]), f->target->align);
-    f->number[value] = (Id)a->value.count;
-    ARRAY_PUSH(g->arena, &a->value,
-               (RematValue){.size = size,
-                            .node = node,
-                            .killer = REMAT_NONE,
-                            .drop_at = REMAT_NONE,
-                            .flags = flags});
-}
-
-/* What persists is read too where a later version takes its bytes: not after that. */
-static void add_reads(Fit *f, Abstract *a, RematNode *node, const Cluster *c)
-{
-    node->read = (RematId)a->read.count;
-    for (Id k = 0; k < c->operands; k++) {
-        Id value = f->clusters->operand[c->operand + k];
-        if (f->number[value] == NONE) {
-            if (f->g->value.at[value].kind == VALUE_RESULT)
-                continue;
-            add_value(f, a, value, REMAT_NONE, true);
-        }
-        ARRAY_PUSH(f->g->arena, &a->read, f->number[value]);
-    }
-    node->reads = (RematId)a->read.count - node->read;
-}
-
-static void add_results(Fit *f, Abstract *a, RematNode *node, Id cluster, RematId id)
-{
-    const Cluster *c = &f->clusters->at[cluster];
-    node->value = (RematId)a->value.count;
-    for (Id k = 0; k < c->results; k++) {
-        Id value = f->clusters->result[c->result + k];
-        Id previous = f->g->value.at[value].previous;
-        if (previous != NONE) { /* lies where the old version lay */
-            if (f->number[previous] != NONE)
-                a->value.at[f->number[previous]].killer = id;
+    const Met *best = NULL;
+    for (size_t i = 0; i < f->met.count; i++) {
+        const Met *m = &f->met.at[i];
+        if (m->arena > budget)
             continue;
-        }
-        add_value(f, a, value, id, false);
-        for (Id i = 0; i < c->operands; i++) {
-            Id operand = f->clusters->operand[c->operand + i];
-            if (may_overwrite(f->g, f->clusters, cluster, operand, value) &&
-                !is_output(f->g, value))
-                ARRAY_PUSH(f->g->arena, &a->in_place,
-                           (RematInPlace){id, f->number[operand], f->number[value]});
-        }
+        if (!best || m->cost < best->cost || (m->cost == best->cost && m->arena < best->arena))
+            best = m;
     }
-    node->values = (RematId)a->value.count - node->value;
+    return best;
 }
 
-/* Hints: what is kept is never made again; what is to be recomputed, or lies inside a checkpointed
- * block, is not stored from the first step of the way back on. */
-static void add_hints(Fit *f, Abstract *a, const bool *inner)
+static const Met *smallest_met(const Fit *f)
 {
-    RematId back = REMAT_NONE;
-    for (RematId n = 0; n < a->problem.nodes && back == REMAT_NONE; n++) {
-        const Cluster *c = &f->clusters->at[a->cluster[n]];
-        if (f->g->node.at[f->clusters->node[c->node]].phase == PHASE_BACKWARD)
-            back = n;
-    }
-    for (RematId n = 0; n < a->problem.nodes; n++) {
-        const Cluster *c = &f->clusters->at[a->cluster[n]];
-        for (Id k = 0; k < c->results; k++) {
-            Id value = f->clusters->result[c->result + k];
-            const Value *v = &f->g->value.at[value];
-            if (v->hint & HINT_KEEP)
-                a->problem.node[n].flags |= REMAT_ONCE;
-            else if ((v->hint & HINT_RECOMPUTE || inner[value]) && back != REMAT_NONE && n < back &&
-                     f->number[value] != NONE && !is_output(f->g, value))
-                a->value.at[f->number[value]].drop_at = back;
-        }
-    }
+    const Met *best = &f->met.at[0];
+    for (size_t i = 1; i < f->met.count; i++)
+        if (f->met.at[i].arena < best->arena)
+            best = &f->met.at[i];
+    return best;
 }
 
-static Abstract abstract(Fit *f, const Order *order, int program, bool once)
+/* ---- Schedules to start from ---------------------------------------------------------------- */
+
+static void know(Fit *f, int p, const RematSchedule *schedule)
 {
-    Arena *arena = f->g->arena;
-    Abstract a = {.cluster = order->cluster[program]};
-    RematId count = order->count[program];
-    a.problem.node = ARENA_ARRAY(arena, RematNode, count);
-    memset(f->number, 0xff, f->g->value.count * sizeof *f->number);
-    for (RematId n = 0; n < count; n++) {
-        Id cluster = a.cluster[n];
-        RematNode node = {.cost = cluster_cost(f->g, f->clusters, f->target, cluster)};
-        node.work = (int64_t)round_up(f->target->workspace(f->target, f->g, f->clusters, cluster),
-                                      f->target->align);
-        node.flags = once || has_effect(f, cluster) ? REMAT_ONCE : 0;
-        add_reads(f, &a, &node, &f->clusters->at[cluster]);
-        add_results(f, &a, &node, cluster, n);
-        a.problem.node[n] = node;
+    RematValuation is = remat_evaluate(&f->program[p].problem, schedule);
+    if (is.valid)
+        ARRAY_PUSH(f->g->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
+}
+
+/* The cheapest known within the budget; where there is none, the smallest; NULL: none at all. */
+static const RematSchedule *best_known(const Fit *f, int p, uint64_t budget)
+{
+    const Known *best = NULL;
+    for (size_t i = 0; i < f->known[p].count; i++) {
+        const Known *k = &f->known[p].at[i];
+        bool fits = (uint64_t)k->peak <= budget;
+        bool fitted = best && (uint64_t)best->peak <= budget;
+        if (!best || (fits && !fitted) ||
+            (fits == fitted && (fits ? k->cost < best->cost : k->peak < best->peak)))
+            best = k;
     }
-    a.problem.nodes = count;
-    if (!once)
-        add_hints(f, &a, find_inner(f));
-    a.problem.value = a.value.at;
-    a.problem.values = (RematId)a.value.count;
-    a.problem.read = a.read.at;
-    a.problem.reads = (RematId)a.read.count;
-    a.problem.in_place = a.in_place.at;
-    a.problem.in_places = (RematId)a.in_place.count;
-    a.problem.base = (int64_t)f->persistent;
-    return a;
+    return best ? &best->schedule : NULL;
 }
 
 /* ---- Searching ------------------------------------------------------------------------------ */
 
-static RematOptions search_options(const Fit *f, uint64_t budget, bool once)
+static bool show_progress(const RematProgress *now, void *data)
 {
-    uint64_t effort = f->options->effort ? f->options->effort : EFFORT;
+    Fit *f = data;
+    const Met *best = cheapest(f, f->options->budget ? f->options->budget : UINT64_MAX);
+    (void)now;
+    f->progress.seconds = remat_seconds() - f->begin;
+    f->progress.fits = best != NULL;
+    f->progress.cost = best ? best->cost : 0;
+    f->options->progress(&f->progress, f->options->data);
+    return true;
+}
+
+static RematOptions search_options(Fit *f, uint64_t budget, uint64_t effort)
+{
     return (RematOptions){.budget = (int64_t)budget,
-                          .effort = once && effort > ORDER_EFFORT ? ORDER_EFFORT : effort,
-                          .seconds = f->options->seconds};
+                          .effort = effort ? effort : 1,
+                          .seconds = options_now(f).seconds,
+                          .cancel = f->options->cancel,
+                          .progress = f->options->progress ? show_progress : NULL,
+                          .data = f};
+}
+
+static uint64_t full_effort(const Fit *f)
+{
+    return f->options->effort ? f->options->effort : EFFORT;
 }
 
 /* One program of the order, replaced by what the search found. */
-static void adopt(Fit *f, Order *order, int program, const Abstract *a, const RematResult *found)
+static void adopt(Fit *f, Order *order, int p, const RematProblem *problem,
+                  const RematResult *found)
 {
     Id *cluster = ARENA_ARRAY(f->g->arena, Id, found->schedule.count);
-    assert(remat_evaluate(&a->problem, &found->schedule).valid);
+    assert(remat_evaluate(problem, &found->schedule).valid);
+    (void)problem;
     for (size_t i = 0; i < found->schedule.count; i++)
-        cluster[i] = a->cluster[found->schedule.node[i]];
-    order->cluster[program] = cluster;
-    order->count[program] = (Id)found->schedule.count;
+        cluster[i] = f->program[p].cluster[found->schedule.node[i]];
+    order->cluster[p] = cluster;
+    order->count[p] = (Id)found->schedule.count;
+}
+
+static void count_effort(Fit *f, const RematResult *found)
+{
     f->effort += found->effort;
     f->cut |= found->stop == REMAT_TIMED_OUT || found->stop == REMAT_CANCELLED;
 }
 
-/* Every program as small as the search makes it; `once`: by order alone. What is computed again
- * for nothing is then taken out, at that size. */
-static Plan *smallest(Fit *f, const Order *given, bool once)
+/* The program with every node once. */
+static RematProblem once(const Fit *f, int p)
 {
-    Order order = *given;
+    RematProblem problem = f->program[p].problem;
+    problem.node = ARENA_ARRAY(f->g->arena, RematNode, problem.nodes);
+    memcpy(problem.node, f->program[p].problem.node, problem.nodes * sizeof *problem.node);
+    for (RematId n = 0; n < problem.nodes; n++)
+        problem.node[n].flags |= REMAT_ONCE;
+    return problem;
+}
+
+/* As small as an order alone makes it. */
+static void meet_ordered(Fit *f)
+{
+    uint64_t effort = full_effort(f) < ORDER_EFFORT ? full_effort(f) : ORDER_EFFORT;
+    Order order = f->unsearched;
     for (int p = 0; p < PROGRAMS; p++) {
-        if (!given->count[p])
+        if (!f->given.count[p] || f->program[p].hinted)
             continue;
-        Abstract a = abstract(f, given, p, once);
-        RematOptions how = search_options(f, 0, once);
-        RematResult found = remat_minimize(&a.problem, &how, f->g->arena);
-        if (!once && found.schedule.count > a.problem.nodes) {
-            how.budget = found.peak;
-            how.start = &found.schedule;
-            how.starts = 1;
-            RematResult cheaper = remat_solve(&a.problem, &how, f->g->arena);
-            f->effort += found.effort;
-            if (cheaper.fits)
-                found = cheaper;
+        RematProblem problem = once(f, p);
+        RematOptions how = search_options(f, 0, effort);
+        RematResult found = remat_minimize(&problem, &how, f->g->arena);
+        count_effort(f, &found);
+        adopt(f, &order, p, &problem, &found);
+    }
+    meet(f, &order, PACK_EFFORT);
+}
+
+/* What is computed again for nothing is taken out, at the size that was found. */
+static RematResult thin_out(Fit *f, int p, RematResult found)
+{
+    const RematProblem *problem = &f->program[p].problem;
+    if (found.schedule.count == problem->nodes || f->cut)
+        return found;
+    RematOptions how = search_options(f, (uint64_t)found.peak, full_effort(f));
+    how.start = &found.schedule;
+    how.starts = 1;
+    RematResult cheaper = remat_solve(problem, &how, f->g->arena);
+    count_effort(f, &cheaper);
+    return cheaper.fits ? cheaper : found;
+}
+
+/* Blocks of which only the inputs are stored. */
+static void meet_blocks(Fit *f)
+{
+    for (int i = 0; i < BLOCK_DEPTHS; i++) {
+        Order order = f->given;
+        Id runs = 0;
+        for (int p = 0; p < PROGRAMS; p++) {
+            RematResult block = {.schedule = f->program[p].blocks[i]};
+            if (!remat_evaluate(&f->program[p].problem, &block.schedule).valid)
+                block.schedule = f->program[p].start;
+            runs += (Id)(block.schedule.count - f->given.count[p]);
+            adopt(f, &order, p, &f->program[p].problem, &block);
         }
-        adopt(f, &order, p, &a, &found);
+        if (runs)
+            meet(f, &order, PACK_EFFORT);
     }
-    return plan_order(f->g, f->clusters, &order, f->target, f->options);
 }
 
-/* The cheapest within the budget; programs that fit as they stand are left alone. */
-static Plan *cheapest(Fit *f, const Order *given, uint64_t budget, double *bound)
+/* Every program as small as the search makes it. The live bytes are not the arena, so both the
+ * schedule with the fewest and the one thinned out compete. */
+static void meet_smallest(Fit *f)
 {
-    Order order = *given;
-    *bound = 0;
+    meet_blocks(f);
+    Order order = f->given, thin = f->given;
     for (int p = 0; p < PROGRAMS; p++) {
-        if (!given->count[p])
+        if (!f->given.count[p])
             continue;
-        Abstract a = abstract(f, given, p, false);
-        RematOptions how = search_options(f, budget, false);
-        RematResult found = remat_solve(&a.problem, &how, f->g->arena);
-        adopt(f, &order, p, &a, &found);
-        *bound += found.bound;
+        const RematProblem *problem = &f->program[p].problem;
+        RematOptions how = search_options(f, 0, full_effort(f));
+        how.start = best_known(f, p, 0);
+        how.starts = how.start != NULL;
+        RematResult found = remat_minimize(problem, &how, f->g->arena);
+        count_effort(f, &found);
+        know(f, p, &found.schedule);
+        adopt(f, &order, p, problem, &found);
+        found = thin_out(f, p, found);
+        know(f, p, &found.schedule);
+        adopt(f, &thin, p, problem, &found);
     }
-    return plan_order(f->g, f->clusters, &order, f->target, f->options);
+    meet(f, &order, PACK_SMALLEST);
+    meet(f, &thin, PACK_SMALLEST);
 }
 
-static bool better(const Plan *plan, const Plan *best, uint64_t budget)
-{
-    bool fits = plan->arena <= budget, fitted = best->arena <= budget;
-    if (fits != fitted)
-        return fits;
-    if (!fits)
-        return plan->arena < best->arena;
-    return plan->cost < best->cost || (plan->cost == best->cost && plan->arena < best->arena);
-}
+/* ---- The ladder ----------------------------------------------------------------------------- */
 
-/* Packing needs more than the live bytes: asks for less until it fits. */
-static Plan *search(Fit *f, const Order *given, Plan *best, uint64_t budget)
+/* Between two arenas, ascending. */
+static size_t find_rungs(uint64_t least, uint64_t most, uint64_t rung[RUNGS])
 {
-    uint64_t ask = budget;
-    for (int round = 0; round < ROUNDS && ask > f->persistent; round++) {
-        double bound;
-        Plan *plan = cheapest(f, given, ask, &bound);
-        if (round == 0)
-            best->cost_bound = plan->cost_bound = bound;
-        plan->cost_bound = best->cost_bound;
-        if (better(plan, best, budget))
-            best = plan;
-        if (plan->arena <= budget)
+    size_t count = 0;
+    for (uint64_t above = 0; count < RUNGS;) {
+        uint64_t close = most / CLOSE_PART + 1, wide = above / GROWTH_PART;
+        above += close > wide ? close : wide;
+        if (least + above >= most)
             break;
-        uint64_t over = plan->arena - budget;
-        ask = over + over / 4 < ask ? ask - over - over / 4 : 0;
+        rung[count++] = least + above;
     }
-    return best;
+    return count;
 }
 
-Plan *fit(const Graph *g, const Clusters *clusters, const Target *target,
-          const PlanOptions *options)
+/* The cheapest of one rung: from what the rungs below found, and from the given order. */
+static RematResult search_rung(Fit *f, int p, uint64_t ask)
 {
-    Order given = order_given(g, clusters);
-    Plan *best = plan_order(g, clusters, &given, target, options);
-    double least = best->cost;
-    Fit f = {.g = g,
-             .clusters = clusters,
-             .target = target,
-             .options = options,
-             .persistent = best->persistent,
-             .number = ARENA_ARRAY(g->arena, Id, g->value.count)};
+    const RematProblem *problem = &f->program[p].problem;
+    RematOptions how = search_options(f, ask, full_effort(f) / RUNG_PART);
+    RematResult fresh = {.fits = false};
+    how.start = &f->program[p].start;
+    how.starts = f->program[p].hinted;
+    fresh = remat_solve(problem, &how, f->g->arena);
+    count_effort(f, &fresh);
+    if (f->cut || fresh.stop == REMAT_PROVED)
+        return fresh;
+    how = search_options(f, ask, full_effort(f) / RUNG_PART);
+    how.start = best_known(f, p, ask);
+    how.starts = how.start != NULL;
+    RematResult warm = remat_solve(problem, &how, f->g->arena);
+    count_effort(f, &warm);
+    return !fresh.fits || (warm.fits && warm.cost < fresh.cost) ? warm : fresh;
+}
+
+static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
+{
+    Order order = f->given;
+    if (rung <= slack + f->persistent)
+        return slack;
+    for (int p = 0; p < PROGRAMS && !f->cut; p++) {
+        if (!f->given.count[p])
+            continue;
+        RematResult found = search_rung(f, p, rung - slack);
+        if (!found.fits)
+            return slack;
+        know(f, p, &found.schedule);
+        adopt(f, &order, p, &f->program[p].problem, &found);
+    }
+    if (f->cut)
+        return slack;
+    const Met *met = meet(f, &order, PACK_EFFORT);
+    return met->arena > met->peak ? met->arena - met->peak : 0;
+}
+
+static void climb(Fit *f, uint64_t budget, uint64_t most)
+{
+    uint64_t rung[RUNGS], slack;
+    const Met *least = smallest_met(f);
+    size_t rungs = find_rungs(least->arena, most, rung);
+    slack = least->arena - least->peak;
+    while (rungs && rung[rungs - 1] > budget)
+        rungs--;
+    f->progress.most = (uint32_t)rungs;
+    for (size_t i = 0; i < rungs && !f->cut; i++) {
+        slack = climb_to(f, rung[i], slack);
+        f->progress.done = (uint32_t)i + 1;
+    }
+}
+
+/* ---- The door ------------------------------------------------------------------------------- */
+
+/* No plan within the budget costs less. */
+static double find_bound(const Fit *f, uint64_t budget)
+{
+    double bound = 0;
+    for (int p = 0; p < PROGRAMS; p++) {
+        if (!f->given.count[p])
+            continue;
+        Abstract a = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, true);
+        bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent));
+    }
+    return bound;
+}
+
+/* Orders that recompute nothing but what the hints ask for. */
+static void meet_given(Fit *f)
+{
+    f->unsearched = f->given;
+    for (int p = 0; p < PROGRAMS; p++) {
+        f->program[p] = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, false);
+        if (!f->program[p].hinted)
+            continue;
+        RematResult found = {.schedule = f->program[p].start};
+        if (f->program[p].broken == NONE)
+            adopt(f, &f->unsearched, p, &f->program[p].problem, &found);
+    }
+    const Met *met = meet(f, &f->unsearched, PACK_EFFORT);
+    for (int p = 0; p < PROGRAMS; p++) {
+        f->program[p].problem.base = (int64_t)f->persistent;
+        know(f, p, &f->program[p].start);
+        for (int i = 0; i < BLOCK_DEPTHS; i++)
+            know(f, p, &f->program[p].blocks[i]);
+    }
+    f->progress.least_cost = met->cost;
+}
+
+/* Meets what there is for the budget; all of the ladder where `all`. */
+static void search(Fit *f, uint64_t budget, bool all)
+{
+    const PlanOptions *options = f->options;
+    meet_given(f);
+    for (int p = 0; p < PROGRAMS; p++)
+        if (f->program[p].broken != NONE)
+            return;
+    uint64_t given = f->met.at[0].arena;
+    if (given > budget || !options->budget || all)
+        meet_ordered(f);
+    uint64_t most = smallest_met(f)->arena;
+    if (options->no_recompute ||
+        (most <= budget && !all && (options->budget || !options->smallest)))
+        return;
+    f->progress.bound = options->budget ? find_bound(f, budget) : 0;
+    meet_smallest(f);
+    if (!options->smallest && !f->cut)
+        climb(f, all ? most : budget, most);
+}
+
+static Fit begin(const Graph *g, const Clusters *clusters, const Target *target,
+                 const PlanOptions *options)
+{
+    return (Fit){.g = g,
+                 .clusters = clusters,
+                 .target = target,
+                 .options = options,
+                 .given = order_given(g, clusters),
+                 .begin = remat_seconds()};
+}
+
+static const Met *choose(const Fit *f, uint64_t budget)
+{
+    const Met *best = f->options->smallest ? NULL : cheapest(f, budget);
+    if (!f->options->budget && best) /* nothing forces recomputation: the smallest without */
+        best = cheapest(f, UINT64_MAX);
+    return best ? best : smallest_met(f);
+}
+
+Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
+                const PlanOptions *options)
+{
+    Fit f = begin(g, clusters, target, options);
     uint64_t budget = options->budget ? options->budget : UINT64_MAX;
-    best->cost_bound = least;
-    if (best->arena > best->floor && (best->arena > budget || !options->budget)) {
-        Plan *ordered = smallest(&f, &given, true); /* order alone costs nothing */
-        ordered->cost_bound = least;
-        if (ordered->arena < best->arena)
-            best = ordered;
-    }
-    if ((best->arena > budget || options->smallest) && !options->no_recompute) {
-        Plan *small = smallest(&f, &given, false);
-        small->cost_bound = least;
-        if (options->smallest)
-            best = small->arena < best->arena ? small : best;
-        else
-            best = search(&f, &given, better(small, best, budget) ? small : best, budget);
-    }
-    best->least_cost = least;
-    best->effort = f.effort;
-    best->cut = f.cut;
-    return best;
+    search(&f, budget, false);
+    const Met *best = choose(&f, budget);
+    PlanOptions now = options_now(&f);
+    Plan *plan = plan_order(g, clusters, &best->order, target, &now, best->pack_effort);
+    plan->least_cost = f.progress.least_cost;
+    plan->cost_bound = options->budget ? find_bound(&f, budget) : plan->least_cost;
+    plan->effort = f.effort;
+    plan->cut = f.cut;
+    plan->broken_hint = NONE;
+    for (int p = 0; p < PROGRAMS; p++)
+        if (f.program[p].broken != NONE)
+            plan->broken_hint = f.program[p].broken;
+    return plan;
+}
+
+static int by_arena(const void *a, const void *b)
+{
+    const PlanPoint *x = a, *y = b;
+    if (x->arena != y->arena)
+        return x->arena < y->arena ? -1 : 1;
+    return (x->cost > y->cost) - (x->cost < y->cost);
+}
+
+size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
+                   const PlanOptions *options, PlanPoint **points)
+{
+    Fit f = begin(g, clusters, target, options);
+    search(&f, UINT64_MAX, true);
+    PlanPoint *point = ARENA_ARRAY(g->arena, PlanPoint, f.met.count);
+    for (size_t i = 0; i < f.met.count; i++)
+        point[i] = (PlanPoint){f.met.at[i].arena, f.met.at[i].cost};
+    qsort(point, f.met.count, sizeof *point, by_arena);
+    size_t count = 0;
+    for (size_t i = 0; i < f.met.count; i++)
+        if (!count || point[i].cost < point[count - 1].cost)
+            point[count++] = point[i];
+    *points = point;
+    return count;
 }

@@ -3,6 +3,7 @@
 #define GPLAN_PLANNER_INTERNAL_H
 
 #include "planner/planner.h"
+#include "planner/remat.h"
 
 /* The clusters of each program in the order in which they run; one that stands there again is
  * computed again. */
@@ -43,13 +44,26 @@ bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id oper
 uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time);
 uint64_t round_up(uint64_t bytes, uint64_t align);
 
-/* plan.c: the packed plan of an order. */
+/* plan.c: the packed plan of an order; pack_effort: steps of the packer. */
 Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-                 const PlanOptions *options);
-/* fit.c: the order as it stands, and the best plan that is known for the budget. */
+                 const PlanOptions *options, uint64_t pack_effort);
+/* abstract.c: a program as what planner/remat.h searches on; `relaxed`: with sizes that no plan can
+ * be below, whatever lies in whatever. */
+enum { BLOCK_DEPTHS = 3 };
+typedef struct {
+    RematProblem problem;
+    const Id *cluster;   /* by node of the problem */
+    RematSchedule start; /* the given order, with what the hints ask to be computed again */
+    bool hinted;         /* something is */
+    Id broken;           /* a value whose hint cannot be kept, or NONE */
+    RematSchedule blocks[BLOCK_DEPTHS]; /* only the inputs of blocks at depth 1, 2, ... stored */
+} Abstract;
+Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target,
+                  const PlanOptions *options, const Order *order, int program, bool relaxed);
+
+/* fit.c: the order as it stands. */
 Order order_given(const Graph *g, const Clusters *clusters);
-Plan *fit(const Graph *g, const Clusters *clusters, const Target *target,
-          const PlanOptions *options);
+
 /* cost.c: estimated seconds of one run of a cluster. */
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster);
 

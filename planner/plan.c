@@ -9,8 +9,6 @@
 
 /* Occurrences times concats up to which each concat is tried on its own. */
 static const uint64_t TRY_CONCATS = 2 * 1000 * 1000;
-/* Steps of the packer on one plan: tenths of a second where it does not meet its bound at once. */
-static const uint64_t PACK_EFFORT = 20 * 1000 * 1000;
 
 typedef struct {
     const Graph *g;
@@ -63,7 +61,7 @@ static Plan *choose_windows(Planner *p)
 
 /* ---- Offsets -------------------------------------------------------------------------------- */
 
-static void pack(Plan *plan, const Target *target, const PlanOptions *options)
+static void pack(Plan *plan, const Target *target, uint64_t effort, double seconds)
 {
     Arena *arena = plan->graph->arena;
     PackBuffer *item = ARENA_ARRAY(arena, PackBuffer, plan->buffers);
@@ -83,7 +81,7 @@ static void pack(Plan *plan, const Target *target, const PlanOptions *options)
             plan->persistent += round_up(b->bytes, target->align);
     }
     PackProblem problem = {.buffer = item, .count = count};
-    PackOptions how = {.effort = PACK_EFFORT, .seconds = options->seconds};
+    PackOptions how = {.effort = effort, .seconds = seconds};
     PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, count)};
     pack_solve(&problem, &how, &solution); /* without a capacity it always packs */
     for (size_t k = 0; k < count; k++)
@@ -179,7 +177,7 @@ static void find_floor(Plan *plan, uint32_t align)
 }
 
 Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-                 const PlanOptions *options)
+                 const PlanOptions *options, uint64_t pack_effort)
 {
     Planner p = {.g = g,
                  .clusters = clusters,
@@ -190,19 +188,13 @@ Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, c
                              ARENA_ARRAY(g->arena, int64_t, g->value.count)},
                  .concats = concats_find(g, clusters)};
     Plan *plan = choose_windows(&p);
-    pack(plan, target, options);
+    pack(plan, target, pack_effort, options->seconds);
     find_floor(plan, target->align);
     for (int k = 0; k < PROGRAMS; k++)
         for (Id i = 0; i < order->count[k]; i++)
             plan->cost +=
                 plan->program[k].times * cluster_cost(g, clusters, target, order->cluster[k][i]);
     return plan;
-}
-
-Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
-                const PlanOptions *options)
-{
-    return fit(g, clusters, target, options);
 }
 
 /* ---- Text, for -d --------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 #include "frontend/frontend.h"
 #include "planner/pack.h"
 
+#include <signal.h>
+
 /* What is scheduled, recomputed and emitted: one op, or a chain of elementwise ops that run as
  * one loop. Its nodes stand in order; values between them take no bytes. */
 typedef struct {
@@ -94,17 +96,38 @@ typedef struct {
     double cost_bound;   /* no plan within the budget costs less */
     uint64_t effort;     /* of the search, counted */
     bool cut;            /* by --seconds or the user, before the effort was spent */
+    Id broken_hint;      /* a value that can be neither recomputed nor left out, or NONE */
 } Plan;
+
+/* What the search knows while it runs. */
+typedef struct {
+    double seconds;      /* since it began */
+    uint32_t done, most; /* budgets that were searched, of how many at most */
+    uint64_t arena;      /* the smallest known */
+    bool fits;           /* some plan is within the budget */
+    double cost, bound;  /* of the cheapest that fits; no plan within the budget costs less */
+    double least_cost;   /* without recomputation */
+} PlanProgress;
 
 typedef struct {
     uint64_t budget;  /* 0: none */
     bool io_external; /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
-    bool smallest;     /* the smallest arena there is, whatever it costs */
+    bool smallest;     /* the smallest arena there is, whatever it costs; with a budget: any plan
+                          within it will do */
     uint64_t effort;   /* of the search; 0: the default */
     double seconds;    /* a cap on top; 0: none */
+    const volatile sig_atomic_t *cancel; /* nonzero: ends with the best known; may be NULL */
+    void (*progress)(const PlanProgress *progress, void *data); /* may be NULL */
+    void *data;
 } PlanOptions;
+
+/* A plan as a point: what it needs and what it costs. */
+typedef struct {
+    uint64_t arena;
+    double cost;
+} PlanPoint;
 
 /* Groups nodes into clusters. Requires a simplified graph. */
 Clusters *fuse(Graph *g);
@@ -114,6 +137,10 @@ void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
  * to see: plan->arena. */
 Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
                 const PlanOptions *options);
+/* The plans that budgets from the smallest to none get, by arena; each costs less than the one
+ * before it. The last computes nothing again. */
+size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
+                   const PlanOptions *options, PlanPoint **points);
 void plan_dump(const Plan *plan, FILE *to);
 
 /* Replays the plan on abstract memory. NULL where all is well, otherwise what is wrong. Shares no

@@ -1,0 +1,311 @@
+/* A program of the plan as an abstract graph: what planner/remat.h searches on.
+ *
+ * Requires: clusters. Leaves: a problem whose nodes are the clusters of the program in the given
+ * order, and a schedule of it that keeps the hints. Linear in operands.
+ */
+#include "planner/internal.h"
+
+#include <string.h>
+
+typedef struct {
+    const Graph *g;
+    const Clusters *clusters;
+    const Target *target;
+    const PlanOptions *options;
+    bool relaxed;   /* sizes that no plan can be below, for bounds */
+    Id *number;     /* by value: its number in the problem */
+    bool *output;   /* by value */
+    bool *external; /* by value: an output whose bytes are the caller's */
+    bool *joined;   /* by value: a concat reads it, so it may lie in the result */
+    Abstract a;
+    ARRAY(RematValue) value;
+    ARRAY(RematId) read;
+    ARRAY(RematInPlace) in_place;
+} Build;
+
+static bool has_effect(const Build *b, Id cluster)
+{
+    const Cluster *c = &b->clusters->at[cluster];
+    for (Id k = 0; k < c->nodes; k++)
+        if (b->g->node.at[b->clusters->node[c->node + k]].op->flags & OP_EFFECT)
+            return true;
+    return false;
+}
+
+static void mark_values(Build *b)
+{
+    const Graph *g = b->g;
+    const OpRow *concat = op_find("concat");
+    for (size_t i = 0; i < g->output.count; i++) {
+        Id value = g->output.at[i].use.value;
+        b->output[value] = true;
+        b->external[value] |= b->options->io_external && !g->output.at[i].loss;
+    }
+    for (size_t n = 0; n < g->node.count && b->relaxed; n++)
+        for (Id i = 0; g->node.at[n].op == concat && i < g->node.at[n].uses; i++)
+            if (node_use(g, &g->node.at[n], i).value != NONE)
+                b->joined[node_use(g, &g->node.at[n], i).value] = true;
+}
+
+/* ---- Nodes and values ----------------------------------------------------------------------- */
+
+static void add_value(Build *b, Id value, RematId node, bool pinned)
+{
+    const Graph *g = b->g;
+    uint32_t flags = pinned ? REMAT_PINNED : b->output[value] ? REMAT_OUTPUT : 0;
+    int64_t size = (int64_t)round_up(value_bytes(&g->value.at[value]), b->target->align);
+    b->number[value] = (Id)b->value.count;
+    ARRAY_PUSH(g->arena, &b->value,
+               (RematValue){.size = pinned || b->external[value] || b->joined[value] ? 0 : size,
+                            .node = node,
+                            .killer = REMAT_NONE,
+                            .drop_at = REMAT_NONE,
+                            .flags = flags});
+}
+
+/* What persists is read too where a later version takes its bytes: not after that. */
+static void add_reads(Build *b, RematNode *node, const Cluster *c)
+{
+    node->read = (RematId)b->read.count;
+    for (Id k = 0; k < c->operands; k++) {
+        Id value = b->clusters->operand[c->operand + k];
+        if (b->number[value] == NONE) {
+            if (b->g->value.at[value].kind == VALUE_RESULT)
+                continue;
+            add_value(b, value, REMAT_NONE, true);
+        }
+        ARRAY_PUSH(b->g->arena, &b->read, b->number[value]);
+    }
+    node->reads = (RematId)b->read.count - node->read;
+}
+
+static void add_pairs(Build *b, Id cluster, RematId id, Id value)
+{
+    const Cluster *c = &b->clusters->at[cluster];
+    for (Id i = 0; i < c->operands && !b->output[value]; i++) {
+        Id operand = b->clusters->operand[c->operand + i];
+        if (may_overwrite(b->g, b->clusters, cluster, operand, value) &&
+            b->value.at[b->number[value]].size <= b->value.at[b->number[operand]].size)
+            ARRAY_PUSH(b->g->arena, &b->in_place,
+                       (RematInPlace){id, b->number[operand], b->number[value]});
+    }
+}
+
+static void add_results(Build *b, RematNode *node, Id cluster, RematId id)
+{
+    const Cluster *c = &b->clusters->at[cluster];
+    node->value = (RematId)b->value.count;
+    for (Id k = 0; k < c->results; k++) {
+        Id value = b->clusters->result[c->result + k];
+        Id previous = b->g->value.at[value].previous;
+        if (previous == NONE) {
+            add_value(b, value, id, false);
+            add_pairs(b, cluster, id, value);
+        } else if (b->number[previous] != NONE) { /* lies where the old version lay */
+            b->value.at[b->number[previous]].killer = id;
+        }
+    }
+    node->values = (RematId)b->value.count - node->value;
+}
+
+static void add_nodes(Build *b, uint32_t times)
+{
+    for (RematId n = 0; n < b->a.problem.nodes; n++) {
+        Id cluster = b->a.cluster[n];
+        uint64_t work = b->target->workspace(b->target, b->g, b->clusters, cluster);
+        RematNode *node = &b->a.problem.node[n];
+        node->cost = times * cluster_cost(b->g, b->clusters, b->target, cluster);
+        node->work = (int64_t)round_up(work, b->target->align);
+        node->flags = has_effect(b, cluster) ? REMAT_ONCE : 0;
+        add_reads(b, node, &b->clusters->at[cluster]);
+        add_results(b, node, cluster, n);
+    }
+}
+
+/* ---- Hints ---------------------------------------------------------------------------------- */
+
+/* By scope: the block around it whose inputs alone are to be stored, or NONE. Depth 0: those that
+ * the model asks for; otherwise all at that depth. Parents stand before what lies in them. */
+static Id *find_owners(const Graph *g, uint32_t depth)
+{
+    Id *owner = ARENA_ARRAY(g->arena, Id, g->scope.count);
+    uint32_t *deep = ARENA_ARRAY(g->arena, uint32_t, g->scope.count);
+    for (Id s = 0; s < g->scope.count; s++) {
+        Id parent = g->scope.at[s].parent;
+        deep[s] = parent == NONE ? 0 : deep[parent] + 1;
+        owner[s] = parent == NONE ? NONE : owner[parent];
+        bool begins = depth ? deep[s] == depth : g->scope.at[s].hint & HINT_CHECKPOINT;
+        if (owner[s] == NONE && begins)
+            owner[s] = s;
+    }
+    return owner;
+}
+
+/* By value: it is read on the way forward only within the block that makes it. */
+static bool *find_inner(const Graph *g, uint32_t depth)
+{
+    const Id *owner = find_owners(g, depth);
+    bool *inner = ARENA_ARRAY(g->arena, bool, g->value.count);
+    for (Id v = 0; v < g->value.count; v++) {
+        Id node = g->value.at[v].node;
+        inner[v] = node != NONE && owner[g->node.at[node].scope] != NONE;
+    }
+    for (size_t n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        for (Id i = 0; i < node->uses && node->phase == PHASE_FORWARD; i++) {
+            Id value = node_use(g, node, i).value;
+            if (value == NONE || !inner[value])
+                continue;
+            Id made = g->value.at[value].node;
+            if (owner[g->node.at[made].scope] != owner[node->scope])
+                inner[value] = false;
+        }
+    }
+    return inner;
+}
+
+static RematId first_back(const Build *b)
+{
+    for (RematId n = 0; n < b->a.problem.nodes; n++) {
+        const Cluster *c = &b->clusters->at[b->a.cluster[n]];
+        if (b->g->node.at[b->clusters->node[c->node]].phase == PHASE_BACKWARD)
+            return n;
+    }
+    return REMAT_NONE;
+}
+
+/* What is kept is never made again; what is to be recomputed, or lies inside a checkpointed block,
+ * is not stored from the first step of the way back on. A block's values that only an effect makes
+ * can but be stored. */
+static void add_hints(Build *b)
+{
+    const bool *inner = find_inner(b->g, 0);
+    RematId back = first_back(b);
+    for (RematId n = 0; n < b->a.problem.nodes; n++) {
+        const Cluster *c = &b->clusters->at[b->a.cluster[n]];
+        for (Id k = 0; k < c->results; k++)
+            if (b->g->value.at[b->clusters->result[c->result + k]].hint & HINT_KEEP)
+                b->a.problem.node[n].flags |= REMAT_ONCE;
+        for (Id k = 0; k < c->results; k++) {
+            Id value = b->clusters->result[c->result + k];
+            bool asked = b->g->value.at[value].hint & HINT_RECOMPUTE;
+            bool once = b->a.problem.node[n].flags & REMAT_ONCE;
+            if (back == REMAT_NONE || n >= back || b->number[value] == NONE || b->output[value] ||
+                !(asked || (inner[value] && !once)))
+                continue;
+            if (once)
+                b->a.broken = value;
+            else
+                b->value.at[b->number[value]].drop_at = back;
+            b->a.hinted = true;
+        }
+    }
+}
+
+/* ---- A schedule that keeps them ------------------------------------------------------------- */
+
+typedef struct {
+    const RematProblem *problem;
+    bool *made; /* by node: its values are there, from before the way back or made again */
+    ARRAY(RematId) node;
+    ARRAY(RematId) stack;
+} Again;
+
+/* Runs the node after all that it reads and that is not there. */
+static void run_again(Again *again, Arena *arena, RematId first)
+{
+    ARRAY_PUSH(arena, &again->stack, first);
+    while (again->stack.count) {
+        RematId n = again->stack.at[again->stack.count - 1];
+        const RematNode *node = &again->problem->node[n];
+        size_t waiting = again->stack.count;
+        for (RematId i = 0; i < node->reads; i++) {
+            RematId from = again->problem->value[again->problem->read[node->read + i]].node;
+            if (from != REMAT_NONE && !again->made[from])
+                ARRAY_PUSH(arena, &again->stack, from);
+        }
+        if (again->stack.count > waiting)
+            continue;
+        again->stack.count--;
+        if (!again->made[n])
+            ARRAY_PUSH(arena, &again->node, n);
+        again->made[n] = true;
+    }
+}
+
+/* The given order; what is dropped before the way back is made again where it is first read. */
+static RematSchedule keep_hints(const RematProblem *problem, Arena *arena)
+{
+    Again again = {.problem = problem, .made = ARENA_ARRAY(arena, bool, problem->nodes)};
+    RematId back = REMAT_NONE;
+    for (RematId v = 0; v < problem->values; v++)
+        if (problem->value[v].drop_at != REMAT_NONE)
+            back = problem->value[v].drop_at;
+    for (RematId n = 0; n < problem->nodes; n++) {
+        run_again(&again, arena, n);
+        for (RematId v = 0; n == back && v < problem->values; v++)
+            if (problem->value[v].drop_at != REMAT_NONE)
+                again.made[problem->value[v].node] = false;
+    }
+    return (RematSchedule){again.node.at, again.node.count};
+}
+
+/* All blocks at a depth with nothing but their inputs stored, whatever the hints leave open. */
+static RematSchedule checkpoint_all(const Build *b, uint32_t depth)
+{
+    const bool *inner = find_inner(b->g, depth);
+    RematProblem problem = b->a.problem;
+    RematId back = first_back(b);
+    problem.value = ARENA_ARRAY(b->g->arena, RematValue, problem.values);
+    memcpy(problem.value, b->value.at, problem.values * sizeof *problem.value);
+    for (Id v = 0; v < b->g->value.count && back != REMAT_NONE; v++) {
+        RematValue *value = b->number[v] == NONE ? NULL : &problem.value[b->number[v]];
+        if (value && inner[v] && value->node != REMAT_NONE && value->node < back &&
+            !(value->flags & REMAT_OUTPUT) && !(problem.node[value->node].flags & REMAT_ONCE))
+            value->drop_at = back;
+    }
+    return keep_hints(&problem, b->g->arena);
+}
+
+/* A value that the schedule still stores where it should be made again. */
+static Id find_broken(const Build *b)
+{
+    RematValuation is = remat_evaluate(&b->a.problem, &b->a.start);
+    for (Id v = 0; v < b->g->value.count && !is.valid; v++)
+        if (b->number[v] != NONE && b->value.at[b->number[v]].drop_at != REMAT_NONE)
+            return v;
+    return NONE;
+}
+
+Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target,
+                  const PlanOptions *options, const Order *order, int program, bool relaxed)
+{
+    Build b = {.g = g, .clusters = clusters, .target = target, .options = options};
+    b.relaxed = relaxed;
+    b.number = ARENA_ARRAY(g->arena, Id, g->value.count);
+    b.output = ARENA_ARRAY(g->arena, bool, g->value.count);
+    b.external = ARENA_ARRAY(g->arena, bool, g->value.count);
+    b.joined = ARENA_ARRAY(g->arena, bool, g->value.count);
+    memset(b.number, 0xff, g->value.count * sizeof *b.number);
+    mark_values(&b);
+    b.a.cluster = order->cluster[program];
+    b.a.broken = NONE;
+    RematProblem *problem = &b.a.problem;
+    problem->nodes = order->count[program];
+    problem->node = ARENA_ARRAY(g->arena, RematNode, problem->nodes);
+    add_nodes(&b, program == PROGRAM_MICRO && g->train.times ? g->train.times : 1);
+    if (!options->no_recompute)
+        add_hints(&b);
+    problem->value = b.value.at;
+    problem->values = (RematId)b.value.count;
+    problem->read = b.read.at;
+    problem->reads = (RematId)b.read.count;
+    problem->in_place = b.in_place.at;
+    problem->in_places = (RematId)b.in_place.count;
+    b.a.start = b.a.hinted ? keep_hints(problem, g->arena) : remat_baseline(problem, g->arena);
+    if (b.a.hinted && b.a.broken == NONE)
+        b.a.broken = find_broken(&b);
+    for (uint32_t depth = 1; depth <= BLOCK_DEPTHS && !relaxed; depth++)
+        b.a.blocks[depth - 1] = checkpoint_all(&b, depth);
+    return b.a;
+}
