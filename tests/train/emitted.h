@@ -33,11 +33,34 @@ static void expect_ok(int code, const char *what)
     }
 }
 
+#ifdef CALLERS_MEMORY
+/* Where inputs, outputs and parameters are the caller's memory; the program binds inputs and
+ * outputs, each by its own function. */
+static void *memory[256];
+static void bind_io(void);
+
+static void bind_all(void)
+{
+    size_t count;
+    const M(_tensor) *t = M(_tensors)(&count);
+    for (size_t i = 0; i < count; i++) {
+        check(i < 256 && t[i].offset == (size_t)-1, "all tensors are the caller's");
+        memory[i] = calloc(1, t[i].bytes);
+        if (t[i].kind == KIND_PARAM || t[i].kind == KIND_STATE)
+            expect_ok(M(_bind)(&model, t[i].name, memory[i]), "bind");
+    }
+    bind_io();
+}
+#endif
+
 static void model_begin(uint64_t seed)
 {
     void *arena = aligned_alloc(64, (ARENA + 63) / 64 * 64);
     check(arena != NULL, "memory for the arena");
     expect_ok(M(_init)(&model, arena, ARENA), "init");
+#ifdef CALLERS_MEMORY
+    bind_all();
+#endif
     M(_reset)(&model, seed);
 }
 
@@ -54,7 +77,12 @@ static const M(_tensor) * find(const char *name)
 
 static void *data(const M(_tensor) * t)
 {
+#ifdef CALLERS_MEMORY
+    size_t count;
+    return memory[t - M(_tensors)(&count)];
+#else
     return model.arena + t->offset;
+#endif
 }
 
 static const float *floats(const char *name)

@@ -208,9 +208,27 @@ done
 check 'C++ header' g++ -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only resume.h
 external() {
     emit resume "$here/resume.g" --io external --params external &&
-        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -O1 -c resume.c -o object.o
+        build resume trainer external $sanitize -DCALLERS_MEMORY && ./external 10 external.safetensors &&
+        cmp ten.safetensors external.safetensors
 }
 check 'memory of the caller' external
+
+# ---- What is computed again is the same -------------------------------------------------------
+
+tight() { # MODEL SOURCE OPTIONS...: the least budget against none
+    emitted=$1
+    source=$2
+    shift 2
+    least=$("$gplan" "$source" "$@" --min-budget) || return 1
+    emit "$emitted" "$source" "$@" && build "$emitted" trainer free -O0 &&
+        ./free 3 free.safetensors && emit "$emitted" "$source" "$@" --budget "$least" &&
+        build "$emitted" trainer tight -O0 -DGPLAN_POISON && ./tight 3 tight.safetensors &&
+        cmp free.safetensors tight.safetensors
+}
+check 'the least memory for resume' tight resume "$here/resume.g"
+check 'the least memory for resnet' tight resnet "$here/resnet.g"
+check 'the least memory for gpt2' tight gpt2 "$examples/gpt2.g" -D B=4 -D T=16 -D C=16 -D L=3 \
+    -D H=4 -D V=50 --accumulate 2
 
 # ---- Memory -----------------------------------------------------------------------------------
 

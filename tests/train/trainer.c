@@ -4,6 +4,17 @@
  */
 #include "emitted.h"
 
+#ifdef CALLERS_MEMORY
+static void bind_io(void) /* of resume.g */
+{
+    resume_bind_x(&model, data(find("x")));
+    float loss;
+    check(resume_step(&model, &loss) == RESUME_EBIND, "what is not bound is missed");
+    resume_bind_labels(&model, data(find("labels")));
+    resume_bind_probs(&model, data(find("probs")));
+}
+#endif
+
 int main(int argc, char **argv)
 {
     check(argc >= 3, "usage: trainer STEPS TO [FROM]");
