@@ -83,7 +83,8 @@ bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_
 {
     size_t outputs = g->output.count;
     Output *output = ARENA_ARRAY(g->arena, Output, outputs + 2);
-    memcpy(output, g->output.at, outputs * sizeof *output);
+    for (size_t i = 0; i < outputs; i++)
+        output[i] = g->output.at[i];
     Dimension *dimension = ARENA_ARRAY(g->arena, Dimension, g->dimension.count + 1);
     for (size_t i = 0; i < g->dimension.count; i++)
         dimension[i] = g->dimension.at[i];

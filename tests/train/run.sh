@@ -205,6 +205,13 @@ for compiler in gcc clang; do
     check "$compiler -O0" compile $compiler '-O0 -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE'
     check "$compiler -O3" compile $compiler "-O3 $([ $compiler = gcc ] && echo -fopenmp)"
 done
+example() { # full size
+    emit example "$examples/$1.g" &&
+        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only example.c
+}
+for model in mlp lenet resnet50 mobilenetv2 unet vgg16 densenet121 inception bert gpt2 lstm; do
+    check "$model trains in clean C" example $model
+done
 check 'C++ header' g++ -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only resume.h
 external() {
     emit resume "$here/resume.g" --io external --params external &&
