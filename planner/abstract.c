@@ -257,7 +257,8 @@ static RematSchedule checkpoint_all(const Build *b, uint32_t depth)
     RematProblem problem = b->a.problem;
     RematId back = first_back(b);
     problem.value = ARENA_ARRAY(b->g->arena, RematValue, problem.values);
-    memcpy(problem.value, b->value.at, problem.values * sizeof *problem.value);
+    if (problem.values)
+        memcpy(problem.value, b->value.at, problem.values * sizeof *problem.value);
     for (Id v = 0; v < b->g->value.count && back != REMAT_NONE; v++) {
         RematValue *value = b->number[v] == NONE ? NULL : &problem.value[b->number[v]];
         if (value && inner[v] && value->node != REMAT_NONE && value->node < back &&
