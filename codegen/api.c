@@ -30,9 +30,10 @@ const char *c_dtype(Dtype dtype)
 
 /* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
-    "tensor",  "init",     "reset",    "load",    "save",    "forward",       "eval",     "step",
-    "set_lr",  "lr",       "schedule", "seed",    "valid",   "bind",          "strerror", "error",
-    "threads", "progress", "profile",  "op_name", "tensors", "profile_print",
+    "tensor",        "init",           "reset",   "load",     "save",    "forward", "eval",
+    "step",          "set_lr",         "lr",      "schedule", "seed",    "valid",   "bind",
+    "strerror",      "error",          "threads", "progress", "profile", "op_name", "tensors",
+    "profile_print", "load_constants",
 };
 
 /* The buffer that holds an input, a parameter or an output. */
@@ -93,7 +94,7 @@ static void name_tensor(Api *api, Names *macros, ApiTensor *t)
 static void name_all(Api *api)
 {
     Arena *arena = api->plan->graph->arena;
-    Names macros = {.arena = arena};
+    Names macros = {.arena = arena, .macros = true};
     api->names = (Names){.arena = arena};
     api->prefix = name_claim(&api->names, api->options->prefix);
     api->capitals = name_claim(&macros, name_capitals(arena, api->prefix));

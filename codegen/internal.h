@@ -29,6 +29,7 @@ const char *bytes_text(Arena *arena, uint64_t bytes); /* 1.5 MiB */
 typedef struct {
     Arena *arena;
     ARRAY(const char *) taken;
+    bool macros; /* in capitals, and longer than what is claimed: few words clash */
 } Names;
 
 /* `wanted` made an identifier that is no keyword, nothing of the C library, and not taken yet;
@@ -156,6 +157,11 @@ void tables_init(const Emission *e, Out *o);
 void tables_ops(const Emission *e, Out *o);
 void tables_results(const Emission *e, Out *o);
 void tables_deaths(const Emission *e, Out *o);
+/* Constants that stand in a file beside the text: which tensors, how many, and the file's name
+ * (constants.c). */
+bool constant_is_long(const Api *api, size_t tensor);
+size_t constants_count(const Api *api);
+const char *constants_name(const Api *api);
 /* What stands between the kernels and the program, and the functions of the header (frame.c). */
 void frame_before(Emission *e, Out *o);
 void frame_after(Emission *e, Out *o);

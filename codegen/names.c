@@ -40,24 +40,56 @@ static const char *const reserved[] = {
     " fscanf fseek ftell fwrite getc getchar getline gets perror popen printf putc putchar puts"
     " rewind scanf setbuf snprintf sprintf sscanf stdin stdout stderr tmpfile tmpnam ungetc vprintf"
     " omp_get_thread_num ",
+    " E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EALREADY EBADF EBADMSG EBUSY"
+    " ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ EDOM EDQUOT EEXIST"
+    " EFAULT EFBIG EHOSTUNREACH EIDRM EILSEQ EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR ELOOP"
+    " EMFILE EMLINK EMSGSIZE EMULTIHOP ENAMETOOLONG ENETDOWN ENETRESET ENETUNREACH ENFILE ENOBUFS"
+    " ENODATA ENODEV ENOENT ENOEXEC ENOLCK ENOLINK ENOMEM ENOMSG ENOPROTOOPT ENOSPC ENOSR ENOSTR"
+    " ENOSYS ENOTCONN ENOTDIR ENOTEMPTY ENOTRECOVERABLE ENOTSOCK ENOTSUP ENOTTY ENXIO EOPNOTSUPP"
+    " EOVERFLOW EOWNERDEAD EPERM EPIPE EPROTO EPROTONOSUPPORT EPROTOTYPE ERANGE EROFS ESPIPE ESRCH"
+    " ESTALE ETIME ETIMEDOUT ETXTBSY EWOULDBLOCK EXDEV BUFSIZ HUGE HUGE_VAL"
+    " MAXFLOAT O_APPEND O_CREAT O_EXCL O_RDONLY O_RDWR O_TRUNC O_WRONLY"
+    " SEEK_SET SEEK_CUR SEEK_END CLOCK_MONOTONIC CLOCK_REALTIME CLOCKS_PER_SEC ",
     /* What an emitted file calls its own parts. */
-    " tensor slot init data item result death poison now op_end op_nan makes_nan ",
+    " tensor slot init data item begin constant constants result death poison now op_end op_nan"
+    " makes_nan SAVED SAVED_COUNT NEEDED_COUNT ",
 };
 
-static bool is_reserved(Arena *arena, const char *name)
+/* Parts of an emitted file that are numbered: forward_0. */
+static const char *const numbered[] = {"forward_", "eval_", "micro_", "update_", "list_"};
+
+static bool is_word(Arena *arena, const char *name, size_t length)
 {
-    const char *word = arena_printf(arena, " %s ", name);
+    const char *word = arena_printf(arena, " %.*s ", (int)length, name);
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (strstr(reserved[i], word))
             return true;
     return false;
 }
 
+static bool is_reserved(const Names *names, const char *name)
+{
+    Arena *arena = names->arena;
+    if (names->macros) /* F_OK and its like are macros of unistd.h */
+        return strlen(name) == 1 && strchr("FRWX", *name);
+    size_t length = strlen(name);
+    if (length > 1 && (name[length - 1] == 'f' || name[length - 1] == 'l') &&
+        is_word(arena, name, length - 1))
+        return true; /* powf, powl */
+    for (size_t i = 0; i < sizeof numbered / sizeof *numbered; i++) {
+        size_t stem = strlen(numbered[i]);
+        if (strncmp(name, numbered[i], stem) == 0 &&
+            strspn(name + stem, "0123456789") == length - stem)
+            return true;
+    }
+    return is_word(arena, name, length);
+}
+
 /* The runtime's own names begin so. */
 static bool is_ours(const char *name)
 {
-    return strcmp(name, "gp") == 0 || strncmp(name, "gp_", 3) == 0 ||
-           strncmp(name, "GP_", 3) == 0 || strncmp(name, "GPLAN_", 6) == 0;
+    bool gp = toupper((unsigned char)name[0]) == 'G' && toupper((unsigned char)name[1]) == 'P';
+    return gp && (!name[2] || name[2] == '_' || strncmp(name, "GPLAN_", 6) == 0);
 }
 
 static bool is_taken(const Names *names, const char *name)
@@ -75,7 +107,7 @@ const char *name_claim(Names *names, const char *wanted)
     for (char *at = name; *at; at++)
         if (!isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80)
             *at = '_';
-    while (is_reserved(names->arena, name) || is_taken(names, name))
+    while (is_reserved(names, name) || is_taken(names, name))
         name = arena_printf(names->arena, "%s_", name);
     ARRAY_PUSH(names->arena, &names->taken, name);
     return name;
