@@ -29,6 +29,11 @@ Target target_c(uint32_t threads);
 /* The emitted C file and its header. */
 Text emit_c(const Plan *plan, const EmitOptions *options);
 Text emit_c_header(const Plan *plan, const EmitOptions *options);
+/* The safetensors file with the constants that are too long for the C text; empty where there are
+ * none. */
+Text emit_constants(const Plan *plan, const EmitOptions *options);
+/* False where another file has the name: trained parameters, that are not to be lost. */
+bool constants_may_replace(const char *path);
 
 /* Views of the plan: a page for the terminal; the steps and the graph for graphviz; the memory
  * map, address by time, as a picture and as a page to explore; slices for a trace viewer. */

@@ -240,6 +240,41 @@ static const char *const trained_files =
     "    return gp_save(path, &items);\n"
     "}\n\n";
 
+static const char *const constants =
+    "/* Constants that are too long for this text. */\n"
+    "static gp_item constant(const void *model, size_t i)\n"
+    "{\n"
+    "    return item(model, constants[i]);\n"
+    "}\n"
+    "\n"
+    "int $_load_constants($ *m, const char *path)\n"
+    "{\n"
+    "    enum { COUNT = sizeof constants / sizeof *constants };\n"
+    "    unsigned char seen[COUNT / 8 + 1] = {0};\n"
+    "    const gp_items items = {.item = constant, .model = m, .count = COUNT, .needed = COUNT,\n"
+    "                            .seen = seen, .detail = m->detail,\n"
+    "                            .detail_size = sizeof m->detail};\n"
+    "    return gp_load(path, &items);\n"
+    "}\n\n";
+
+static void write_constants(const Emission *e, Out *o)
+{
+    const Api *api = e->api;
+    if (constants_count(api) == 0)
+        return;
+    out(o, "/* The constants of ");
+    out_comment(o, constants_name(api));
+    out(o, ": their places among the parameters. */\nstatic const size_t constants[] = {\n");
+    for (size_t i = api->saved_begin; i < api->saved_end; i++)
+        if (constant_is_long(api, i)) {
+            out(o, "    %zu, /* ", i - api->saved_begin);
+            out_comment(o, api->tensor[i].name);
+            out(o, " */\n");
+        }
+    out(o, "};\n\n");
+    write(e, o, constants);
+}
+
 static void write_parameters(const Emission *e, Out *o)
 {
     const Api *api = e->api;
@@ -256,6 +291,7 @@ static void write_parameters(const Emission *e, Out *o)
     write(e, o, saved ? reset : reset_nothing);
     write(e, o, file_item);
     write(e, o, api->trains && saved ? trained_files : files);
+    write_constants(e, o);
 }
 
 static void write_accessors(const Emission *e, Out *o)

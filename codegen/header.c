@@ -182,6 +182,28 @@ static void write_accessors(const Api *api, Out *o)
                      api->prefix, api->capitals);
 }
 
+static void write_constants(const Api *api, Out *o)
+{
+    const char *name = constants_name(api);
+    if (constants_count(api) == 0)
+        return;
+    out(o, "/* Constants that are too long for the C text lie in ");
+    out_comment(o, name);
+    out(o, ", which was written with it:\n");
+    for (size_t i = api->saved_begin; i < api->saved_end; i++)
+        if (constant_is_long(api, i)) {
+            out(o, " *   ");
+            out_comment(o, api->tensor[i].name);
+            out(o, "\n");
+        }
+    out_template(o,
+                 " * reset leaves them as they are: load them after init, and one that is trained "
+                 "again after a\n"
+                 " * reset. A file that save wrote has them too, so load is enough then. */\n"
+                 "int $_load_constants($ *m, const char *path);\n",
+                 api->prefix, api->capitals);
+}
+
 static size_t count_ops(const Plan *plan)
 {
     size_t ops = 0;
@@ -215,6 +237,7 @@ Text emit_c_header(const Plan *plan, const EmitOptions *options)
     write_struct(api, &o);
     write_accessors(api, &o);
     out_template(&o, api->trains ? trained_functions : functions, api->prefix, api->capitals);
+    write_constants(api, &o);
     runs_declare(api, &o);
     out_template(&o, more_functions, api->prefix, api->capitals);
     out_template(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n", api->prefix, api->capitals);

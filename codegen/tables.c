@@ -60,7 +60,7 @@ void tables_init(const Emission *e, Out *o)
     const Api *api = e->api;
     for (size_t i = api->saved_begin; i < api->saved_end; i++) {
         const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
-        if (init->kind != INIT_LIST)
+        if (init->kind != INIT_LIST || constant_is_long(api, i))
             continue;
         out(o, "static const double list_%zu[] = {", i);
         for (size_t k = 0; k < init->count; k++)
@@ -72,9 +72,11 @@ void tables_init(const Emission *e, Out *o)
            "static const gp_init init[] = {\n");
     for (size_t i = api->saved_begin; i < api->saved_end; i++) {
         const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
+        bool list = init->kind == INIT_LIST && !constant_is_long(api, i);
         double a = init->kind == INIT_ONES ? 1 : init->kind == INIT_ZEROS ? 0 : init->a;
-        out(o, "    {%s, %.17g, %.17g, ", kind[init->kind], a, init->b);
-        out(o, init->kind == INIT_LIST ? "list_%zu, %zu}, /* " : "NULL, 0}, /* ", i, init->count);
+        out(o, "    {%s, %.17g, %.17g, ",
+            constant_is_long(api, i) ? "GP_INIT_FILE" : kind[init->kind], a, init->b);
+        out(o, list ? "list_%zu, %zu}, /* " : "NULL, 0}, /* ", i, init->count);
         out_comment(o, api->tensor[i].name);
         out(o, " */\n");
     }

@@ -45,14 +45,19 @@ static const char *extension(const char *path)
     return dot && !strchr(dot, '/') ? dot + 1 : NULL;
 }
 
-/* model.c -> model.h, or the base of it: "dir/model.c" -> "model.h". */
-static char *header_path(Arena *arena, const char *output, const char *model, bool base)
+/* dir/model.c -> dir/model.h */
+static char *beside(Arena *arena, const char *output, const char *other)
+{
+    return arena_printf(arena, "%.*s%s", (int)(extension(output) - output), output, other);
+}
+
+/* What the C file includes: dir/model.c -> model.h */
+static const char *header_name(Arena *arena, const char *output, const char *model)
 {
     if (!output)
         return arena_printf(arena, "%s.h", model);
-    const char *slash = base ? strrchr(output, '/') : NULL;
-    const char *start = slash ? slash + 1 : output;
-    return arena_printf(arena, "%.*s.h", (int)(extension(output) - 1 - start), start);
+    const char *path = beside(arena, output, "h"), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 /* What can be written, by name and by the extension of the file. */
@@ -81,12 +86,28 @@ static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan 
                          const EmitOptions *emit)
 {
     int kind = find_kind(o);
-    OutFile file[2] = {{o->output, kinds[kind].emit(plan, emit)}};
-    if (kinds[kind].emit != emit_c || !o->output)
+    OutFile file[3] = {{o->output, kinds[kind].emit(plan, emit)}};
+    if (kinds[kind].emit != emit_c)
         return files_write(diag, file, 1);
-    file[1].path = header_path(arena, o->output, plan->graph->name, false);
+    file[2].text = emit_constants(plan, emit);
+    if (!o->output) {
+        if (file[2].text.length > 0)
+            return diag_error(diag, (Place){0},
+                              "%s has constants that go to a file beside the C text: give -o "
+                              "FILE.c",
+                              plan->graph->name);
+        return files_write(diag, file, 1);
+    }
+    file[1].path = beside(arena, o->output, "h");
     file[1].text = emit_c_header(plan, emit);
-    return files_write(diag, file, 2);
+    file[2].path = beside(arena, o->output, "safetensors");
+    if (file[2].text.length > 0 && !constants_may_replace(file[2].path)) {
+        diag_error(diag, (Place){0}, "%s: is not a file of constants, and would be lost",
+                   file[2].path);
+        diag_hint(diag, "move it away, or write another file than %s", o->output);
+        return false;
+    }
+    return files_write(diag, file, file[2].text.length > 0 ? 3 : 2);
 }
 
 /* Wrong usage that only the whole command line shows. -1: all is well. */
@@ -248,7 +269,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 1;
 
     /* text, in memory, written when complete */
-    EmitOptions emit = {.header = header_path(arena, o->output, g->name, true),
+    EmitOptions emit = {.header = header_name(arena, o->output, g->name),
                         .prefix = c_prefix(arena, g->name),
                         .threads = o->threads,
                         .target = &target,

@@ -4,11 +4,11 @@
 
 #include "rng.h"
 
-enum { GP_INIT_CONST, GP_INIT_UNIFORM, GP_INIT_NORMAL, GP_INIT_LIST };
+enum { GP_INIT_CONST, GP_INIT_UNIFORM, GP_INIT_NORMAL, GP_INIT_LIST, GP_INIT_FILE };
 
 typedef struct {
     int kind;
-    double a, b; /* const: a; uniform: from a to b; normal: mean a, deviation b */
+    double a, b; /* const: a; uniform: from a to b; normal: mean a, deviation b; file: left alone */
     const double *list;
     size_t count; /* of list */
 } gp_init;
@@ -37,6 +37,8 @@ GP_FUNCTION void gp_set(void *data, int dtype, int64_t i, double number)
 GP_FUNCTION void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
                                int dtype, int64_t count)
 {
+    if (init->kind == GP_INIT_FILE)
+        return;
     if (init->kind == GP_INIT_UNIFORM) {
         gp_random_uniform(run, gp_key(name), init->a, init->b, (gp_real *)data, count);
         return;

@@ -89,6 +89,18 @@ both() {
 }
 check 'two models in C++' both
 
+# A model may have any name: keywords, the C library's, those of the emitted file itself.
+any_name() {
+    for name in int class m begin data constants forward_0 list_2 powf errno EINTR O_CREAT SAVED Gp; do
+        sed "s/^model files/model $name/" "$here/files.g" | "$gplan" - -o named.c &&
+            gcc $strict -fsyntax-only -DGPLAN_PROFILE -DGPLAN_POISON -DGPLAN_CHECK_NAN named.c &&
+            g++ -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only named.h || return 1
+    done
+    sed 's/^model files/model f/' "$here/files.g" | "$gplan" - -o named.c &&
+        printf '#include <unistd.h>\n#include "named.h"\n' | gcc -I. -x c -fsyntax-only -
+}
+check 'any name' any_name
+
 # The same bytes every time; nothing left of a file that could not be written.
 again() { emit layers layers2 && sed 's/layers2/layers/g' layers2.c | cmp - layers.c; }
 check 'the same bytes' again
@@ -103,6 +115,21 @@ no_folder() {
 check 'no such folder' no_folder
 full_pipe() { ! "$gplan" "$here/layers.g" --emit c >/dev/full 2>message && grep -q written message; }
 check 'a full standard output' full_pipe
+
+# Long constants lie beside the text, all three files or none; trained parameters are never lost.
+constants_together() {
+    mkdir three && emit lookup three/m && [ "$(ls three | tr '\n' ' ')" = 'm.c m.h m.safetensors ' ] &&
+        ! grep -q '250, 249' three/m.c && grep -q '61, 62' three/m.c && emit lookup three/m &&
+        echo trained >three/m.safetensors && cp three/m.c kept.c && : >three/m.c &&
+        ! emit lookup three/m 2>message && grep -q 'm.safetensors: is not a file of' message &&
+        [ "$(cat three/m.safetensors)" = trained ] && [ ! -s three/m.c ] || return 1
+    rm -r three && mkdir three three/m.safetensors &&
+        ! emit lookup three/m 2>message && grep -q 'm.safetensors: ' message &&
+        [ "$(ls three)" = m.safetensors ] &&
+        ! "$gplan" "$here/lookup.g" --emit c >output 2>message && grep -q 'give -o' message &&
+        [ ! -s output ]
+}
+check 'constants beside the text' constants_together
 
 # The example application: new parameters, an image, and files that are wrong.
 app() {
