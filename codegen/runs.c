@@ -139,11 +139,10 @@ static void write_program(const Emission *e, Out *o, ProgramKind program, const 
             program_name(program), i, e->api->capitals, indent);
 }
 
-static void write_begin(const Emission *e, Out *o, size_t ops)
+static void write_begin(Out *o, size_t ops)
 {
     out(o, "    int code;\n    m->done = 0;\n    m->ops = %zu;\n", ops);
     out(o, "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
-    (void)e;
 }
 
 static void write_forward(const Emission *e, Out *o)
@@ -153,7 +152,7 @@ static void write_forward(const Emission *e, Out *o)
     if (e->program[PROGRAM_FORWARD].calls) {
         out(o, "    const gp_run run = {\n        .seed = m->seed, .step = m->step, .threads = "
                "m->threads};\n");
-        write_begin(e, o, e->program[PROGRAM_FORWARD].calls);
+        write_begin(o, e->program[PROGRAM_FORWARD].calls);
         write_program(e, o, PROGRAM_FORWARD, "    ");
     } else if (!e->api->slots) {
         out(o, "    (void)m;\n");
@@ -194,7 +193,7 @@ static void write_eval(const Emission *e, Out *o)
     write(e->api, o, "int $_eval($ *m, float *loss)\n{\n");
     write(e->api, o, e->api->slots ? frame_check_bound : "");
     write_run(e, o, "");
-    write_begin(e, o, e->program[PROGRAM_EVAL].calls);
+    write_begin(o, e->program[PROGRAM_EVAL].calls);
     write_program(e, o, PROGRAM_EVAL, "    ");
     out(o, "    *loss = *(const gp_real *)AT(%llu);\n",
         (unsigned long long)loss_offset(e, PROGRAM_EVAL));
@@ -210,7 +209,7 @@ static void write_step(const Emission *e, Out *o)
     write_run(e, o,
               arena_printf(e->arena, ",\n                  .micros = %u, .lr = %s_lr(m)",
                            times > 1 ? times : 0, e->api->prefix));
-    write_begin(e, o,
+    write_begin(o,
                 (size_t)e->program[PROGRAM_MICRO].calls * times + e->program[PROGRAM_UPDATE].calls);
     if (times > 1) {
         out(o,

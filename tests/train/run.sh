@@ -215,7 +215,8 @@ done
 check 'C++ header' g++ -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only resume.h
 external() {
     emit resume "$here/resume.g" --io external --params external &&
-        build resume trainer external $sanitize -DCALLERS_MEMORY && ./external 10 external.safetensors &&
+        build resume trainer external $sanitize -DCALLERS_MEMORY &&
+        ./external 10 external.safetensors &&
         cmp ten.safetensors external.safetensors
 }
 check 'memory of the caller' external
