@@ -113,6 +113,10 @@ static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan 
 /* Wrong usage that only the whole command line shows. -1: all is well. */
 static int check_usage(const Options *o)
 {
+    if (o->output && !extension(o->output)) {
+        fprintf(stderr, "gplan: -o %s: give it an extension, e.g. %s.c\n", o->output, o->output);
+        return 2;
+    }
     if ((o->output || o->emit) && find_kind(o) < 0) {
         fprintf(stderr, "gplan: cannot write '%s'; the kinds are", o->emit ? o->emit : o->output);
         for (int i = 0; i < KINDS; i++)
@@ -120,12 +124,15 @@ static int check_usage(const Options *o)
         fprintf(stderr, "\n");
         return 2;
     }
-    if (o->dump && !known(o->dump)) {
-        fprintf(stderr, "gplan: -d %s: the passes are lower,train,simplify,fuse,plan\n", o->dump);
+    if (o->emit && strcmp(o->emit, "c") == 0 && o->output &&
+        (strcmp(extension(o->output), "h") == 0 ||
+         strcmp(extension(o->output), "safetensors") == 0)) {
+        fprintf(stderr, "gplan: -o %s: what goes beside the C text would be the same file\n",
+                o->output);
         return 2;
     }
-    if (o->output && !extension(o->output)) {
-        fprintf(stderr, "gplan: -o %s: give it an extension, e.g. %s.c\n", o->output, o->output);
+    if (o->dump && !known(o->dump)) {
+        fprintf(stderr, "gplan: -d %s: the passes are lower,train,simplify,fuse,plan\n", o->dump);
         return 2;
     }
     if (o->infer && o->train) {

@@ -1,0 +1,233 @@
+#!/bin/sh
+# The command in the hands of a stranger: tests/cli/run.sh path/to/gplan
+# What is wrong gets a message that says so and the right exit status (1: the input, 2: the usage),
+# within seconds, and leaves no file behind.
+set -u
+[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
+gplan=$1
+case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
+examples=$here/../../examples
+work=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+result() { # NAME STATUS
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $1"
+        head -n 5 message
+    fi
+}
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    "$@" >message 2>&1
+    result "$name" $?
+}
+
+# gplan with ARGS... ends with STATUS, says PART, prints nothing else and leaves no new file.
+refuses() { # STATUS PART ARGS...
+    status=$1
+    part=$2
+    shift 2
+    ls -R . >before
+    timeout 20 "$gplan" "$@" >output 2>message
+    got=$?
+    ls -R . >after
+    if [ $got -ne "$status" ]; then
+        echo "exit status $got, not $status" >>message
+        result "$*" 1
+    elif ! grep -qF -- "$part" message || grep -q 'Sanitizer\|runtime error' message; then
+        echo "does not say '$part'" >>message
+        result "$*" 1
+    elif [ -s output ] || ! cmp -s before after; then
+        echo "left something behind: $(diff before after)" >>message
+        result "$*" 1
+    else
+        result "$*" 0
+    fi
+}
+
+cat >good.g <<'END'
+model good(batch B = 2, C = 4)
+input x : f32[B, C]
+output y = softmax(dense(x, 3))
+END
+: >before
+: >after
+: >output
+: >message
+
+# ---- Wrong usage -----------------------------------------------------------------------------
+
+refuses 2 'which model'
+refuses 2 'one model at a time' good.g good.g
+refuses 2 'unrecognized option' good.g --frobnicate
+refuses 2 'requires an argument' good.g -o
+refuses 2 'extension' good.g -o out
+refuses 2 'the kinds are c, h, report' good.g -o out.xyz
+refuses 2 'the kinds are c, h, report' good.g --emit pdf
+refuses 2 'the same file' good.g --emit c -o out.h
+refuses 2 '--budget' good.g --budget 0
+refuses 2 '--budget' good.g --budget -1
+refuses 2 '--budget' good.g --budget 1e30
+refuses 2 '--budget' good.g --budget nan
+refuses 2 '--budget' good.g --budget 8X
+refuses 2 '--budget' good.g --budget ''
+refuses 2 '--reserve' good.g --budget 1K --reserve 2K
+refuses 2 '-D' good.g -D B
+refuses 2 '-D' good.g -D =3
+refuses 2 '-D' good.g -D B=
+refuses 2 '-D' good.g -D B=two
+refuses 2 '-D' good.g -D B=2.5
+refuses 2 '-D' good.g -D B=99999999999999999999
+refuses 2 '--threads' good.g --threads 0
+refuses 2 '--threads' good.g --threads -1
+refuses 2 '--threads' good.g --threads 99999
+refuses 2 '--effort' good.g --effort none
+refuses 2 '--seconds' good.g --seconds 0
+refuses 2 '--seconds' good.g --seconds nan
+refuses 2 '--io' good.g --io heap
+refuses 2 '--color' good.g --color pink
+refuses 2 'the passes are' good.g -d nothing
+refuses 2 'which of them' good.g --infer --train
+refuses 2 'usage: gplan verify' verify
+refuses 2 'usage: gplan verify' verify a b
+
+# ---- Wrong input -----------------------------------------------------------------------------
+
+mkdir folder
+: >empty.g
+head -c 5000 "$gplan" >binary.g
+head -c 3000 /dev/urandom >junk.g
+printf 'model m(B = 2)\ninput x : f32[B]\noutput y = x\0 + 1\n' >nul.g
+awk 'BEGIN { printf "model m(B = 2)\ninput x : f32[B]\noutput y = x";
+    for (i = 0; i < 250000; i++) printf " + 1"; print "" }' >line.g
+refuses 1 'nowhere.g: ' nowhere.g
+refuses 1 'folder: ' folder
+refuses 1 'error: ' empty.g
+refuses 1 'error: ' binary.g
+refuses 1 'error: ' junk.g
+refuses 1 'nul.g:3:' nul.g
+refuses 1 'no parameter of that name' good.g -D X=3
+refuses 1 'error: ' good.g -D B=0
+refuses 1 'error: ' good.g -D B=-4
+refuses 1 'error: ' good.g -D B=9223372036854775807
+refuses 1 'error: ' good.g -D B=3037000500 -D C=3037000500
+refuses 1 'does not fit' good.g --budget 1
+refuses 1 'has no train statement' good.g --train
+refuses 1 'error: ' verify good.g
+refuses 1 'nowhere.json: ' verify nowhere.json
+if [ "$(id -u)" != 0 ]; then
+    cp good.g secret.g && chmod 000 secret.g
+    refuses 1 'secret.g: ' secret.g
+fi
+
+# A line of a megabyte is read or refused, in seconds.
+long_line() {
+    timeout 20 "$gplan" line.g --emit report
+    [ $? -le 1 ]
+}
+check 'a line of a megabyte' long_line
+
+# An example that ends anywhere is a model or an error.
+cut_short() { # EXAMPLE STEP
+    bytes=$(wc -c <"$examples/$1")
+    at=0
+    while [ "$at" -lt "$bytes" ]; do
+        head -c "$at" "$examples/$1" >cut.g
+        timeout 20 "$gplan" cut.g --infer -d lower >output 2>message
+        status=$?
+        [ $status -le 1 ] && { [ $status -eq 0 ] || grep -q 'cut.g.*error: ' message; } ||
+            { echo "cut after $at bytes: exit status $status" && cat message && return 1; }
+        at=$((at + $2))
+    done
+}
+check 'mlp.g cut short after every byte' cut_short mlp.g 1
+check 'gpt2.g cut short' cut_short gpt2.g 23
+
+# ---- Places that cannot be written -------------------------------------------------------------
+
+refuses 1 'no/such/out.c: cannot be written' good.g -o no/such/out.c
+refuses 1 'good.g/out.c: cannot be written' good.g -o good.g/out.c
+mkdir out.c out.h.folder
+refuses 1 'out.c: cannot be written' good.g -o out.c
+mkdir taken && mkdir taken/m.h
+refuses 1 'taken/m.h: cannot be written' good.g -o taken/m.c
+if [ "$(id -u)" != 0 ]; then
+    mkdir closed && chmod 555 closed
+    refuses 1 'closed/out.c: cannot be written' good.g -o closed/out.c
+fi
+to_full() { # ARGS...
+    "$gplan" good.g "$@" >/dev/full
+    [ $? -eq 1 ]
+}
+to_closed() { # ARGS...
+    "$gplan" good.g "$@" >&-
+    [ $? -eq 1 ]
+}
+for arguments in '--emit c' '--emit html' '' '-d lower' '-d plan' '--min-budget' '--help' \
+    '--version'; do
+    # shellcheck disable=SC2086
+    check "a full standard output: $arguments" to_full $arguments
+    # shellcheck disable=SC2086
+    check "a closed standard output: $arguments" to_closed $arguments
+done
+ln -s /dev/full full.c
+full_device() { ! "$gplan" good.g -o full.c && [ ! -e full.h ] && grep -q 'full.c: cannot be' message; }
+check 'a full device' full_device
+
+# ---- What is right ---------------------------------------------------------------------------
+
+standard_input() { "$gplan" - -o stdin.c <good.g && [ -s stdin.c ] && [ -s stdin.h ]; }
+check 'a model from standard input' standard_input
+to_stdout() {
+    "$gplan" good.g --emit c >piped.c && "$gplan" good.g -o good.c && cmp piped.c good.c
+}
+check 'C on standard output' to_stdout
+smallest() {
+    least=$("$gplan" good.g --min-budget) && "$gplan" good.g --budget "$least" -o least.c &&
+        ! "$gplan" good.g --budget $((least - 1)) -o less.c 2>message && [ ! -e less.c ]
+}
+check 'the smallest budget is the smallest' smallest
+quiet() { [ -z "$("$gplan" good.g --quiet -o quiet.c 2>&1)" ]; }
+check 'quiet' quiet
+helps() {
+    for word in --help --version --ops --man --completion; do
+        [ -n "$("$gplan" $word)" ] || return 1
+    done
+    for word in pack remat; do
+        "$gplan" $word --help | grep -q '^usage: ' || return 1
+    done
+}
+check 'help' helps
+names() { # what C takes for its own, as names of everything
+    cat >names.g <<'END'
+model int(batch while = 2, for = 3)
+input double : f32[while, for]
+input class : f32[while, for]
+param static : f32[for] = ones
+output return = double + class * static
+END
+    "$gplan" names.g -o names.c && gcc -Wall -Wextra -Werror -c names.c -o names.o &&
+        grep -q 'C would refuse the name int' names.h
+}
+check 'keywords of C as names' names
+reserve() {
+    least=$("$gplan" good.g --min-budget --reserve 1000) &&
+        "$gplan" good.g --budget "$least" --reserve 1000 -o reserve.c
+}
+check 'a reserve counts' reserve
+for kind in c h report dot svg html json trace graph; do
+    same() { "$gplan" good.g --emit $kind >a && "$gplan" good.g --emit $kind >b && cmp a b && [ -s a ]; }
+    check "$kind twice" same
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
