@@ -46,12 +46,28 @@ static void write_sizes(Report *r)
                       percent(r, gaps, plan->arena, "the arena")));
 }
 
+/* Estimated time: what the budget costs, and what any plan within it costs at least. */
+static void write_cost(Report *r)
+{
+    const Plan *plan = r->plan;
+    double extra = plan->cost - plan->least_cost, gap = plan->cost - plan->cost_bound;
+    if (r->p->options->budget && plan->least_cost > 0)
+        out(&r->o, "  %-22s %11.2f%%  %sat least %.2f%%, so %.2f points from the best%s\n",
+            "extra time, estimated", 100 * (extra > 0 ? extra : 0) / plan->least_cost, r->dim,
+            100 * (extra - gap > 0 ? extra - gap : 0) / plan->least_cost,
+            100 * (gap > 0 ? gap : 0) / plan->least_cost, r->plain);
+    if (plan->cut)
+        out(&r->o, "  %-22s %12llu  %sthe search was cut short: --effort spends it all%s\n",
+            "effort reached", (unsigned long long)plan->effort, r->dim, r->plain);
+}
+
 static void write_work(Report *r)
 {
     const Picture *p = r->p;
     if (p->recomputed)
         out(&r->o, "  %-22s %11.1f%%  %s%u of %u steps compute again%s\n", "recomputation",
             100 * p->again / (p->work - p->again), r->dim, p->recomputed, r->plan->end, r->plain);
+    write_cost(r);
     for (int k = 0; k < PROGRAMS; k++)
         if (r->plan->program[k].times > 1)
             out(&r->o, "  %-22s %12u  %sa %s runs them all%s\n", "micro-batches",

@@ -1,6 +1,7 @@
 /* gplan: the command. Reads as the data flow; each call is a pass, explained where it lives. */
 #include "codegen/codegen.h"
-#include "frontend/options.h"
+#include "frontend/attempt.h"
+#include "frontend/watch.h"
 #include "planner/remat.h"
 
 #include <stdlib.h>
@@ -110,6 +111,28 @@ static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan 
     return files_write(diag, file, file[2].text.length > 0 ? 3 : 2);
 }
 
+/* Questions that are answered instead of writing a program. -1: all is well. */
+static int check_questions(const Options *o)
+{
+    if ((o->max != NULL) + o->pareto + o->min_budget > 1) {
+        fprintf(stderr, "gplan: --max, --min-budget and --pareto: one question at a time\n");
+        return 2;
+    }
+    if (o->pareto && o->emit && strcmp(o->emit, "csv") != 0 && strcmp(o->emit, "json") != 0) {
+        fprintf(stderr, "gplan: --pareto is written as csv or json, not as '%s'\n", o->emit);
+        return 2;
+    }
+    if (o->pareto && o->output) {
+        fprintf(stderr, "gplan: --pareto goes to standard output; -o does not go with it\n");
+        return 2;
+    }
+    if (o->max && !o->budget) {
+        fprintf(stderr, "gplan: --max %s: within which --budget?\n", o->max);
+        return 2;
+    }
+    return -1;
+}
+
 /* Wrong usage that only the whole command line shows. -1: all is well. */
 static int check_usage(const Options *o)
 {
@@ -117,7 +140,7 @@ static int check_usage(const Options *o)
         fprintf(stderr, "gplan: -o %s: give it an extension, e.g. %s.c\n", o->output, o->output);
         return 2;
     }
-    if ((o->output || o->emit) && find_kind(o) < 0) {
+    if ((o->output || o->emit) && find_kind(o) < 0 && !o->pareto) {
         fprintf(stderr, "gplan: cannot write '%s'; the kinds are", o->emit ? o->emit : o->output);
         for (int i = 0; i < KINDS; i++)
             fprintf(stderr, "%s %s", i ? "," : "", kinds[i].name);
@@ -143,39 +166,7 @@ static int check_usage(const Options *o)
         fprintf(stderr, "gplan: --reserve leaves nothing of the budget\n");
         return 2;
     }
-    return -1;
-}
-
-/* ---- The budget ----------------------------------------------------------------------------- */
-
-static const Node *node_at(const Plan *plan, uint32_t time)
-{
-    for (int p = 0; p < PROGRAMS; p++) {
-        const Program *program = &plan->program[p];
-        if (time < program->begin + program->count) {
-            const Cluster *c = &plan->clusters->at[program->at[time - program->begin].cluster];
-            return &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
-        }
-    }
-    return NULL;
-}
-
-static bool fits(Arena *arena, Diag *diag, const Options *o, const Plan *plan)
-{
-    uint64_t budget = o->budget - o->reserve;
-    if (!o->budget || plan->arena <= budget)
-        return true;
-    const Node *node = node_at(plan, plan->peak_time);
-    diag_error(diag, node ? node->place : (Place){0},
-               "%s does not fit: it needs %s (%llu bytes), %s more than the budget",
-               plan->graph->name, size_text(arena, plan->arena), (unsigned long long)plan->arena,
-               size_text(arena, plan->arena - budget));
-    if (node)
-        diag_note(diag, (Place){0}, "most is live here, while %s runs: %s; parameters take %s",
-                  node->name, size_text(arena, plan->peak), size_text(arena, plan->persistent));
-    diag_hint(diag, "--budget %llu would do; --report shows what is live",
-              (unsigned long long)(plan->arena + o->reserve));
-    return false;
+    return check_questions(o);
 }
 
 /* ---- The terminal --------------------------------------------------------------------------- */
@@ -212,13 +203,23 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     if (wanted(o->dump, "lower"))
         graph_dump(g, stdout);
 
-    /* the loss, the backward pass and the updates, as programs of their own */
     if (o->train && !g->train.present) {
         diag_error(diag, (Place){0}, "--train: %s has no train statement", g->name);
         return 1;
     }
-    if (g->train.present && !o->infer &&
-        !train_add(g, ast, o->define.at, o->define.count, o->accumulate))
+
+    /* questions that take plans of their own: the largest value, how many micro-batches */
+    Subject subject = {arena, diag, o, source, ast, g, target_c(o->threads)};
+    uint32_t times = o->accumulate;
+    if (o->max)
+        return answer_max(&subject);
+    if (accumulate_is_auto(o, g) && (o->budget || o->min_budget)) {
+        PlanOptions how = plan_options(o);
+        times = attempt_auto(&subject, NULL, 0, &how).times;
+    }
+
+    /* the loss, the backward pass and the updates, as programs of their own */
+    if (g->train.present && !o->infer && !train_add(g, ast, o->define.at, o->define.count, times))
         return 1;
     if (wanted(o->dump, "train"))
         graph_dump(g, stdout);
@@ -239,16 +240,14 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     if (wanted(o->dump, "fuse"))
         clusters_dump(g, clusters, stdout);
 
-    /* order, in place, lifetimes, offsets */
-    Target target = target_c(o->threads);
-    PlanOptions how = {.budget = o->budget ? o->budget - o->reserve : 0,
-                       .no_recompute = o->no_recompute,
-                       .smallest = o->min_budget,
-                       .io_external = o->io_external,
-                       .params_external = o->params_external,
-                       .effort = o->effort,
-                       .seconds = o->seconds};
+    if (o->pareto)
+        return answer_pareto(&subject, g, clusters);
+
+    /* order, what is computed again, in place, lifetimes, offsets */
+    Target target = subject.target;
+    PlanOptions how = plan_options(o);
     Plan *plan = plan_make(g, clusters, &target, &how);
+    watch_end();
 
     /* an independent proof, always */
     const char *fault = plan_check(plan, &target);
@@ -272,8 +271,10 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
         return 0;
     }
-    if (!fits(arena, diag, o, plan))
+    if (how.budget && plan->arena > how.budget) {
+        explain_misfit(&subject, plan);
         return 1;
+    }
 
     /* text, in memory, written when complete */
     EmitOptions emit = {.header = header_name(arena, o->output, g->name),
@@ -335,7 +336,9 @@ int main(int argc, char **argv)
         if (options.color == COLOR_AUTO)
             options.color = isatty(STDERR_FILENO) ? COLOR_ALWAYS : COLOR_NEVER;
         Diag *diag = diag_new(arena, stderr, options.color == COLOR_ALWAYS);
+        watch_begin(&options);
         status = compile(arena, diag, &options);
+        watch_end();
     }
     arena_free(arena);
     if (fflush(stdout) != 0 && status == 0) {

@@ -21,6 +21,8 @@ typedef enum {
     OPT_TRAIN,
     OPT_ACCUMULATE,
     OPT_MIN_BUDGET,
+    OPT_MAX,
+    OPT_PARETO,
     OPT_RECOMPUTE,
     OPT_EFFORT,
     OPT_SECONDS,
@@ -55,9 +57,13 @@ static const Option table[] = {
     {OPT_INFER, "infer", NULL, "plan the forward pass only"},
     {OPT_TRAIN, "train", NULL, "plan the training step too (default where the model has one)"},
     {OPT_ACCUMULATE, "accumulate", "N",
-     "run a step as N micro-batches (default: as the model says)"},
+     "run a step as N micro-batches; auto: as many as the budget asks for (default: as the model "
+     "says)"},
     {OPT_RECOMPUTE, "recompute", "HOW", "auto: what the budget asks for; none: never"},
     {OPT_MIN_BUDGET, "min-budget", NULL, "print the smallest budget that fits, and stop"},
+    {OPT_MAX, "max", "NAME", "print the largest value of a parameter that fits the budget"},
+    {OPT_PARETO, "pareto", NULL,
+     "print what budgets cost, from the smallest to one without recomputation; --emit csv or json"},
     {OPT_THREADS, "threads", "N", "threads the emitted code will use (default 1)"},
     {OPT_IO, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory"},
     {OPT_PARAMS, "params", "WHERE", "parameters in the arena or external: a mapped file, ROM"},
@@ -256,6 +262,10 @@ static int read_number(int id, const char *text, Options *o)
                    ? wrong("--seconds", text, "expected a positive number")
                    : -1;
     }
+    if (id == OPT_ACCUMULATE && strcmp(text, "auto") == 0) {
+        o->accumulate_auto = true;
+        return -1;
+    }
     uint64_t most = id == OPT_THREADS || id == OPT_DEPTH ? 1024
                     : id == OPT_ACCUMULATE               ? 1 << 20
                                                          : UINT64_MAX / 2;
@@ -315,6 +325,12 @@ static int read_option(Arena *arena, int id, const char *text, Options *o)
         return -1;
     case OPT_TRAIN:
         o->train = true;
+        return -1;
+    case OPT_MAX:
+        o->max = text;
+        return -1;
+    case OPT_PARETO:
+        o->pareto = true;
         return -1;
     case OPT_MIN_BUDGET:
         o->min_budget = true;

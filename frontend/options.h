@@ -18,7 +18,10 @@ typedef struct {
     uint32_t threads;
     uint32_t depth;      /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate; /* micro-batches; 0: as the model says */
-    bool infer, train;   /* what to plan; neither: what the model has */
+    bool accumulate_auto;
+    const char *max; /* a parameter of the model whose largest value to print; NULL */
+    bool pareto;
+    bool infer, train; /* what to plan; neither: what the model has */
     bool min_budget, no_recompute, report, quiet, verbose, io_external, params_external;
     ColorWhen color;
     ARRAY(Define) define;

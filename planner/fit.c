@@ -23,11 +23,11 @@ enum { CLOSE_PART = 200, GROWTH_PART = 10, RUNGS = 64 };
 
 /* Effort of the search for the smallest plan, about a second for a thousand clusters; of one for an
  * order alone; and of each rung, as a part of the first. */
-static const uint64_t EFFORT = 1000, ORDER_EFFORT = 50, RUNG_PART = 10;
+static const uint64_t EFFORT = 1000, EFFORT_PER_CLUSTER = 2, ORDER_EFFORT = 50, RUNG_PART = 10;
 
-/* Steps of the packer on one plan, tenths of a second where it does not meet its bound at once; and
- * on the smallest, where every byte counts. */
-static const uint64_t PACK_EFFORT = 20 * 1000 * 1000, PACK_SMALLEST = 200 * 1000 * 1000;
+/* Steps of the packer for each unit of effort: on any plan, tenths of a second in all where it does
+ * not meet its bound at once; and on the smallest, where every byte counts. */
+static const uint64_t PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000;
 
 /* An order that was met, what it needs when packed, and its cost. */
 typedef struct {
@@ -83,9 +83,17 @@ static PlanOptions options_now(const Fit *f)
     return options;
 }
 
-/* Packs the order; only what the plan comes to is kept. */
-static const Met *meet(Fit *f, const Order *order, uint64_t pack_effort)
+static uint64_t full_effort(const Fit *f)
 {
+    uint64_t small = (uint64_t)f->clusters->count * EFFORT_PER_CLUSTER;
+    return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
+}
+
+/* Packs the order; only what the plan comes to is kept. */
+static const Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
+{
+    uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
+    uint64_t pack_effort = effort * pack_steps;
     Graph g = *f->g;
     g.arena = arena_new();
     PlanOptions options = options_now(f);
@@ -99,6 +107,12 @@ static const Met *meet(Fit *f, const Order *order, uint64_t pack_effort)
     return &f->met.at[f->met.count - 1];
 }
 
+/* By more than the order of a sum changes it. */
+static bool is_less(double a, double b)
+{
+    return a < b * (1 - 1e-9);
+}
+
 /* On cost first and arena second, of those within the budget; NULL: there is none. */
 static const Met *cheapest(const Fit *f, uint64_t budget)
 {
@@ -107,7 +121,8 @@ static const Met *cheapest(const Fit *f, uint64_t budget)
         const Met *m = &f->met.at[i];
         if (m->arena > budget)
             continue;
-        if (!best || m->cost < best->cost || (m->cost == best->cost && m->arena < best->arena))
+        if (!best || is_less(m->cost, best->cost) ||
+            (!is_less(best->cost, m->cost) && m->arena < best->arena))
             best = m;
     }
     return best;
@@ -170,11 +185,6 @@ static RematOptions search_options(Fit *f, uint64_t budget, uint64_t effort)
                           .data = f};
 }
 
-static uint64_t full_effort(const Fit *f)
-{
-    return f->options->effort ? f->options->effort : EFFORT;
-}
-
 /* One program of the order, replaced by what the search found. */
 static void adopt(Fit *f, Order *order, int p, const RematProblem *problem,
                   const RematResult *found)
@@ -219,7 +229,7 @@ static void meet_ordered(Fit *f)
         count_effort(f, &found);
         adopt(f, &order, p, &problem, &found);
     }
-    meet(f, &order, PACK_EFFORT);
+    meet(f, &order, PACK_STEPS);
 }
 
 /* What is computed again for nothing is taken out, at the size that was found. */
@@ -250,7 +260,7 @@ static void meet_blocks(Fit *f)
             adopt(f, &order, p, &f->program[p].problem, &block);
         }
         if (runs)
-            meet(f, &order, PACK_EFFORT);
+            meet(f, &order, PACK_STEPS);
     }
 }
 
@@ -331,7 +341,7 @@ static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
     }
     if (f->cut)
         return slack;
-    const Met *met = meet(f, &order, PACK_EFFORT);
+    const Met *met = meet(f, &order, PACK_STEPS);
     return met->arena > met->peak ? met->arena - met->peak : 0;
 }
 
@@ -377,7 +387,7 @@ static void meet_given(Fit *f)
         if (f->program[p].broken == NONE)
             adopt(f, &f->unsearched, p, &f->program[p].problem, &found);
     }
-    const Met *met = meet(f, &f->unsearched, PACK_EFFORT);
+    const Met *met = meet(f, &f->unsearched, PACK_STEPS);
     for (int p = 0; p < PROGRAMS; p++) {
         f->program[p].problem.base = (int64_t)f->persistent;
         know(f, p, &f->program[p].start);
@@ -466,7 +476,7 @@ size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
     qsort(point, f.met.count, sizeof *point, by_arena);
     size_t count = 0;
     for (size_t i = 0; i < f.met.count; i++)
-        if (!count || point[i].cost < point[count - 1].cost)
+        if (!count || is_less(point[i].cost, point[count - 1].cost))
             point[count++] = point[i];
     *points = point;
     return count;

@@ -1,0 +1,13 @@
+/* A long search, watched: a line on the terminal, and ctrl-C that ends it but not the program. */
+#ifndef GPLAN_WATCH_H
+#define GPLAN_WATCH_H
+
+#include "frontend/options.h"
+#include "planner/planner.h"
+
+void watch_begin(const Options *options);
+void watch_end(void);
+bool watch_stopped(void);      /* by ctrl-C */
+void watch(PlanOptions *plan); /* lets the search see and show it */
+
+#endif

@@ -1,0 +1,171 @@
+#!/bin/sh
+# Budgets from the command line: what is printed is kept. usage: run.sh GPLAN
+set -u
+[ "${1:-}" = --bless ] && exit 0
+[ $# -eq 1 ] || { echo "usage: run.sh GPLAN" >&2; exit 2; }
+case $1 in /*) gplan=$1 ;; *) gplan=$PWD/$1 ;; esac
+cd "$(dirname "$0")" || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+models=../../examples
+passed=0
+failed=0
+
+check() { # NAME; the status of the last command says how it went
+    if [ $? -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED $1"
+        cat "$work/out" "$work/err" 2>/dev/null
+    fi
+}
+
+run() { "$gplan" "$@" --effort 5 >"$work/out" 2>"$work/err"; }
+
+# ---- The smallest budget is met, and one byte less is not.
+smallest() { # NAME OPTIONS...
+    name=$1
+    shift
+    least=$("$gplan" "$@" --effort 5 --min-budget) && run "$@" --budget "$least" --report
+    check "$name: the smallest budget is met"
+    grep -q "^  arena" "$work/out"
+    check "$name: it is reported"
+    run "$@" --budget $((least - 1))
+    [ $? -eq 1 ] && grep -q "does not fit" "$work/err" &&
+        grep -q "hint: --budget $least would do" "$work/err"
+    check "$name: a byte less is refused, and the budget that would do is named"
+}
+smallest net net.g
+smallest mlp $models/mlp.g
+smallest lenet $models/lenet.g
+smallest gpt2 $models/gpt2.g -D L=2 -D C=48 -D T=32 -D V=100 --accumulate 1
+smallest reserve net.g --reserve 64K
+smallest micro net.g --accumulate auto
+smallest external net.g --io external --params external
+
+# ---- A misfit names the peak, what is live there, and what would fit.
+least=$("$gplan" net.g --effort 5 --min-budget)
+run net.g --budget $((least * 95 / 100))
+grep -q '^net.g:[0-9]*:[0-9]*: error: net does not fit' "$work/err"
+check "a misfit has a place in the source"
+grep -q 'most is live here, at step' "$work/err" && grep -q 'note: .* f32\[512' "$work/err"
+check "a misfit lists the largest tensors"
+batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit.*/\1/p' "$work/err")
+run net.g --budget $((least * 95 / 100)) -D B="${batch:-0}"
+check "the batch that a misfit names does fit"
+
+# ---- Larger budgets never cost more, and get what the table says.
+"$gplan" net.g --effort 5 --pareto --emit csv >"$work/out" 2>"$work/err"
+check "--pareto as csv"
+awk -F, 'NR == 1 { next } NR > 2 && ($1 <= b || $2 >= e) { bad = 1 } { b = $1; e = $2 }
+    END { exit bad || NR < 4 || e != 0 }' "$work/out"
+check "--pareto: budgets rise, costs fall, the last recomputes nothing"
+head -n 2 "$work/out" | tail -n 1 | grep -q "^$least,"
+check "--pareto begins at the smallest budget"
+"$gplan" net.g --effort 5 --pareto --emit json | tr -d ' \n' | grep -q '^\[{"budget":.*}\]$'
+check "--pareto as JSON"
+"$gplan" net.g --effort 5 --pareto | grep -q 'extra work'
+check "--pareto as a table"
+
+costs_fall() { # NAME OPTIONS...
+    name=$1
+    shift
+    least=$("$gplan" "$@" --effort 5 --min-budget)
+    most=$("$gplan" "$@" --effort 5 --recompute none -d plan | sed -n 's/^arena \([0-9]*\),.*/\1/p')
+    last=1000000
+    good=0
+    for part in 0 3 12 25 26 60 95; do
+        run "$@" --budget $((least + (most - least) * part / 100)) --report
+        [ $? -eq 0 ] || good=1
+        now=$(sed -n 's/.*extra time, estimated *\([0-9.]*\)%.*/\1/p' "$work/out")
+        awk -v now="$now" -v last="$last" 'BEGIN { exit !(now <= last) }' || good=1
+        last=$now
+    done
+    [ $good -eq 0 ]
+    check "$name: a larger budget costs no more"
+}
+costs_fall net net.g
+costs_fall gpt2 $models/gpt2.g -D L=2 -D C=48 -D T=32 -D V=100 --accumulate 1
+costs_fall lenet $models/lenet.g
+
+# ---- The largest value.
+for budget in 512K 700K; do
+    most=$("$gplan" net.g --effort 5 --max B --budget $budget)
+    run net.g -D B="$most" --budget $budget
+    check "--max B at $budget: the value fits"
+    run net.g -D B=$((most + 1)) --budget $budget
+    [ $? -eq 1 ]
+    check "--max B at $budget: the next does not"
+done
+run net.g --max Q --budget 1M
+[ $? -eq 1 ] && grep -q 'no parameter Q' "$work/err"
+check "--max of what is no parameter"
+run net.g --max B --budget 1K
+[ $? -eq 1 ] && grep -q 'does not fit with B = 1 either' "$work/err"
+check "--max where nothing fits"
+
+# ---- Micro-batches.
+run net.g --accumulate auto --budget 1G --report && ! grep -q micro-batches "$work/out"
+check "auto: one micro-batch where nothing asks for more"
+
+# ---- Hints are constraints.
+sed 's/^block layer/checkpoint block layer/' net.g >"$work/check.g"
+run "$work/check.g" -d plan --report
+check "a checkpointed block is planned"
+awk '/compute again/ { n = $3 } END { exit !(n >= 4) }' "$work/out"
+check "a checkpointed block is computed again without any budget"
+plain=$("$gplan" net.g -d plan --quiet | sed -n 's/^arena \([0-9]*\),.*/\1/p')
+small=$("$gplan" "$work/check.g" -d plan --quiet | sed -n 's/^arena \([0-9]*\),.*/\1/p')
+[ "$small" -lt "$plain" ]
+check "a checkpointed block takes less"
+sed 's/^output z/keep h\noutput z/; s/^block layer/checkpoint block layer/' net.g >"$work/keep.g"
+run "$work/keep.g" --report
+check "keep beside a checkpointed block"
+cat >"$work/both.g" <<'END'
+model both(batch B = 64)
+input x : f32[B, 64]
+input y : i32[B]
+h = relu(dense(x, 256))
+k = relu(dense(h, 256))
+recompute h
+keep k
+output z = dense(k, 10)
+train cross_entropy(z, y) using sgd(lr = 0.1)
+END
+run "$work/both.g" --report && grep -q 'compute again' "$work/out"
+check "recompute is honoured without a budget"
+least=$("$gplan" "$work/both.g" --effort 5 --min-budget)
+run "$work/both.g" --budget $((least - 1))
+[ $? -eq 1 ]
+check "a budget below what the hints need is refused"
+
+# ---- Cut short, the best plan so far comes out.
+"$gplan" $models/gpt2.g -D L=4 -D T=64 -D V=1000 --accumulate 1 --effort 1000000 --budget 12M \
+    -D C=96 --report -o "$work/cut.json" >"$work/out" 2>"$work/err" &
+sleep 3
+kill -INT $!
+wait $! && grep -q 'cut short' "$work/out" && [ -s "$work/cut.json" ]
+check "ctrl-C writes the best plan so far"
+"$gplan" $models/gpt2.g -D L=4 -D T=64 -D V=1000 -D C=96 --accumulate 1 --effort 1000000 \
+    --seconds 2 --budget 12M --report >"$work/out" 2>"$work/err" && grep -q 'cut short' "$work/out"
+check "--seconds cuts the search, and the report says so"
+
+# ---- Wrong usage.
+for budget in 0 -1 1e30 10X '' 1.2.3 nan; do
+    run net.g --budget "$budget"
+    [ $? -eq 2 ] && [ -s "$work/err" ]
+    check "--budget '$budget' is refused"
+done
+run net.g --max B
+[ $? -eq 2 ]
+check "--max without a budget"
+run net.g --pareto --emit svg
+[ $? -eq 2 ]
+check "--pareto as svg"
+run net.g --accumulate some
+[ $? -eq 2 ]
+check "--accumulate some"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
