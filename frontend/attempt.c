@@ -49,6 +49,8 @@ static Graph *lower_again(const Subject *s, Arena *arena, Diag *diag, const char
     size_t defines = 0;
     Define *define = define_also(arena, o, name, value, &defines);
     Graph *g = lower(arena, diag, s->source, s->ast, define, defines);
+    if (g)
+        g->sliced = o->sliced;
     if (!g || (g->train.present && !o->infer && !train_add(g, s->ast, define, defines, times)))
         return NULL;
     simplify(g);

@@ -219,6 +219,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     }
 
     /* the loss, the backward pass and the updates, as programs of their own */
+    g->sliced = o->sliced;
     if (g->train.present && !o->infer && !train_add(g, ast, o->define.at, o->define.count, times))
         return 1;
     if (wanted(o->dump, "train"))

@@ -24,6 +24,7 @@ typedef enum {
     OPT_MAX,
     OPT_PARETO,
     OPT_RECOMPUTE,
+    OPT_SLICES,
     OPT_EFFORT,
     OPT_SECONDS,
     OPT_THREADS,
@@ -59,6 +60,7 @@ static const Option table[] = {
     {OPT_ACCUMULATE, "accumulate", "N",
      "run a step as N micro-batches; auto: as many as the budget asks for (default: as the model "
      "says)"},
+    {OPT_SLICES, "slices", NULL, "run a product and its loss in slices: logits are never stored"},
     {OPT_RECOMPUTE, "recompute", "HOW", "auto: what the budget asks for; none: never"},
     {OPT_MIN_BUDGET, "min-budget", NULL, "print the smallest budget that fits, and stop"},
     {OPT_MAX, "max", "NAME", "print the largest value of a parameter that fits the budget"},
@@ -334,6 +336,9 @@ static int read_option(Arena *arena, int id, const char *text, Options *o)
         return -1;
     case OPT_MIN_BUDGET:
         o->min_budget = true;
+        return -1;
+    case OPT_SLICES:
+        o->sliced = true;
         return -1;
     case OPT_REPORT:
         o->report = true;

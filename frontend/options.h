@@ -22,7 +22,7 @@ typedef struct {
     const char *max; /* a parameter of the model whose largest value to print; NULL */
     bool pareto;
     bool infer, train; /* what to plan; neither: what the model has */
-    bool min_budget, no_recompute, report, quiet, verbose, io_external, params_external;
+    bool min_budget, no_recompute, sliced, report, quiet, verbose, io_external, params_external;
     ColorWhen color;
     ARRAY(Define) define;
 } Options;
