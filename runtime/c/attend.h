@@ -11,6 +11,7 @@
 #ifndef GP_ATTEND_H
 #define GP_ATTEND_H
 
+#include "gemm.h"
 #include "row.h"
 
 typedef struct {
@@ -18,26 +19,33 @@ typedef struct {
     double scale;
 } gp_attend_attr;
 
-enum { GP_ATTEND_ROWS = 32, GP_ATTEND_KEYS = 64 };
+enum { GP_ATTEND_ROWS = 96, GP_ATTEND_KEYS = 64 };
 
 /* A tile of queries and what is known of it so far. */
 typedef struct {
     int64_t rows, keys;  /* in the tile; keys change from step to step */
     int64_t size, width; /* of a head of q and k; of v */
-    gp_real *q;          /* [rows][size], scaled */
-    gp_real *k;          /* [size][GP_ATTEND_KEYS], transposed */
-    gp_real *v;          /* [keys][width] */
     gp_real *score;      /* [rows][GP_ATTEND_KEYS] */
     gp_real *sum;        /* [rows][width]: sum of exp(score - most) * v */
     gp_real *most;       /* [rows]: largest score so far */
     gp_real *total;      /* [rows]: sum of exp(score - most) */
+    gp_real *k;          /* packed, [size][keys] */
+    gp_real *work;       /* of products */
 } gp_attend_tile;
+
+/* For products with a tile on one side. */
+GP_FUNCTION int64_t gp_attend_work(int64_t size, int64_t width)
+{
+    const int64_t depth = size > GP_ATTEND_ROWS ? size : GP_ATTEND_ROWS;
+    const int64_t work = gp_gemm_work(size > width ? size : width, depth);
+    return work + GP_MR_LARGEST * (width > size ? width : size);
+}
 
 GP_FUNCTION int64_t gp_attend_reals(int64_t size, int64_t width)
 {
-    int64_t n = (int64_t)GP_ATTEND_ROWS * (size + GP_ATTEND_KEYS + width + 2) +
-                (int64_t)GP_ATTEND_KEYS * (size + width);
-    return (n + 15) / 16 * 16;
+    const int64_t n = (int64_t)GP_ATTEND_ROWS * (GP_ATTEND_KEYS + width + 2) +
+                      (int64_t)GP_ATTEND_KEYS * size + gp_attend_work(size, width);
+    return gp_round_up(n, 16);
 }
 
 GP_FUNCTION gp_attend_tile gp_attend_lay(gp_real *work, int64_t size, int64_t width)
@@ -47,64 +55,23 @@ GP_FUNCTION gp_attend_tile gp_attend_lay(gp_real *work, int64_t size, int64_t wi
     t.k = t.score + GP_ATTEND_ROWS * GP_ATTEND_KEYS;
     t.most = t.k + size * GP_ATTEND_KEYS;
     t.total = t.most + GP_ATTEND_ROWS;
-    t.q = t.total + GP_ATTEND_ROWS;
-    t.sum = t.q + size * GP_ATTEND_ROWS;
-    t.v = t.sum + width * GP_ATTEND_ROWS;
+    t.sum = t.total + GP_ATTEND_ROWS;
+    t.work = t.sum + width * GP_ATTEND_ROWS;
     return t;
 }
 
-/* Row `row` of head (b, h) of a [B, H, T, D] operand. */
-GP_FUNCTION const gp_real *gp_attend_at(const gp_tensor *t, int64_t b, int64_t h, int64_t row)
+/* Head (b, h) of a [B, H, T, D] operand from row `row` on: [T, D]. */
+GP_FUNCTION gp_matrix gp_attend_head(const gp_tensor *t, int64_t b, int64_t h, int64_t row)
 {
-    return (const gp_real *)t->data + b * t->stride[0] + h * t->stride[1] + row * t->stride[2];
+    gp_real *at = (gp_real *)t->data + b * t->stride[0] + h * t->stride[1] + row * t->stride[2];
+    return (gp_matrix){at, t->stride[2], t->stride[3]};
 }
 
-GP_FUNCTION void gp_attend_load_q(gp_attend_tile *t, const gp_tensor *q, int64_t b, int64_t h,
-                                  int64_t first, gp_real scale)
+/* The same of a dense [B, T, H, D] operand. */
+GP_FUNCTION gp_matrix gp_attend_token(const gp_tensor *t, int64_t b, int64_t h, int64_t row)
 {
-    for (int64_t i = 0; i < t->rows; i++) {
-        const gp_real *from = gp_attend_at(q, b, h, first + i);
-        for (int64_t d = 0; d < t->size; d++)
-            t->q[i * t->size + d] = from[d * q->stride[3]] * scale;
-        t->most[i] = -(gp_real)INFINITY;
-        t->total[i] = 0;
-        for (int64_t d = 0; d < t->width; d++)
-            t->sum[i * t->width + d] = 0;
-    }
-}
-
-GP_FUNCTION void gp_attend_load_kv(gp_attend_tile *t, const gp_tensor *k, const gp_tensor *v,
-                                   int64_t b, int64_t h, int64_t first)
-{
-    for (int64_t j = 0; j < t->keys; j++) {
-        const gp_real *key = gp_attend_at(k, b, h, first + j);
-        const gp_real *value = gp_attend_at(v, b, h, first + j);
-        for (int64_t d = 0; d < t->size; d++)
-            t->k[d * GP_ATTEND_KEYS + j] = key[d * k->stride[3]];
-        for (int64_t d = 0; d < t->width; d++)
-            t->v[j * t->width + d] = value[d * v->stride[3]];
-    }
-    for (int64_t d = 0; d < t->size; d++) /* scores are made for a whole tile of keys */
-        for (int64_t j = t->keys; j < GP_ATTEND_KEYS; j++)
-            t->k[d * GP_ATTEND_KEYS + j] = 0;
-}
-
-/* score = q k^T, four steps of the sum at a time. */
-GP_FUNCTION void gp_attend_scores(const gp_attend_tile *t, const gp_real *q, gp_real *score)
-{
-    int64_t d = 0;
-    for (int j = 0; j < GP_ATTEND_KEYS; j++)
-        score[j] = 0;
-    for (; d + 4 <= t->size; d += 4) {
-        const gp_real *k = t->k + d * GP_ATTEND_KEYS;
-        for (int j = 0; j < GP_ATTEND_KEYS; j++)
-            score[j] +=
-                (q[d] * k[j] + q[d + 1] * k[j + GP_ATTEND_KEYS]) +
-                (q[d + 2] * k[j + 2 * GP_ATTEND_KEYS] + q[d + 3] * k[j + 3 * GP_ATTEND_KEYS]);
-    }
-    for (; d < t->size; d++)
-        for (int j = 0; j < GP_ATTEND_KEYS; j++)
-            score[j] += q[d] * t->k[d * GP_ATTEND_KEYS + j];
+    gp_real *at = (gp_real *)t->data + ((b * t->dim[1] + row) * t->dim[2] + h) * t->dim[3];
+    return (gp_matrix){at, t->dim[2] * t->dim[3], 1};
 }
 
 /* A mask of reals is added; one of bools says which keys are seen. */
@@ -117,13 +84,16 @@ GP_FUNCTION void gp_attend_mask(const gp_tensor *mask, int64_t at, int64_t keys,
             score[j] = -(gp_real)INFINITY;
 }
 
-/* Takes the first n scores of row i into its running maximum, sum and output. */
+/* Takes the first n scores of row i into its running maximum and sum; they become weights of the
+ * values, and the rest of the keys have none. */
 GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, int64_t n)
 {
     gp_real *sum = t->sum + i * t->width;
-    gp_real most = gp_row_max(score, n);
-    if (most == -(gp_real)INFINITY)
+    gp_real most = n > 0 ? gp_row_max(score, n) : -(gp_real)INFINITY;
+    if (most == -(gp_real)INFINITY) {
+        memset(score, 0, (size_t)t->keys * sizeof *score);
         return;
+    }
     if (most > t->most[i]) {
         gp_real shrink = gp_exp(t->most[i] - most); /* 0 at first */
         t->most[i] = most;
@@ -134,25 +104,16 @@ GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, 
     most = t->most[i];
     for (int64_t j = 0; j < n; j++)
         score[j] = gp_exp(score[j] - most);
+    for (int64_t j = n; j < t->keys; j++)
+        score[j] = 0;
     t->total[i] += gp_row_sum(score, n);
-    int64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        const gp_real *v = t->v + j * t->width;
-        for (int64_t d = 0; d < t->width; d++)
-            sum[d] += (score[j] * v[d] + score[j + 1] * v[d + t->width]) +
-                      (score[j + 2] * v[d + 2 * t->width] + score[j + 3] * v[d + 3 * t->width]);
-    }
-    for (; j < n; j++)
-        for (int64_t d = 0; d < t->width; d++)
-            sum[d] += score[j] * t->v[j * t->width + d];
 }
 
 GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
                                  const gp_tensor *lse, int64_t b, int64_t h, int64_t first)
 {
     for (int64_t i = 0; i < t->rows; i++) {
-        gp_real *to =
-            (gp_real *)out->data + ((b * out->dim[1] + first + i) * out->dim[2] + h) * t->width;
+        gp_real *to = gp_attend_token(out, b, h, first + i).at;
         gp_real scale = t->total[i] > 0 ? 1 / t->total[i] : t->total[i]; /* NaN stays */
         for (int64_t d = 0; d < t->width; d++)
             to[d] = t->sum[i * t->width + d] * scale;
@@ -162,6 +123,15 @@ GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
     }
 }
 
+/* The scores of rows `skip` and on against the keys of the tile, before scale and mask. */
+GP_FUNCTION void gp_attend_scores(const gp_attend_tile *t, gp_matrix q, int64_t skip)
+{
+    const int64_t rows = t->rows - skip;
+    gp_real *score = t->score + skip * GP_ATTEND_KEYS;
+    gp_block_product((gp_matrix){score, GP_ATTEND_KEYS, 1}, gp_matrix_at(q, skip, 0), rows, t->keys,
+                     t->size, t->work, t->k, GP_NR * t->size, GP_NR, 0);
+}
+
 /* Queries first to first + t->rows of head h of sample b. */
 GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, int64_t h,
                                int64_t first)
@@ -169,20 +139,25 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
     const gp_attend_attr *a = c->attr;
     const gp_tensor *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
     const gp_tensor *mask = c->ins > 3 && c->in[3].data ? &c->in[3] : NULL;
-    int64_t queries = q->dim[2], length = k->dim[2], kv = h / (q->dim[1] / k->dim[1]);
-    int64_t seen = a->causal ? first + t->rows + length - queries : length;
-    gp_attend_load_q(t, q, b, h, first, (gp_real)a->scale);
+    const int64_t length = k->dim[2], kv = h / (q->dim[1] / k->dim[1]);
+    const int64_t ahead = length - q->dim[2]; /* causal: query i sees keys up to i + ahead */
+    const int64_t seen = a->causal ? first + t->rows + ahead : length;
+    for (int64_t i = 0; i < t->rows; i++) {
+        t->most[i] = -(gp_real)INFINITY;
+        t->total[i] = 0;
+    }
+    memset(t->sum, 0, (size_t)(t->rows * t->width) * sizeof *t->sum);
     for (int64_t at = 0; at < seen; at += GP_ATTEND_KEYS) {
-        t->keys = seen - at < GP_ATTEND_KEYS ? seen - at : GP_ATTEND_KEYS;
-        gp_attend_load_kv(t, k, v, b, kv, at);
-        for (int64_t i = 0; i < t->rows; i++) {
+        const int64_t skip = a->causal && at > first + ahead ? at - first - ahead : 0;
+        t->keys = gp_least(seen - at, GP_ATTEND_KEYS);
+        gp_pack_b(t->k, gp_turned(gp_attend_head(k, b, kv, at)), t->size, t->keys);
+        gp_attend_scores(t, gp_attend_head(q, b, h, first), skip);
+        for (int64_t i = skip; i < t->rows; i++) {
             gp_real *score = t->score + i * GP_ATTEND_KEYS;
-            int64_t row = first + i, n = t->keys;
-            if (a->causal && row + length - queries + 1 - at < n)
-                n = row + length - queries + 1 - at;
-            if (n <= 0)
-                continue;
-            gp_attend_scores(t, t->q + i * t->size, score);
+            const int64_t row = first + i;
+            const int64_t n = a->causal ? gp_least(t->keys, row + ahead + 1 - at) : t->keys;
+            for (int64_t j = 0; j < n; j++)
+                score[j] *= (gp_real)a->scale;
             if (mask)
                 gp_attend_mask(mask,
                                b * mask->stride[0] + h * mask->stride[1] + row * mask->stride[2] +
@@ -190,6 +165,9 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
                                n, score);
             gp_attend_update(t, i, score, n);
         }
+        gp_gemm((gp_matrix){t->sum + skip * t->width, t->width, 1},
+                (gp_matrix){t->score + skip * GP_ATTEND_KEYS, GP_ATTEND_KEYS, 1},
+                gp_attend_head(v, b, kv, at), t->rows - skip, t->width, t->keys, 1, t->work);
     }
     gp_attend_store(t, &c->out[0], c->outs > 1 ? &c->out[1] : NULL, b, h, first);
 }
