@@ -49,6 +49,7 @@ help:
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
 	@echo 'make lint       clang-format, cppcheck'
 	@echo 'make bench      how good and how fast the planner is'
+	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch'
 	@echo 'make bless      rewrites the golden files; look at the diff'
 	@echo 'make pictures   draws what README shows; make picture-check tries the pictures in a browser'
 	@echo 'make install    PREFIX=/usr/local: program, library, headers, man page, completion'
@@ -152,6 +153,31 @@ bench-%: $(B)/tests/%
 	$(B)/tests/$*
 bench-pack: bench-pack/pack_bench
 bench-remat: bench-remat/remat_bench
+
+# Kernels beside the fastest libraries at hand, with one thread and with two, then whole models.
+# MKL is no Debian package: `pip install mkl`, and MKL_LIBRARY=.../libmkl_rt.so.3 where it is not
+# found. bench-peers runs PyTorch on the same models, where PYTHON has it.
+BENCH_PACKAGES := $(BUILD_PACKAGES) libgomp1 libdnnl-dev libopenblas0-pthread
+PYTHON ?= python3
+export MKL_LIBRARY ?= $(firstword $(wildcard $(VIRTUAL_ENV)/lib/libmkl_rt.so*))
+.PHONY: bench-cpu bench-peers
+$(B)/tests/cpu/cpu_bench: $(wildcard tests/cpu/*.h) $(KERNELS) tests/cpu/cpu_bench.c \
+		tests/cpu/peer_blas.c tests/cpu/peer_conv.c
+	@mkdir -p $(@D)
+	gcc $(CPPFLAGS) -std=c11 -O3 -march=native -fopenmp $(WARNINGS) \
+	  $(if $(wildcard /usr/include/dnnl.h),-DHAVE_DNNL) $(filter %.c,$^) -o $@ -ldl -lm \
+	  $(if $(wildcard /usr/include/dnnl.h),-ldnnl)
+bench-cpu:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BENCH_PACKAGES)'
+	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench
+	@$(B)/tests/cpu/cpu_bench 1
+	@echo
+	@$(B)/tests/cpu/cpu_bench 2
+	@echo
+	@tests/cpu/models.sh ./gplan 2
+bench-peers: gplan
+	@tests/cpu/models.sh ./gplan 2
+	@$(PYTHON) tests/cpu/peers.py 2
 
 lint:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'
