@@ -37,7 +37,7 @@ refuses() { # STATUS PART ARGS...
     part=$2
     shift 2
     ls -R . >before
-    timeout 20 "$gplan" "$@" >output 2>message
+    timeout 300 "$gplan" "$@" >output 2>message
     got=$?
     ls -R . >after
     if [ $got -ne "$status" ]; then
@@ -131,7 +131,7 @@ fi
 
 # A line of a megabyte is read or refused, in seconds.
 long_line() {
-    timeout 20 "$gplan" line.g --emit report
+    timeout 300 "$gplan" line.g --emit report
     [ $? -le 1 ]
 }
 check 'a line of a megabyte' long_line
@@ -142,7 +142,7 @@ cut_short() { # EXAMPLE STEP
     at=0
     while [ "$at" -lt "$bytes" ]; do
         head -c "$at" "$examples/$1" >cut.g
-        timeout 20 "$gplan" cut.g --infer -d lower >output 2>message
+        timeout 300 "$gplan" cut.g --infer -d lower >output 2>message
         status=$?
         [ $status -le 1 ] && { [ $status -eq 0 ] || grep -q 'cut.g.*error: ' message; } ||
             { echo "cut after $at bytes: exit status $status" && cat message && return 1; }
