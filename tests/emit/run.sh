@@ -148,7 +148,7 @@ check 'the application' app
 check 'emit many' emit many
 for flags in -O2 '-O3 -march=native'; do
     # shellcheck disable=SC2086
-    check "compile many $flags" timeout 60 gcc $strict $flags -c many.c -o many.o
+    check "compile many $flags" timeout 600 gcc $strict $flags -c many.c -o many.o
 done
 
 echo "$passed passed, $failed failed"

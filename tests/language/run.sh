@@ -62,7 +62,7 @@ repeat() { # COUNT TEXT
 # refuses NAME PATTERN: the model on standard input is an error like the pattern, soon.
 refuses() {
     cat >"$work/$1.g"
-    timeout 60 "$gplan" --color=never --infer -d lower "$work/$1.g" >/dev/null 2>"$work/err"
+    timeout 300 "$gplan" --color=never --infer -d lower "$work/$1.g" >/dev/null 2>"$work/err"
     status=$?
     if [ $status -ne 1 ]; then
         report "$1" "exit status $status"
@@ -77,7 +77,7 @@ refuses() {
 
 accepts() { # NAME: the model on standard input
     cat >"$work/$1.g"
-    timeout 60 "$gplan" --color=never --infer -d lower "$work/$1.g" >/dev/null 2>"$work/err"
+    timeout 300 "$gplan" --color=never --infer -d lower "$work/$1.g" >/dev/null 2>"$work/err"
     status=$?
     [ $status -eq 0 ] && report "$1" '' || report "$1" "status $status: $(head -c 300 "$work/err")"
 }

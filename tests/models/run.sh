@@ -70,7 +70,7 @@ small() { # MODEL OPTIONS...
     model=$1
     ok "$model emits small" emit "$@" &&
         ok "$model builds small" build "$model" any "$tmp/$model/any" &&
-        ok "$model runs" timeout 100 "$tmp/$model/any"
+        ok "$model runs" timeout 900 "$tmp/$model/any"
 }
 small resnet50 -D B=1 -D S=32 -D W=4 -D K=10
 small mobilenetv2 -D B=1 -D S=32 -D K=10
@@ -92,7 +92,7 @@ right() { # MODEL FLAGS OPTIONS...
     shift 2
     ok "$model emits" emit "$model" "$@" &&
         ok "$model builds" build "$model" "$model" "$tmp/$model/right" $flags &&
-        ok "$model computes the right numbers" timeout 100 "$tmp/$model/right" &&
+        ok "$model computes the right numbers" timeout 900 "$tmp/$model/right" &&
         cat "$tmp/log"
 }
 right mlp -DMLP_H_SIZE=19 -D B=5 -D H=19

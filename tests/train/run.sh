@@ -257,7 +257,7 @@ task() { # MODEL ARGUMENTS...
     emitted=$1
     shift
     emit "$emitted" "$here/$emitted.g" && build "$emitted" "$emitted" task -O3 -march=native &&
-        timeout 120 ./task "$@"
+        timeout 900 ./task "$@"
 }
 check spirals task spirals
 check characters task chars "$here/../../LICENSE"
