@@ -1,14 +1,7 @@
 /* Activations, element by element. NaN goes through all of them: a comparison that NaN fails
  * must lead to the operand. */
+#include "frontend/ops/elementwise.h"
 #include "frontend/ops/rules.h"
-
-#define ONE             \
-    {                   \
-        {               \
-            .name = "x" \
-        }               \
-    }
-#define REAL OP_ELEMENTWISE | OP_FLOAT
 
 enum { GELU_EXACT, GELU_TANH };
 

@@ -1,22 +1,8 @@
 /* Arithmetic, element by element. A row here is its expression: broadcasting, dtypes and fusion
  * are the same for all of them. Expressions that also run on integers (no OP_FLOAT) must mean
  * the same there; constants are written so that a real stays a gp_real. */
-#include "frontend/frontend.h"
+#include "frontend/ops/elementwise.h"
 
-#define ONE             \
-    {                   \
-        {               \
-            .name = "x" \
-        }               \
-    }
-#define TWO             \
-    {                   \
-        {.name = "x"},  \
-        {               \
-            .name = "y" \
-        }               \
-    }
-#define REAL OP_ELEMENTWISE | OP_FLOAT
 #define NUMBER OP_ELEMENTWISE | OP_NUMBERS
 
 static bool cast_shape(Graph *g, Call *c)

@@ -1,14 +1,7 @@
 /* Comparisons, logic and choice, element by element. Truth is bool; comparing with NaN is false,
  * save for not_equal. */
-#include "frontend/frontend.h"
+#include "frontend/ops/elementwise.h"
 
-#define TWO             \
-    {                   \
-        {.name = "x"},  \
-        {               \
-            .name = "y" \
-        }               \
-    }
 #define EQUALITY OP_ELEMENTWISE | OP_TO_BOOL
 #define ORDER OP_ELEMENTWISE | OP_TO_BOOL | OP_NUMBERS
 #define LOGIC OP_ELEMENTWISE | OP_TO_BOOL | OP_LOGICAL

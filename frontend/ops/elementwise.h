@@ -1,0 +1,23 @@
+/* What rows of elementwise ops share. */
+#ifndef GPLAN_OPS_ELEMENTWISE_H
+#define GPLAN_OPS_ELEMENTWISE_H
+
+#include "frontend/frontend.h"
+
+/* Their arguments. */
+#define ONE             \
+    {                   \
+        {               \
+            .name = "x" \
+        }               \
+    }
+#define TWO             \
+    {                   \
+        {.name = "x"},  \
+        {               \
+            .name = "y" \
+        }               \
+    }
+#define REAL OP_ELEMENTWISE | OP_FLOAT /* of reals only */
+
+#endif
