@@ -180,14 +180,14 @@ static const char *box_label(const Boxes *b, Id id)
         put_line(&o, soft, ops_text(b, id));
         if (box->leaving)
             put_line(&o, "#1c1f24",
-                     arena_printf(arena, "leaves %s", bytes_text(arena, box->leaving)));
+                     arena_printf(arena, "leaves %s", size_text(arena, box->leaving)));
     }
     if (box->params)
         put_line(&o, soft,
-                 arena_printf(arena, "reads %s of %s", bytes_text(arena, box->params),
+                 arena_printf(arena, "reads %s of %s", size_text(arena, box->params),
                               box->phase == PHASE_UPDATE ? "state" : "parameters"));
     if (box->peak)
-        put_line(&o, red, arena_printf(arena, "the peak: %s", bytes_text(arena, b->d->peak)));
+        put_line(&o, red, arena_printf(arena, "the peak: %s", size_text(arena, b->d->peak)));
     out(&o, "</table>");
     return o.at;
 }
@@ -310,7 +310,7 @@ static void draw_links(Boxes *b, const Link *link, size_t count)
             agedge(b->root, up ? to->node : from->node, up ? from->node : to->node, NULL, 1);
         double width = 0.6 + 4.4 * sqrt((double)link[i].bytes / (double)most);
         set(edge, "penwidth", arena_printf(b->d->arena, "%.2f", width));
-        set(edge, "tooltip", bytes_text(b->d->arena, link[i].bytes));
+        set(edge, "tooltip", size_text(b->d->arena, link[i].bytes));
         if (up)
             set(edge, "dir", "back");
         if (from->phase == to->phase)
@@ -354,8 +354,8 @@ static const char *heading(const Boxes *b)
     out_xml(&o, d->g->name);
     out(&o, "</b></font><font point-size=\"11\" color=\"%s\">   ", soft);
     if (d->plan)
-        out(&o, "%u steps, arena %s, peak %s", d->plan->end, bytes_text(d->arena, d->plan->arena),
-            bytes_text(d->arena, d->peak));
+        out(&o, "%u steps, arena %s, peak %s", d->plan->end, size_text(d->arena, d->plan->arena),
+            size_text(d->arena, d->peak));
     else
         out(&o, "%zu ops", d->g->node.count);
     out(&o, "</font></td></tr><tr>");

@@ -42,7 +42,7 @@ static Id add_end(Drawing *d, ItemKind kind, Id value, const char *name, int pro
                (Item){.title = name,
                       .name = "",
                       .shape = shape_of(d, value),
-                      .where = bytes_text(d->arena, bytes),
+                      .where = size_text(d->arena, bytes),
                       .tip = name,
                       .first = (Id)d->item.count,
                       .bytes = bytes,
@@ -94,7 +94,7 @@ static Item step_item(const Picture *p, uint32_t time)
             item.shape = buffer_shape(p, id);
             item.where = root->external
                              ? "the caller's memory"
-                             : arena_printf(p->arena, "%s at %s", bytes_text(p->arena, b->bytes),
+                             : arena_printf(p->arena, "%s at %s", size_text(p->arena, b->bytes),
                                             offset_text(p->arena, b->offset));
         }
     }
@@ -162,7 +162,7 @@ static Item node_item(const Drawing *d, Id id)
                  .program = node->program};
     for (Id i = 0; i < node->values; i++)
         item.bytes += value_bytes(&d->g->value.at[node_value(node, i)]);
-    item.where = bytes_text(d->arena, item.bytes);
+    item.where = size_text(d->arena, item.bytes);
     item.tip = node->place.line ? arena_printf(d->arena, "line %u", node->place.line) : node->name;
     return item;
 }

@@ -229,7 +229,7 @@ Text emit_c_header(const Plan *plan, const EmitOptions *options)
         out(&o, " * C would refuse the name %s, so its functions begin with %s_.\n", g->name,
             api->prefix);
     out(&o, " *\n * Everything it needs lies in one arena of %s; it allocates nothing. */\n",
-        bytes_text(g->arena, plan->arena));
+        size_text(g->arena, plan->arena));
     out_template(&o, head, api->prefix, api->capitals);
     write_sizes(api, &o, count_ops(plan));
     out_template(&o, types, api->prefix, api->capitals);

@@ -3,6 +3,7 @@
 #define GPLAN_CODEGEN_INTERNAL_H
 
 #include "codegen/codegen.h"
+#include "frontend/size.h"
 
 /* ---- Text that grows (text.c) --------------------------------------------------------------- */
 
@@ -22,7 +23,6 @@ void out_real(Out *o, double number); /* a constant that is exact for any gp_rea
 /* Each $ becomes the prefix, each @ the same in capitals. */
 void out_template(Out *o, const char *text, const char *prefix, const char *capitals);
 Text out_done(const Out *o);
-const char *bytes_text(Arena *arena, uint64_t bytes); /* 1.5 MiB */
 
 /* ---- Names that a C compiler takes (names.c) ------------------------------------------------ */
 

@@ -15,7 +15,7 @@ typedef struct {
 
 static void line(Report *r, const char *what, uint64_t bytes, const char *note)
 {
-    out(&r->o, "  %-22s %12s  %s%s%s\n", what, bytes_text(r->g->arena, bytes), r->dim, note,
+    out(&r->o, "  %-22s %12s  %s%s%s\n", what, size_text(r->g->arena, bytes), r->dim, note,
         r->plain);
 }
 
@@ -101,7 +101,7 @@ static void write_source(Report *r, Place place)
 static void write_buffer(Report *r, Id id)
 {
     uint32_t at = buffer_line(r->p, id);
-    out(&r->o, "  %12s  %-28s %s%s", bytes_text(r->g->arena, r->plan->buffer[id].bytes),
+    out(&r->o, "  %12s  %-28s %s%s", size_text(r->g->arena, r->plan->buffer[id].bytes),
         buffer_name(r->p, id), r->dim, buffer_shape(r->p, id));
     if (at && r->g->source)
         out(&r->o, "  %s:%u", r->g->source->file, at);
@@ -190,7 +190,7 @@ static void write_sketch(Report *r)
         bool labelled = y % 4 == 3 || y == 0;
         uint64_t bytes = y == 0 ? 0 : r->plan->arena / SKETCH_ROWS * ((uint64_t)y + 1);
         out(&r->o, "%s%*s%s ", r->dim, SKETCH_LABEL - 2,
-            labelled ? bytes_text(r->g->arena, bytes) : "", r->plain);
+            labelled ? size_text(r->g->arena, bytes) : "", r->plain);
         for (int x = 0; x < columns; x++)
             write_cell(r, cell[y * columns + x]);
         out(&r->o, "\n");

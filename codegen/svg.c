@@ -129,11 +129,11 @@ static void put_heading(Svg *s)
     put_text(s, LEFT, 32, "ink title", arena_printf(arena, "%s: memory map", s->p->g->name));
     Out o = out_new(arena);
     out(&o, "%u steps, %u buffers  \u00b7  arena %s", plan->end, plan->buffers,
-        bytes_text(arena, plan->arena));
+        size_text(arena, plan->arena));
     if (s->p->options->budget)
-        out(&o, "  \u00b7  budget %s", bytes_text(arena, s->p->options->budget));
+        out(&o, "  \u00b7  budget %s", size_text(arena, s->p->options->budget));
     if (plan->floor)
-        out(&o, "  \u00b7  no order needs less than %s", bytes_text(arena, plan->floor));
+        out(&o, "  \u00b7  no order needs less than %s", size_text(arena, plan->floor));
     if (s->p->recomputed)
         out(&o, "  \u00b7  recomputation +%.1f%%", 100 * s->p->again / (s->p->work - s->p->again));
     put_text(s, LEFT, 52, "soft", o.at);
@@ -169,13 +169,13 @@ static void put_grid(Svg *s)
     for (double at = 0; at <= s->top_bytes; at += step) {
         double y = y_of(s, at);
         out(&s->o, "<path d=\"M%d %.1fH%.1f\" class=\"grid\"/>", LEFT - 4, y, right);
-        put_text(s, LEFT - 8, y + 4, "soft end", bytes_text(s->p->arena, (uint64_t)at));
+        put_text(s, LEFT - 8, y + 4, "soft end", size_text(s->p->arena, (uint64_t)at));
     }
     step = nice_step(s->top_bytes, 3, true);
     for (double at = 0; at <= s->top_bytes; at += step) {
         double y = profile_y(s, at);
         out(&s->o, "<path d=\"M%d %.1fH%.1f\" class=\"grid\"/>", LEFT - 4, y, right);
-        put_text(s, LEFT - 8, y + 4, "soft end", bytes_text(s->p->arena, (uint64_t)at));
+        put_text(s, LEFT - 8, y + 4, "soft end", size_text(s->p->arena, (uint64_t)at));
     }
     step = nice_step(s->plan->end, 12, false);
     for (double at = 0; at < s->plan->end; at += step)
@@ -199,7 +199,7 @@ static void put_box(Svg *s, double birth, double death, uint64_t begin, uint64_t
         out_xml(&s->o, buffer_name(s->p, buffer));
         const char *shape = buffer_shape(s->p, buffer);
         out(&s->o, "%s%s\n%s at %s\nsteps %.0f to %.0f", *shape ? "\n" : "", shape,
-            bytes_text(s->p->arena, s->plan->buffer[buffer].bytes),
+            size_text(s->p->arena, s->plan->buffer[buffer].bytes),
             offset_text(s->p->arena, s->plan->buffer[buffer].offset), birth,
             s->p->life[buffer].death - 1.0);
         if (buffer_line(s->p, buffer))
@@ -310,7 +310,7 @@ static void put_limit(Svg *s, uint64_t bytes, const char *class, const char *nam
     out(&s->o, "<path d=\"M%d %.1fH%.1f\" class=\"%s\"/>\n", LEFT, profile_y(s, (double)bytes),
         right, class);
     put_text(s, right - 4, y + (above ? -5 : 13), "limittext end",
-             arena_printf(s->p->arena, "%s %s", name, bytes_text(s->p->arena, bytes)));
+             arena_printf(s->p->arena, "%s %s", name, size_text(s->p->arena, bytes)));
 }
 
 static void put_peak(Svg *s)
@@ -322,7 +322,7 @@ static void put_peak(Svg *s)
     const Node *node = s->p->step[time].node;
     out(&s->o, "<path d=\"M%.1f %dV%.1f\" class=\"peak\"/>", x, TOP - 4, profile_bottom());
     const char *text = arena_printf(
-        s->p->arena, "peak %s at step %u, %s%s", bytes_text(s->p->arena, s->p->peak), time,
+        s->p->arena, "peak %s at step %u, %s%s", size_text(s->p->arena, s->p->peak), time,
         node->op->name,
         node->place.line ? arena_printf(s->p->arena, ", line %u", node->place.line) : "");
     put_text(s, x, TOP - 8,
@@ -357,7 +357,7 @@ Text emit_svg(const Plan *plan, const EmitOptions *options)
         put_limit(&s, budget, "limit", "budget", true);
     else if (budget)
         put_text(&s, WIDTH - RIGHT - 4, TOP + 14, "limittext end",
-                 arena_printf(p->arena, "\u2191 budget %s", bytes_text(p->arena, budget)));
+                 arena_printf(p->arena, "\u2191 budget %s", size_text(p->arena, budget)));
     put_peak(&s);
     out(&s.o, "</svg>\n");
     return out_done(&s.o);

@@ -132,16 +132,3 @@ Text out_done(const Out *o)
 {
     return (Text){o->at, o->length};
 }
-
-const char *bytes_text(Arena *arena, uint64_t bytes)
-{
-    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double number = (double)bytes;
-    int i = 0;
-    while (number >= 1024 && i < 6) {
-        number /= 1024;
-        i++;
-    }
-    return i == 0 ? arena_printf(arena, "%llu bytes", (unsigned long long)bytes)
-                  : arena_printf(arena, number < 100 ? "%.2f %s" : "%.1f %s", number, unit[i]);
-}

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,40 +94,6 @@ enum { USAGE_COUNT = sizeof usage / sizeof *usage };
 static const char summary[] =
     "Reads a neural network, plans every byte of its memory, and emits C that runs inside a "
     "budget.";
-
-/* ---- Sizes ---------------------------------------------------------------------------------- */
-
-bool size_parse(const char *text, uint64_t *bytes)
-{
-    static const char units[] = "KMGT";
-    char *end;
-    if (!strchr("0123456789.", *text) || !*text)
-        return false;
-    double number = strtod(text, &end);
-    const char *unit = *end ? strchr(units, *end >= 'a' && *end <= 'z' ? *end - 32 : *end) : NULL;
-    if (unit) {
-        number *= pow(1024, (double)(unit - units + 1));
-        end++;
-        if (strcmp(end, "iB") == 0 || strcmp(end, "B") == 0)
-            end += strlen(end);
-    }
-    if (*end || !(number >= 0) || number >= 0x1p62)
-        return false;
-    *bytes = (uint64_t)number;
-    return true;
-}
-
-char *size_text(Arena *arena, uint64_t bytes)
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    int unit = 0;
-    double number = (double)bytes;
-    while (number >= 1024 && unit < 5) {
-        number /= 1024;
-        unit++;
-    }
-    return arena_printf(arena, unit ? "%.2f %s" : "%.0f %s", number, units[unit]);
-}
 
 /* ---- What the table prints ------------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
 #define GPLAN_OPTIONS_H
 
 #include "frontend/frontend.h"
+#include "frontend/size.h"
 
 typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorWhen;
 
@@ -30,9 +31,5 @@ typedef struct {
 /* Fills the options or, when the program is done after reading them (--help) or cannot go on
  * (wrong usage: 2), returns the exit status; -1 means go on. */
 int options_read(Arena *arena, int argc, char **argv, Options *options);
-
-/* 8G, 512M, 1.5GiB, 4096: K, M, G, T are powers of 1024. False where the text is none. */
-bool size_parse(const char *text, uint64_t *bytes);
-char *size_text(Arena *arena, uint64_t bytes); /* 1.50 GiB */
 
 #endif

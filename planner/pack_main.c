@@ -1,4 +1,5 @@
 /* `gplan pack`: a problem as CSV in, offsets out. */
+#include "frontend/size.h"
 #include "planner/pack_csv.h"
 
 #include <errno.h>
@@ -41,25 +42,6 @@ static int usage(const char *what, const char *which)
     return 2;
 }
 
-/* 4096, 8G, 512MiB. */
-static bool parse_size(const char *text, uint64_t *size)
-{
-    static const char suffix[] = "KMGT";
-    char *end;
-    errno = 0;
-    if (*text < '0' || *text > '9')
-        return false;
-    unsigned long long value = strtoull(text, &end, 10);
-    const char *power = *end ? strchr(suffix, *end) : NULL;
-    unsigned shift = power ? 10 * (unsigned)(power - suffix + 1) : 0;
-    if (power && (!strcmp(end + 1, "iB") || !strcmp(end + 1, "B") || !end[1]))
-        end += strlen(end);
-    if (errno || *end || value > PACK_MAX_BYTES >> shift)
-        return false;
-    *size = (uint64_t)value << shift;
-    return *size > 0;
-}
-
 static bool parse_count(const char *text, uint64_t least, double *number)
 {
     char *end;
@@ -91,7 +73,7 @@ static int parse_options(int argc, char **argv, Options *options)
             options->output = optarg;
             break;
         case CAPACITY:
-            fine = parse_size(optarg, &options->capacity);
+            fine = size_parse(optarg, &options->capacity) && options->capacity > 0;
             break;
         case EFFORT:
             fine = parse_count(optarg, 1, &number);

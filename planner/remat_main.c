@@ -1,5 +1,5 @@
 /* `gplan remat`: a schedule for a raw cost graph. */
-#include "frontend/arena.h"
+#include "frontend/size.h"
 #include "planner/remat.h"
 
 #include <ctype.h>
@@ -131,25 +131,17 @@ static bool parse_arguments(int argc, char **argv, Arguments *a)
 /* Bytes, or a share of the peak of the given order. */
 static bool parse_budget(const char *text, int64_t peak, int64_t *result)
 {
-    static const char SUFFIX[] = "KMGT";
     char *end;
-    double number = strtod(text, &end), scale = 1;
-    if (end == text || !(isdigit((unsigned char)*text) || *text == '.') || !(number >= 0))
-        return complain("--budget wants bytes or a percentage, not", text);
-    if (*end == '%') {
-        scale = (double)peak / 100;
-        end++;
-    } else if (*end) {
-        const char *suffix = strchr(SUFFIX, toupper((unsigned char)*end));
-        if (!suffix)
-            return complain("--budget wants bytes or a percentage, not", text);
-        for (const char *c = SUFFIX; c <= suffix; c++)
-            scale *= 1024;
-        end += 1 + (end[1] == 'i') + (end[1] == 'i' && end[2] == 'B');
+    uint64_t bytes;
+    double percent = strtod(text, &end);
+    if (end != text && strcmp(end, "%") == 0 && percent >= 0 &&
+        percent / 100 * (double)peak < 0x1p62) {
+        *result = (int64_t)(percent / 100 * (double)peak);
+        return true;
     }
-    if (*end || !(number * scale < 9e18))
+    if (!size_parse(text, &bytes))
         return complain("--budget wants bytes or a percentage, not", text);
-    *result = (int64_t)(number * scale);
+    *result = (int64_t)bytes;
     return true;
 }
 
