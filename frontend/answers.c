@@ -102,7 +102,7 @@ static Id next_largest(const Plan *plan, Id last)
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
         bool after = last == NONE || b->bytes < plan->buffer[last].bytes ||
-                     (b->bytes == plan->buffer[last].bytes && i > last);
+                     (i > last && b->bytes == plan->buffer[last].bytes);
         if (is_live(b, i, plan->peak_time) && after &&
             (best == NONE || b->bytes > plan->buffer[best].bytes))
             best = i;
