@@ -164,7 +164,7 @@ export MKL_LIBRARY ?= $(firstword $(wildcard $(VIRTUAL_ENV)/lib/libmkl_rt.so*))
 $(B)/tests/cpu/cpu_bench: $(wildcard tests/cpu/*.h) $(KERNELS) tests/cpu/cpu_bench.c \
 		tests/cpu/peer_blas.c tests/cpu/peer_conv.c
 	@mkdir -p $(@D)
-	gcc $(CPPFLAGS) -std=c11 -O3 -march=native -fopenmp $(WARNINGS) \
+	gcc $(CPPFLAGS) -std=gnu11 -O3 -march=native -fopenmp $(WARNINGS) \
 	  $(if $(wildcard /usr/include/dnnl.h),-DHAVE_DNNL) $(filter %.c,$^) -o $@ -ldl -lm \
 	  $(if $(wildcard /usr/include/dnnl.h),-ldnnl)
 bench-cpu:

@@ -44,6 +44,7 @@ GP_KERNEL(batchnorm_train)
         for (int64_t n = 0; n < s.samples && out; n++) {
             const gp_real *x = in + (n * s.channels + k) * s.width;
             gp_real *y = out + (n * s.channels + k) * s.width;
+            GP_IVDEP
             for (int64_t i = 0; i < s.width; i++)
                 y[i] = (x[i] - mean) * factor + shift;
         }
@@ -69,20 +70,16 @@ GP_KERNEL(batchnorm_grad)
         double sum = 0, along = 0;
         for (int64_t n = 0; n < s.samples; n++) {
             const int64_t at = (n * s.channels + k) * s.width;
-            gp_real lane[2][GP_ROW_LANES] = {{0}};
-            for (int64_t i = 0; i < s.width; i++) {
-                lane[0][i % GP_ROW_LANES] += up[at + i];
-                lane[1][i % GP_ROW_LANES] += up[at + i] * (in[at + i] - mean);
-            }
-            sum += (double)gp_row_lanes(lane[0]);
-            along += (double)gp_row_lanes(lane[1]) * (double)inverse;
+            sum += (double)gp_row_sum(up + at, s.width);
+            along += (double)gp_row_along(up + at, in + at, mean, s.width) * (double)inverse;
         }
         const gp_real shift = (gp_real)(sum / count), slope = (gp_real)(along / count) * inverse;
         for (int64_t n = 0; n < s.samples && out; n++) {
             const int64_t at = (n * s.channels + k) * s.width;
+            const gp_real factor = inverse * scale[k];
+            GP_IVDEP
             for (int64_t i = 0; i < s.width; i++)
-                out[at + i] =
-                    inverse * scale[k] * (up[at + i] - shift - (in[at + i] - mean) * slope);
+                out[at + i] = factor * (up[at + i] - shift - (in[at + i] - mean) * slope);
         }
         if (dscale)
             dscale[k] = (gp_real)along;

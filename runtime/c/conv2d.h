@@ -272,37 +272,89 @@ GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, gp_real *work)
         gp_conv_unit(v, unit, work + gp_thread() * own);
 }
 
+/* to += scale * from, outputs of a range, `step` apart in what they see. */
+GP_FUNCTION void gp_depthwise_add(gp_real *restrict to, int64_t out, gp_real scale,
+                                  const gp_real *restrict from, int64_t step, gp_range in)
+{
+    if (step == 1 && out == 1)
+        for (int64_t j = in.from; j < in.to; j++)
+            to[j] += scale * from[j];
+    else if (step == 2 && out == 1)
+        for (int64_t j = in.from; j < in.to; j++)
+            to[j] += scale * from[2 * j];
+    else
+        for (int64_t j = in.from; j < in.to; j++)
+            to[j * out] += scale * from[j * step];
+}
+
+/* One output row of one channel that sees one channel: what a row of the window adds to it. Three
+ * places at a time where all three are inside, in the same order as one by one. */
+GP_FUNCTION void gp_depthwise_row(const gp_conv *v, gp_real *restrict to,
+                                  const gp_real *restrict from, const gp_real *w, int64_t place)
+{
+    const int64_t width = v->y->dim[3], kw = v->in.kernel[1], out = v->y->stride[3];
+    const int64_t step = v->in.stride[1] * v->in.x->stride[3];
+    gp_range in[3];
+    for (int64_t p = 0; p < kw; p += 3) {
+        const int64_t some = gp_least(kw - p, 3);
+        const gp_real *at[3];
+        gp_range all = {0, width};
+        for (int64_t i = 0; i < some; i++) {
+            const int64_t first = (p + i) * v->in.dilation[1] - v->in.pad[1];
+            in[i] = gp_inside(0, width, v->in.stride[1], first, v->in.x->dim[3]);
+            at[i] = from + first * v->in.x->stride[3];
+            all.from = in[i].from > all.from ? in[i].from : all.from;
+            all.to = gp_least(in[i].to, all.to);
+        }
+        if (some < 3 || step != 1 || out != 1 || all.from > all.to)
+            all.from = all.to = width;
+        for (int64_t i = 0; i < some; i++) {
+            const gp_range left = {in[i].from, gp_least(in[i].to, all.from)};
+            const gp_range right = {in[i].from > all.to ? in[i].from : all.to, in[i].to};
+            gp_depthwise_add(to, out, w[(p + i) * place], at[i], step, left);
+            gp_depthwise_add(to, out, w[(p + i) * place], at[i], step, right);
+        }
+        const gp_real a = w[p * place], b = w[(p + some / 2) * place],
+                      c = w[(p + some - 1) * place];
+        for (int64_t j = all.from; j < all.to; j++) {
+            gp_real sum = to[j];
+            sum += a * at[0][j];
+            sum += b * at[1][j];
+            sum += c * at[2][j];
+            to[j] = sum;
+        }
+    }
+}
+
 /* One output channel that sees one input channel. */
 GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
 {
     const gp_tensor *x = v->in.x, *y = v->y;
     const gp_real *plane =
         (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
-    const gp_real *w = v->w.at + out * v->depth;
+    const gp_real *w = v->w.at + out / v->rows * v->w.group + out % v->rows * v->w.row;
     const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
-    const int64_t step = v->in.stride[1] * x->stride[3], kw = v->in.kernel[1];
     for (int64_t row = 0; row < y->dim[2]; row++) {
         gp_real *restrict to =
             (gp_real *)y->data + n * y->stride[0] + out * y->stride[1] + row * y->stride[2];
         for (int64_t j = 0; j < y->dim[3]; j++)
             to[j * y->stride[3]] = bias;
-        for (int64_t p = 0; p < v->depth; p++) {
-            const int64_t ih = row * v->in.stride[0] - v->in.pad[0] + p / kw * v->in.dilation[0];
-            const int64_t first = p % kw * v->in.dilation[1] - v->in.pad[1];
-            if (ih < 0 || ih >= x->dim[2])
-                continue;
-            const gp_range in = gp_inside(0, y->dim[3], v->in.stride[1], first, x->dim[3]);
-            const gp_real *restrict from = plane + ih * x->stride[2] + first * x->stride[3];
-            const gp_real scale = w[p];
-            if (step == 1 && y->stride[3] == 1) {
-                for (int64_t j = in.from; j < in.to; j++)
-                    to[j] += scale * from[j];
-            } else {
-                for (int64_t j = in.from; j < in.to; j++)
-                    to[j * y->stride[3]] += scale * from[j * step];
-            }
+        for (int64_t ki = 0; ki < v->in.kernel[0]; ki++) {
+            const int64_t ih = row * v->in.stride[0] - v->in.pad[0] + ki * v->in.dilation[0];
+            if (ih >= 0 && ih < x->dim[2])
+                gp_depthwise_row(v, to, plane + ih * x->stride[2],
+                                 w + ki * v->in.kernel[1] * v->w.place, v->w.place);
         }
     }
+}
+
+GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_conv *v)
+{
+    const int64_t channels = v->y->dim[1];
+    (void)run; /* has a say only where there are threads */
+    GP_PARALLEL(run, gp_count(v->y) * v->depth > 32768)
+    for (int64_t i = 0; i < v->y->dim[0] * channels; i++)
+        gp_depthwise_plane(v, i / channels, i % channels);
 }
 
 GP_FUNCTION gp_conv gp_conv2d_plan(const gp_call *c)
@@ -326,14 +378,10 @@ GP_WORKSPACE(conv2d)
 GP_KERNEL(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
-    const int64_t batch = v.y->dim[0], channels = v.y->dim[1];
-    if (c->in[1].dim[1] != 1) {
+    if (c->in[1].dim[1] == 1)
+        gp_depthwise_run(c->run, &v);
+    else
         gp_conv_run(c->run, &v, c->work);
-        return GP_OK;
-    }
-    GP_PARALLEL(c->run, gp_count(v.y) * v.depth > 32768)
-    for (int64_t i = 0; i < batch * channels; i++)
-        gp_depthwise_plane(&v, i / channels, i % channels);
     return GP_OK;
 }
 

@@ -99,6 +99,23 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, 
     }
 }
 
+GP_FUNCTION gp_real gp_stepped_dot(const gp_real *y, const gp_real *x, int64_t step, int64_t n)
+{
+    gp_real lane[GP_ROW_LANES] = {0};
+    int64_t i = 0;
+    if (step == 1)
+        for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
+            for (int k = 0; k < GP_ROW_LANES; k++)
+                lane[k] += y[i + k] * x[i + k];
+    else
+        for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
+            for (int k = 0; k < GP_ROW_LANES; k++)
+                lane[k] += y[i + k] * x[(i + k) * step];
+    for (int k = 0; i + k < n; k++)
+        lane[k] += y[i + k] * x[(i + k) * step];
+    return gp_row_lanes(lane);
+}
+
 /* dw of one output channel that sees one input channel. */
 GP_FUNCTION void gp_depthwise_weight_grad(const gp_call *c, const gp_weight_grad *v, int64_t out)
 {
@@ -120,10 +137,8 @@ GP_FUNCTION void gp_depthwise_weight_grad(const gp_call *c, const gp_weight_grad
             const gp_real *up =
                 (const gp_real *)dy->data + ((n * dy->dim[1] + out) * dy->dim[2] + row) * width;
             const int64_t step = a->stride[1] * x->stride[3];
-            gp_real lane[GP_ROW_LANES] = {0};
-            for (int64_t j = in.from; j < in.to; j++)
-                lane[j % GP_ROW_LANES] += up[j] * from[j * step];
-            sum += (double)gp_row_lanes(lane);
+            sum +=
+                (double)gp_stepped_dot(up + in.from, from + in.from * step, step, in.to - in.from);
         }
         ((gp_real *)c->out[0].data)[out * v->depth + k] = (gp_real)sum;
     }
@@ -132,7 +147,9 @@ GP_FUNCTION void gp_depthwise_weight_grad(const gp_call *c, const gp_weight_grad
 GP_WORKSPACE(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
-    return (size_t)(gp_weight_grad_work(&v) * c->run->threads) * sizeof(gp_real);
+    return c->out[0].dim[1] == 1
+               ? 0
+               : (size_t)(gp_weight_grad_work(&v) * c->run->threads) * sizeof(gp_real);
 }
 
 GP_KERNEL(conv2d_weight_grad)

@@ -124,30 +124,73 @@ GP_FUNCTION gp_conv gp_conv_of_spread(const gp_call *c)
     return v;
 }
 
-GP_FUNCTION int gp_spread_is_conv(const gp_conv_transpose2d_attr *a, const gp_tensor *w)
+/* How the work is done: as a convolution, which for one channel in and out (depthwise) is done
+ * directly; or by spreading, which for those is done directly too. */
+GP_FUNCTION int gp_spread_is_conv(const gp_conv_transpose2d_attr *a)
 {
-    return a->stride[0] == 1 && a->stride[1] == 1 && w->dim[1] > 1;
+    return a->stride[0] == 1 && a->stride[1] == 1;
+}
+
+GP_FUNCTION int gp_spread_is_depthwise(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    return c->in[1].dim[1] == 1 && c->in[0].dim[1] == a->groups;
+}
+
+/* One channel spread to one channel. */
+GP_FUNCTION void gp_spread_plane(const gp_spread *v, int64_t n, int64_t channel)
+{
+    const gp_tensor *x = v->x, *y = v->y;
+    const gp_real *w = (const gp_real *)v->w->data + channel * v->places;
+    const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[channel] : 0;
+    const int64_t kw = v->w->dim[3], step = v->a->stride[1] * y->stride[3];
+    gp_real *to = (gp_real *)y->data + n * y->stride[0] + channel * y->stride[1];
+    for (int64_t i = 0; i < y->dim[2]; i++)
+        for (int64_t j = 0; j < y->dim[3]; j++)
+            to[i * y->stride[2] + j * y->stride[3]] = bias;
+    for (int64_t i = 0; i < x->dim[2] * v->places; i++) {
+        const int64_t ih = i / v->places, p = i % v->places;
+        const int64_t oh = ih * v->a->stride[0] + p / kw * v->a->dilation[0] - v->a->pad[0];
+        const int64_t first = p % kw * v->a->dilation[1] - v->a->pad[1];
+        if (oh < 0 || oh >= y->dim[2])
+            continue;
+        const gp_range in = gp_inside(0, x->dim[3], v->a->stride[1], first, y->dim[3]);
+        const gp_real *restrict from = (const gp_real *)x->data + n * x->stride[0] +
+                                       channel * x->stride[1] + ih * x->stride[2];
+        gp_real *restrict row = to + oh * y->stride[2] + first * y->stride[3];
+        for (int64_t j = in.from; j < in.to; j++)
+            row[j * step] += w[p] * from[j * x->stride[3]];
+    }
 }
 
 GP_WORKSPACE(conv_transpose2d)
 {
     const gp_conv v = gp_conv_of_spread(c);
     const gp_spread s = gp_spread_plan(c);
-    const int64_t own =
-        gp_spread_is_conv(c->attr, &c->in[1]) ? gp_conv_work(&v) : gp_spread_work(&s);
-    return (size_t)(own * c->run->threads) * sizeof(gp_real);
+    const int64_t own = gp_spread_is_conv(c->attr) ? gp_conv_work(&v) : gp_spread_work(&s);
+    return gp_spread_is_depthwise(c) ? 0 : (size_t)(own * c->run->threads) * sizeof(gp_real);
 }
 
 GP_KERNEL(conv_transpose2d)
 {
-    if (gp_spread_is_conv(c->attr, &c->in[1])) {
-        const gp_conv v = gp_conv_of_spread(c);
-        gp_conv_run(c->run, &v, c->work);
+    const gp_spread v = gp_spread_plan(c);
+    const int64_t batch = v.x->dim[0], channels = v.x->dim[1];
+    if (gp_spread_is_conv(c->attr)) {
+        const gp_conv conv = gp_conv_of_spread(c);
+        if (gp_spread_is_depthwise(c))
+            gp_depthwise_run(c->run, &conv);
+        else
+            gp_conv_run(c->run, &conv, c->work);
         return GP_OK;
     }
-    const gp_spread v = gp_spread_plan(c);
+    if (gp_spread_is_depthwise(c)) {
+        GP_PARALLEL(c->run, gp_count(v.x) * v.places > 32768)
+        for (int64_t i = 0; i < batch * channels; i++)
+            gp_spread_plane(&v, i / channels, i % channels);
+        return GP_OK;
+    }
     const int64_t own = gp_spread_work(&v);
-    const int64_t units = v.x->dim[0] * v.a->groups * gp_ceil_div(v.outputs, v.channels);
+    const int64_t units = batch * v.a->groups * gp_ceil_div(v.outputs, v.channels);
     GP_PARALLEL(c->run, units > 1 && gp_count(v.x) * v.outputs * v.places > 32768)
     for (int64_t unit = 0; unit < units; unit++)
         gp_spread_unit(&v, unit, (gp_real *)c->work + gp_thread() * own);

@@ -28,22 +28,51 @@ GP_WORKSPACE(norm_grad)
     return (size_t)(2 * gp_norm_chunks(rows) * n) * sizeof(gp_real);
 }
 
+/* The sums of g and of g * n over a stretch, in lanes. */
+GP_FUNCTION void gp_norm_grad_sums(const gp_real *x, const gp_real *dy, const gp_real *scale,
+                                   gp_real mean, gp_real inverse, int64_t n, gp_real *part)
+{
+    gp_real sum[GP_ROW_LANES] = {0}, along[GP_ROW_LANES] = {0};
+    for (int64_t i = 0; i < n; i += GP_ROW_LANES) {
+        gp_real g[GP_ROW_LANES] = {0}, unit[GP_ROW_LANES] = {0};
+        const int lanes = n - i < GP_ROW_LANES ? (int)(n - i) : GP_ROW_LANES;
+        for (int k = 0; k < lanes; k++) {
+            g[k] = scale ? dy[i + k] * scale[i + k] : dy[i + k];
+            unit[k] = (x[i + k] - mean) * inverse;
+        }
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            sum[k] += g[k];
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            along[k] += g[k] * unit[k];
+    }
+    part[0] = gp_row_lanes(sum);
+    part[1] = gp_row_lanes(along);
+}
+
 /* One row; adds to dscale and dbias. */
 GP_FUNCTION void gp_norm_grad_row(const gp_real *x, const gp_real *dy, const gp_real *scale,
                                   gp_real mean, gp_real inverse, int centre, int64_t n, gp_real *dx,
                                   gp_real *dscale, gp_real *dbias)
 {
     double sum = 0, along = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const gp_real unit = (x[i] - mean) * inverse, g = scale ? dy[i] * scale[i] : dy[i];
-        sum += (double)g;
-        along += (double)(g * unit);
-        dscale[i] += dy[i] * unit;
-        dbias[i] += dy[i];
+    for (int64_t from = 0; from < n; from += GP_ROW_STRETCH) {
+        const int64_t to = from + GP_ROW_STRETCH < n ? from + GP_ROW_STRETCH : n;
+        gp_real part[2];
+        gp_norm_grad_sums(x + from, dy + from, scale ? scale + from : NULL, mean, inverse,
+                          to - from, part);
+        sum += (double)part[0];
+        along += (double)part[1];
+        for (int64_t i = from; i < to; i++)
+            dscale[i] += dy[i] * ((x[i] - mean) * inverse);
+        for (int64_t i = from; i < to; i++)
+            dbias[i] += dy[i];
     }
     const gp_real shift = centre ? (gp_real)(sum / (double)n) : 0;
     const gp_real slope = (gp_real)(along / (double)n);
-    for (int64_t i = 0; dx && i < n; i++) {
+    if (!dx)
+        return;
+    GP_IVDEP
+    for (int64_t i = 0; i < n; i++) {
         const gp_real unit = (x[i] - mean) * inverse, g = scale ? dy[i] * scale[i] : dy[i];
         dx[i] = inverse * (g - shift - unit * slope);
     }

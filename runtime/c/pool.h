@@ -13,6 +13,17 @@ typedef struct {
     int64_t kernel[2], stride[2], pad[4], count_include_pad;
 } gp_avgpool2d_attr;
 
+/* The larger of each output and what it sees through one place; a NaN is kept. Called with known
+ * steps where they are small, so that the loop becomes vectors. */
+GP_FUNCTION void gp_maxpool_join(gp_real *restrict to, const gp_real *restrict from, gp_range in,
+                                 int64_t step, int64_t out)
+{
+    for (int64_t j = in.from; j < in.to; j++) {
+        const gp_real v = from[j * step], old = to[j * out];
+        to[j * out] = ((v > old) | (v != v)) ? v : old;
+    }
+}
+
 GP_FUNCTION void gp_maxpool_row(const gp_tensor *x, const gp_tensor *y, const gp_maxpool2d_attr *a,
                                 const gp_real *restrict plane, int64_t row, gp_real *restrict to)
 {
@@ -27,10 +38,12 @@ GP_FUNCTION void gp_maxpool_row(const gp_tensor *x, const gp_tensor *y, const gp
             const int64_t first = kj - a->pad[1];
             const gp_range in = gp_inside(0, y->dim[3], a->stride[1], first, x->dim[3]);
             const gp_real *from = plane + ih * x->stride[2] + first * x->stride[3];
-            for (int64_t j = in.from; j < in.to; j++) {
-                const gp_real v = from[j * step];
-                to[j * out] = v > to[j * out] || v != v ? v : to[j * out]; /* keeps a NaN */
-            }
+            if (out == 1 && step == 1)
+                gp_maxpool_join(to, from, in, 1, 1);
+            else if (out == 1 && step == 2)
+                gp_maxpool_join(to, from, in, 2, 1);
+            else
+                gp_maxpool_join(to, from, in, step, out);
         }
     }
 }

@@ -9,28 +9,53 @@
 typedef gp_maxpool2d_attr gp_maxpool2d_grad_attr;
 typedef gp_avgpool2d_attr gp_avgpool2d_grad_attr;
 
-/* The first of the largest gets the gradient, or the first NaN: as the way forward chose. */
+enum { GP_POOL_OUTPUTS = 128 }; /* that are looked at side by side */
+
+/* Of outputs at .. at + n - 1 of row i: which place of its window each one took, or -1. The first
+ * of the largest, or the first NaN: as the way forward chose. */
+GP_FUNCTION void gp_maxpool_found(const gp_tensor *x, const gp_maxpool2d_attr *a,
+                                  const gp_real *plane, int64_t i, int64_t at, int64_t n,
+                                  int32_t *restrict found)
+{
+    gp_real best[GP_POOL_OUTPUTS];
+    for (int64_t j = 0; j < n; j++) {
+        best[j] = -(gp_real)INFINITY;
+        found[j] = -1;
+    }
+    for (int64_t k = 0; k < a->kernel[0] * a->kernel[1]; k++) {
+        const int64_t ih = i * a->stride[0] - a->pad[0] + k / a->kernel[1];
+        const int64_t first = k % a->kernel[1] - a->pad[1];
+        if (ih < 0 || ih >= x->dim[2])
+            continue;
+        const gp_range in = gp_inside(at, at + n, a->stride[1], first, x->dim[3]);
+        const gp_real *from = plane + ih * x->stride[2] + first * x->stride[3];
+        for (int64_t j = in.from; j < in.to; j++) {
+            const gp_real v = from[j * a->stride[1] * x->stride[3]], old = best[j - at];
+            const int32_t had = found[j - at];
+            const int better = (had < 0) | (v > old) | ((v != v) & (old == old));
+            best[j - at] = better ? v : old;
+            found[j - at] = better ? (int32_t)k : had;
+        }
+    }
+}
+
 GP_FUNCTION void gp_maxpool_back(const gp_tensor *x, const gp_tensor *dy,
                                  const gp_maxpool2d_attr *a, const gp_real *plane,
                                  const gp_real *up, gp_real *to)
 {
+    int32_t found[GP_POOL_OUTPUTS];
     for (int64_t i = 0; i < dy->dim[2]; i++)
-        for (int64_t j = 0; j < dy->dim[3]; j++) {
-            gp_real best = -(gp_real)INFINITY;
-            int64_t found = -1;
-            for (int64_t k = 0; k < a->kernel[0] * a->kernel[1]; k++) {
-                const int64_t ih = i * a->stride[0] - a->pad[0] + k / a->kernel[1];
-                const int64_t iw = j * a->stride[1] - a->pad[1] + k % a->kernel[1];
-                if (ih < 0 || ih >= x->dim[2] || iw < 0 || iw >= x->dim[3])
-                    continue;
-                const gp_real v = plane[ih * x->stride[2] + iw * x->stride[3]];
-                if (found < 0 || v > best || (v != v && best == best)) {
-                    best = v;
-                    found = ih * x->dim[3] + iw;
-                }
+        for (int64_t at = 0; at < dy->dim[3]; at += GP_POOL_OUTPUTS) {
+            const int64_t left = dy->dim[3] - at,
+                          n = left < GP_POOL_OUTPUTS ? left : GP_POOL_OUTPUTS;
+            const int32_t width = (int32_t)a->kernel[1];
+            gp_maxpool_found(x, a, plane, i, at, n, found);
+            for (int64_t j = 0; j < n; j++) {
+                const int64_t ih = i * a->stride[0] - a->pad[0] + found[j] / width;
+                const int64_t iw = (at + j) * a->stride[1] - a->pad[1] + found[j] % width;
+                if (found[j] >= 0)
+                    to[ih * x->dim[3] + iw] += up[i * dy->dim[3] + at + j];
             }
-            if (found >= 0)
-                to[found] += up[i * dy->dim[3] + j];
         }
 }
 

@@ -26,7 +26,10 @@ typedef struct {
     double beta1, beta2, weight_decay, lr_scale;
 } gp_lion_attr;
 
-enum { GP_UPDATE_LARGE = 1 << 15 }; /* elements that are worth a second thread */
+enum {
+    GP_UPDATE_LARGE = 1 << 15, /* elements that are worth a second thread */
+    GP_UPDATE_CHUNK = 1 << 10  /* elements that a thread takes at a time */
+};
 
 /* What all of them begin with: the old versions and the new ones. */
 typedef struct {
@@ -49,6 +52,12 @@ GP_FUNCTION gp_update gp_update_of(const gp_call *c)
     return u;
 }
 
+/* Where the chunk that begins at `from` ends. */
+GP_FUNCTION int64_t gp_update_end(const gp_update *u, int64_t from)
+{
+    return from + GP_UPDATE_CHUNK < u->count ? from + GP_UPDATE_CHUNK : u->count;
+}
+
 /* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
 GP_KERNEL(sgd)
 {
@@ -56,17 +65,40 @@ GP_KERNEL(sgd)
     const gp_update u = gp_update_of(c);
     const gp_real lr = (gp_real)(c->run->lr * a->lr_scale);
     const gp_real decay = (gp_real)a->weight_decay, momentum = (gp_real)a->momentum;
+    const gp_real ahead = a->nesterov ? 1 : 0, along = a->nesterov ? momentum : 1;
     gp_real *const v = u.state[0];
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
-    for (int64_t i = 0; i < u.count; i++) {
-        gp_real g = u.scale * u.g[i] + decay * u.w[i];
-        if (v) {
-            v[i] = momentum * u.old[0][i] + g;
-            g = a->nesterov ? g + momentum * v[i] : v[i];
+    for (int64_t from = 0; from < u.count; from += GP_UPDATE_CHUNK) {
+        const int64_t to = gp_update_end(&u, from);
+        if (!v) {
+            GP_IVDEP
+            for (int64_t i = from; i < to; i++)
+                u.to[i] = u.w[i] - lr * (u.scale * u.g[i] + decay * u.w[i]);
+            continue;
         }
-        u.to[i] = u.w[i] - lr * g;
+        GP_IVDEP
+        for (int64_t i = from; i < to; i++) {
+            const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+            const gp_real next = momentum * u.old[0][i] + g;
+            v[i] = next;
+            u.to[i] = u.w[i] - lr * (ahead * g + along * next);
+        }
     }
     return GP_OK;
+}
+
+/* gcc takes the roots of a vector only where nobody asks for errno. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define GP_NO_ERRNO __attribute__((optimize("no-math-errno")))
+#else
+#define GP_NO_ERRNO
+#endif
+static GP_NOINLINE GP_NO_ERRNO void gp_roots(gp_real *restrict to, const gp_real *restrict x,
+                                             int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] =
+            sizeof *x == sizeof(float) ? (gp_real)sqrtf((float)x[i]) : (gp_real)sqrt((double)x[i]);
 }
 
 /* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula. */
@@ -82,11 +114,19 @@ GP_FUNCTION int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoup
     const gp_real c1 = (gp_real)(1 - a->beta1), c2 = (gp_real)(1 - a->beta2);
     gp_real *const m = u.state[0], *const v = u.state[1];
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
-    for (int64_t i = 0; i < u.count; i++) {
-        const gp_real g = u.scale * u.g[i] + decay * u.w[i];
-        m[i] = b1 * u.old[0][i] + c1 * g;
-        v[i] = b2 * u.old[1][i] + c2 * g * g;
-        u.to[i] = shrink * u.w[i] - rate * m[i] / (gp_sqrt(v[i]) * root + eps);
+    for (int64_t from = 0; from < u.count; from += GP_UPDATE_CHUNK) {
+        const int64_t to = gp_update_end(&u, from);
+        gp_real roots[GP_UPDATE_CHUNK];
+        GP_IVDEP
+        for (int64_t i = from; i < to; i++) {
+            const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+            m[i] = b1 * u.old[0][i] + c1 * g;
+            v[i] = b2 * u.old[1][i] + c2 * g * g;
+        }
+        gp_roots(roots, v + from, to - from);
+        GP_IVDEP
+        for (int64_t i = from; i < to; i++)
+            u.to[i] = shrink * u.w[i] - rate * m[i] / (roots[i - from] * root + eps);
     }
     return GP_OK;
 }

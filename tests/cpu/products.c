@@ -124,8 +124,10 @@ static void try_matmul(void)
 /* A convolution: x * w gives y. Exact sums of all three directions come from one walk. */
 static void try_conv(void)
 {
-    const int64_t groups = draw(1, 3), c = groups * draw(1, draw(0, 3) ? 4 : 40);
-    const int64_t o = groups * draw(1, draw(0, 3) ? 6 : 130), n = draw(1, 3);
+    const int depthwise = draw(0, 3) == 0;
+    const int64_t groups = draw(1, 3), n = draw(1, 3);
+    const int64_t c = groups * (depthwise ? 1 : draw(1, draw(0, 3) ? 4 : 40));
+    const int64_t o = groups * (depthwise ? 1 : draw(1, draw(0, 3) ? 6 : 130));
     gp_conv2d_attr a = {.groups = groups};
     int64_t kernel[2], in_dim[2], out_dim[2];
     const int plain = draw(0, 2) == 0;
