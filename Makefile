@@ -13,7 +13,7 @@ BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev \
 	libjansson-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) g++ clang libcriterion-dev libubsan1 libasan8 libgomp1 graphviz
 PICTURE_PACKAGES := graphviz librsvg2-bin fonts-dejavu-core
-LINT_PACKAGES := clang-format clang-tidy cppcheck
+LINT_PACKAGES := clang-format cppcheck shellcheck
 
 # One folder of objects for each compiler and kind of build, so that they never mix.
 SANITIZE ?=
@@ -40,15 +40,17 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o
 
-.PHONY: FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs
+.PHONY: FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
 all: gplan libgplan.a
 
 help:
 	@echo 'make            builds ./gplan and libgplan.a (CC=clang works too)'
 	@echo 'make demo       plans a training step under a budget, compiles its C, trains with it'
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
-	@echo 'make lint       clang-format, cppcheck'
-	@echo 'make bench      how good and how fast the planner is'
+	@echo 'make soak       the random tests for long: SOAK=2000 graphs'
+	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
+	@echo 'make lint       clang-format, cppcheck, shellcheck'
+	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat'
 	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch'
 	@echo 'make bless      rewrites the golden files; look at the diff'
 	@echo 'make pictures   draws what README shows; make picture-check tries the pictures in a browser'
@@ -117,6 +119,7 @@ TEST_PROGRAMS := $(TESTS:%.c=$(B)/%)
 BENCHES := $(wildcard tests/*/*_bench.c)
 helpers = $(patsubst %.c,$(B)/%.o,$(filter-out %_test.c %_bench.c,$(wildcard $(1)*.c)))
 
+.SECONDARY:
 .SECONDEXPANSION:
 $(B)/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
@@ -144,15 +147,30 @@ test:
 	@$(MAKE) --no-print-directory -j2 SANITIZE=1 check-programs
 	@tests/run.sh build/$(notdir $(CC))-sanitized
 
+# The same tests with more seeds, under the sanitizers.
+SOAK ?= 2000
+SOAKED := $(shell grep -l GPLAN_SOAK $(TESTS))
+soak:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
+	@$(MAKE) --no-print-directory -j2 SANITIZE=1 $(SOAKED:%.c=build/$(notdir $(CC))-sanitized/%)
+	@set -e; for test in $(SOAKED:%.c=build/$(notdir $(CC))-sanitized/%); do \
+	  echo "$$test: $(SOAK) graphs"; GPLAN_SOAK=$(SOAK) $$test -j2 --color=never; done
+
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= $(shell date +%s)000
+fuzz:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) libubsan1 libasan8'
+	@$(MAKE) --no-print-directory -j2 SANITIZE=1 build/$(notdir $(CC))-sanitized/gplan
+	@tests/fuzz/run.sh build/$(notdir $(CC))-sanitized/gplan $(FUZZ_SECONDS) $(FUZZ_SEED)
+
 bless: $(B)/gplan
 	@for runner in $(wildcard tests/*/run.sh); do $$runner --bless $(abspath $(B)/gplan); done
 	@$(MAKE) --no-print-directory frontend/LANGUAGE.md
 
-bench: $(BENCHES:tests/%.c=bench-%)
-bench-%: $(B)/tests/%
-	$(B)/tests/$*
-bench-pack: bench-pack/pack_bench
-bench-remat: bench-remat/remat_bench
+# One target for each folder that has some: bench-pack, bench-remat.
+bench: $(sort $(foreach bench,$(BENCHES),bench-$(word 2,$(subst /, ,$(bench)))))
+bench-%: $$(addprefix $$(B)/,$$(basename $$(wildcard tests/$$*/*_bench.c)))
+	@set -e; for bench in $^; do echo $$bench; $$bench; done
 
 # Kernels beside the fastest libraries at hand, with one thread and with two, then whole models.
 # MKL is no Debian package: `pip install mkl`, and MKL_LIBRARY=.../libmkl_rt.so.3 where it is not
@@ -182,10 +200,11 @@ bench-peers: gplan
 lint:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cuh')
-	@$(MAKE) --no-print-directory $(G)/parser.h $(G)/lexer.h $(G)/ops.inc
+	shellcheck --severity=warning $$(git ls-files '*.sh') .ci/run
+	@$(MAKE) --no-print-directory -j2 $(G)/parser.h $(G)/lexer.h $(G)/ops.inc $(G)/adapters.c
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
 	  --enable=warning,performance,portability -I. -I$(G) -D_POSIX_C_SOURCE=200809L -j2 \
-	  frontend planner codegen
+	  frontend planner codegen examples runtime/embed.c $(G)/adapters.c
 
 # ---- The demo and installing -------------------------------------------------------------------
 
