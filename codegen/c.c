@@ -30,7 +30,7 @@ static void write_row(const Plan *plan, const Buffer *b, Out *o)
     const Graph *g = plan->graph;
     out(o, " * %12llu %12llu  ", (unsigned long long)b->offset, (unsigned long long)b->bytes);
     if (b->value == NONE) {
-        out(o, "(workspace)");
+        out(o, b->kind == BUFFER_STATE ? "(state of the run)" : "(workspace)");
     } else {
         const Value *value = &g->value.at[b->value];
         out_comment(o, value->name);

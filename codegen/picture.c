@@ -312,6 +312,8 @@ const char *buffer_name(const Picture *p, Id buffer)
     const Buffer *b = &p->plan->buffer[buffer];
     if (b->value != NONE)
         return p->g->value.at[b->value].name;
+    if (b->kind == BUFFER_STATE)
+        return "state of the run";
     uint32_t time = p->life[buffer].producer;
     return time == NONE ? "workspace"
                         : arena_printf(p->arena, "workspace of %s", p->step[time].node->name);

@@ -30,8 +30,10 @@ static bool fail(Verify *v, const char *format, ...)
 
 static const char *name_of(const Verify *v, Id buffer)
 {
-    Id value = v->plan->buffer[buffer].value;
-    return value == NONE ? "workspace" : v->g->value.at[value].name;
+    const Buffer *b = &v->plan->buffer[buffer];
+    if (b->value != NONE)
+        return v->g->value.at[b->value].name;
+    return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
 }
 
 /* ---- Buffers -------------------------------------------------------------------------------- */
@@ -43,8 +45,10 @@ static uint8_t kind_of(const Verify *v, Id buffer)
         [VALUE_STATE] = BUFFER_STATE, [VALUE_GRADIENT] = BUFFER_STATE,
     };
     Id value = v->plan->buffer[buffer].value;
-    if (value == NONE)
-        return BUFFER_WORKSPACE;
+    if (value == NONE) {
+        bool state = v->file.target.state && v->plan->buffer[buffer].kind == BUFFER_STATE;
+        return state ? BUFFER_STATE : BUFFER_WORKSPACE;
+    }
     while (v->g->value.at[value].previous != NONE) /* versions end: each is made before the next */
         value = v->g->value.at[value].previous;
     if (v->g->value.at[value].kind != VALUE_RESULT)
@@ -169,7 +173,7 @@ static bool check_ends(Verify *v)
     for (Id i = 0; i < v->plan->buffers; i++) {
         const Buffer *b = &v->plan->buffer[i];
         const Program *program = &v->plan->program[b->program];
-        bool first = b->value != NONE && v->g->value.at[b->value].previous == NONE;
+        bool first = b->value == NONE || v->g->value.at[b->value].previous == NONE;
         if (b->kind <= BUFFER_INPUT && ((first && b->birth != 0) || b->death < v->plan->end))
             return fail(v, "buffer %u (%s) must live all the time", i, name_of(v, i));
         if (b->kind == BUFFER_OUTPUT && b->death < program->begin + program->count)

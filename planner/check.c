@@ -64,8 +64,10 @@ static bool fail(Check *c, const char *format, ...)
 
 static const char *name_of(const Check *c, Id buffer)
 {
-    Id value = c->plan->buffer[buffer].value;
-    return value == NONE ? "workspace" : c->g->value.at[value].name;
+    const Buffer *b = &c->plan->buffer[buffer];
+    if (b->value != NONE)
+        return c->g->value.at[b->value].name;
+    return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
 }
 
 /* ---- Where a buffer lies -------------------------------------------------------------------- */
@@ -212,7 +214,8 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
 static bool replaces(const Check *c, Id buffer, const Content *content)
 {
     Id value = c->plan->buffer[buffer].value;
-    return value != NONE && c->g->value.at[value].previous == content->value &&
+    return value != NONE && content->value != NONE &&
+           c->g->value.at[value].previous == content->value &&
            same_bytes(c, buffer, content->buffer);
 }
 
@@ -454,7 +457,7 @@ static bool is_persistent(const Check *c, Id buffer)
 {
     Id value = c->plan->buffer[buffer].value;
     if (value == NONE)
-        return false;
+        return c->plan->buffer[buffer].kind == BUFFER_STATE;
     uint8_t kind = c->g->value.at[value].kind;
     return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST ||
            kind == VALUE_STATE || kind == VALUE_GRADIENT;
@@ -506,7 +509,8 @@ static bool begin_program(Check *c, const Program *program)
     memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
     for (Id i = 0; i < c->plan->buffers; i++)
         if (is_persistent(c, i)) {
-            bool whole = c->g->value.at[c->plan->buffer[i].value].whole == NONE;
+            Id value = c->plan->buffer[i].value;
+            bool whole = value == NONE || c->g->value.at[value].whole == NONE;
             if (whole ? !cover(c, i, time, NULL, 0)
                       : !check_micro(c, i, &c->plan->program[PROGRAM_MICRO]))
                 return false;
@@ -588,8 +592,8 @@ static void find_peak(Check *c)
         const Buffer *b = &c->plan->buffer[content->buffer];
         if (b->external)
             continue;
-        if (c->g->value.at[content->value].previous != NONE ||
-            c->g->value.at[content->value].whole != NONE)
+        const Value *value = content->value == NONE ? NULL : &c->g->value.at[content->value];
+        if (value && (value->previous != NONE || value->whole != NONE))
             continue; /* the first version, the whole input is counted */
         uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
         if (death > content->covered && !content->persistent)
@@ -640,9 +644,20 @@ static bool find_bases(Check *c)
     return true;
 }
 
+static bool has_state(Check *c)
+{
+    for (Id i = 0; i < c->plan->buffers; i++) {
+        const Buffer *b = &c->plan->buffer[i];
+        if (b->value == NONE && b->kind == BUFFER_STATE && !b->external &&
+            b->bytes >= c->target->state)
+            return true;
+    }
+    return c->target->state == 0 || fail(c, "there is no place for the target's state");
+}
+
 static bool replay(Check *c)
 {
-    if (!find_bases(c))
+    if (!find_bases(c) || !has_state(c))
         return false;
     for (Id i = 0; i < c->plan->buffers; i++)
         if (!check_buffer(c, i))

@@ -147,6 +147,17 @@ static void add_persistent(Live *l)
     }
 }
 
+/* What the target's programs keep for themselves. */
+static void add_state(Live *l)
+{
+    if (l->target->state)
+        add_buffer(l, (Buffer){.value = NONE,
+                               .root = NONE,
+                               .death = l->plan->end ? l->plan->end : 1,
+                               .bytes = l->target->state,
+                               .kind = BUFFER_STATE});
+}
+
 static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
 {
     uint32_t death = l->last[value] > time ? l->last[value] : time + 1;
@@ -316,6 +327,7 @@ Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const T
     list_occurrences(&l);
     find_last_readers(&l);
     add_persistent(&l);
+    add_state(&l);
     walk(&l);
     l.plan->buffer = l.buffer.at;
     l.plan->buffers = (Id)l.buffer.count;

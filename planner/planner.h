@@ -34,6 +34,7 @@ typedef struct Target {
     const char *name;
     uint32_t align;   /* of every buffer, in bytes */
     uint32_t threads; /* that workspace is planned for */
+    uint64_t state;   /* bytes that its programs keep for themselves all the time; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
 } Target;
@@ -52,7 +53,7 @@ typedef enum {
  * Times count occurrences over all programs, one program after the other; persistent buffers
  * live from 0 to the end. */
 typedef struct {
-    Id value;              /* NONE for workspace */
+    Id value;              /* NONE for workspace and for the state of the target */
     Id root;               /* the buffer it lies in: itself, or one whose bytes it takes (in place)
                               or that it is a window of (concat). Only roots are packed. */
     View layout;           /* of the value, in elements from the root's first byte */

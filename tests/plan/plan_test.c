@@ -262,6 +262,32 @@ Test(plan, workspace_is_a_buffer_for_one_step)
     planned_free(&p);
 }
 
+Test(plan, state_of_the_target_is_a_buffer_that_stays)
+{
+    Target target = bare;
+    const char *text = X "output y = tanh(dense(x, 8, bias = false))\n";
+    Planned plain = planned_text(text, NULL, &target);
+    target.state = 300;
+    Planned p = planned_text(text, NULL, &target);
+    cr_expect_eq(p.plan->persistent, plain.plan->persistent + 320);
+    cr_expect_eq(p.plan->arena, plain.plan->arena + 320);
+    cr_expect_null(plan_check(p.plan, &target));
+    target.state = 321; /* more than was planned for */
+    cr_expect_not_null(plan_check(p.plan, &target));
+    target.state = 300;
+    Id state = NONE, result = NONE;
+    for (Id i = 0; i < p.plan->buffers; i++) {
+        if (p.plan->buffer[i].kind == BUFFER_STATE)
+            state = i;
+        if (p.plan->buffer[i].kind == BUFFER_OUTPUT)
+            result = i;
+    }
+    p.plan->buffer[result].offset = p.plan->buffer[state].offset;
+    cr_expect_not_null(plan_check(p.plan, &target));
+    planned_free(&plain);
+    planned_free(&p);
+}
+
 static const char *const several[] = {
     X "h = relu(dense(x, 100))\nh = relu(dense(h, 70))\noutput y = softmax(dense(h, 10))\n",
     IMAGE "a = conv2d(x, 4, kernel = 3)\nb = avgpool2d(a, 2)\noutput y = flatten(b)\n",
