@@ -51,8 +51,8 @@ static const char *const reserved[] = {
     " MAXFLOAT O_APPEND O_CREAT O_EXCL O_RDONLY O_RDWR O_TRUNC O_WRONLY"
     " SEEK_SET SEEK_CUR SEEK_END CLOCK_MONOTONIC CLOCK_REALTIME CLOCKS_PER_SEC ",
     /* What an emitted file calls its own parts. */
-    " tensor slot init data item begin constant constants result death poison now op_end op_nan"
-    " makes_nan SAVED SAVED_COUNT NEEDED_COUNT ",
+    (" tensor slot init data item begin constant constants result death poison now op_end op_nan"
+     " makes_nan SAVED SAVED_COUNT NEEDED_COUNT "),
 };
 
 /* Parts of an emitted file that are numbered: forward_0. */

@@ -297,7 +297,7 @@ GP_FUNCTION void gp_depthwise_row(const gp_conv *v, gp_real *restrict to,
     gp_range in[3];
     for (int64_t p = 0; p < kw; p += 3) {
         const int64_t some = gp_least(kw - p, 3);
-        const gp_real *at[3];
+        const gp_real *at[3] = {from, from, from};
         gp_range all = {0, width};
         for (int64_t i = 0; i < some; i++) {
             const int64_t first = (p + i) * v->in.dilation[1] - v->in.pad[1];
