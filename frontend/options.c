@@ -1,5 +1,5 @@
 /* The command line. One table says what there is: reading, --help, the man page and the shell's
- * completion all come from it. */
+ * completion all come from it. A new option is a row here and a field of Options. */
 #include "frontend/options.h"
 
 #include <errno.h>
@@ -7,351 +7,240 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum {
-    OPT_OUTPUT = 'o',
-    OPT_DEFINE = 'D',
-    OPT_DUMP = 'd',
-    OPT_VERBOSE = 'v',
-    OPT_HELP = 'h',
-    OPT_EMIT = 256,
-    OPT_BUDGET,
-    OPT_RESERVE,
-    OPT_INFER,
-    OPT_TRAIN,
-    OPT_ACCUMULATE,
-    OPT_MIN_BUDGET,
-    OPT_MAX,
-    OPT_PARETO,
-    OPT_RECOMPUTE,
-    OPT_SLICES,
-    OPT_EFFORT,
-    OPT_SECONDS,
-    OPT_THREADS,
-    OPT_DEPTH,
-    OPT_IO,
-    OPT_PARAMS,
-    OPT_REPORT,
-    OPT_QUIET,
-    OPT_COLOR,
-    OPT_VERSION,
-    OPT_MAN,
-    OPT_COMPLETION,
-    OPT_OPS,
-} OptionId;
+static void show_version(void)
+{
+    puts("gplan " GPLAN_VERSION);
+}
 
-typedef struct {
-    int id; /* its letter, where it has one */
-    const char *name, *argument, *help;
-} Option;
+static void show_ops(void)
+{
+    ops_reference(stdout);
+}
 
-/* An option without help is for the build alone. */
-static const Option table[] = {
-    {OPT_OUTPUT, "output", "FILE", "write FILE; .c also writes the header .h beside it"},
-    {OPT_EMIT, "emit", "KIND",
-     "what to write: c, h, report, dot, svg, html, json, trace or graph (default: by FILE's "
-     "extension)"},
-    {OPT_DEPTH, "depth", "N", "in dot and graph, draw blocks from level N on as one box"},
-    {OPT_BUDGET, "budget", "SIZE", "bytes the program may use: 8G, 512M, 1.5GiB, 4096"},
-    {OPT_RESERVE, "reserve", "SIZE", "taken off the budget for what is not gplan's"},
-    {OPT_DEFINE, "define", "NAME=N", "override a parameter of the model, e.g. -D B=64"},
-    {OPT_INFER, "infer", NULL, "plan the forward pass only"},
-    {OPT_TRAIN, "train", NULL, "plan the training step too (default where the model has one)"},
-    {OPT_ACCUMULATE, "accumulate", "N",
+#define FIELD(name) offsetof(Options, name)
+
+/* clang-format off */
+const Option option_table[] = {
+    {'o', "output", "FILE", "write FILE; .c also writes the header .h beside it",
+     .kind = OPTION_FILE, .field = FIELD(output)},
+    {0, "emit", "KIND", "what to write (default: by FILE's extension)",
+     .kind = OPTION_TEXT, .field = FIELD(emit),
+     .words = "c h report dot svg html json trace graph"},
+    {0, "depth", "N", "in dot and graph, draw blocks from level N on as one box",
+     .kind = OPTION_COUNT, .field = FIELD(depth), .most = 1024},
+    {0, "budget", "SIZE", "bytes the program may use: 8G, 512M, 1.5GiB, 4096",
+     .kind = OPTION_SIZE, .field = FIELD(budget), .positive = true},
+    {0, "reserve", "SIZE", "taken off the budget for what is not gplan's",
+     .kind = OPTION_SIZE, .field = FIELD(reserve)},
+    {'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
+     .kind = OPTION_DEFINE, .field = FIELD(define)},
+    {0, "infer", NULL, "plan the forward pass only",
+     .kind = OPTION_FLAG, .field = FIELD(infer)},
+    {0, "train", NULL, "plan the training step too (default where the model has one)",
+     .kind = OPTION_FLAG, .field = FIELD(train)},
+    {0, "accumulate", "N",
      "run a step as N micro-batches; auto: as many as the budget asks for (default: as the model "
-     "says)"},
-    {OPT_SLICES, "slices", NULL, "run a product and its loss in slices: logits are never stored"},
-    {OPT_RECOMPUTE, "recompute", "HOW", "auto: what the budget asks for; none: never"},
-    {OPT_MIN_BUDGET, "min-budget", NULL, "print the smallest budget that fits, and stop"},
-    {OPT_MAX, "max", "NAME", "print the largest value of a parameter that fits the budget"},
-    {OPT_PARETO, "pareto", NULL,
-     "print what budgets cost, from the smallest to one without recomputation; --emit csv or json"},
-    {OPT_THREADS, "threads", "N", "threads the emitted code will use (default 1)"},
-    {OPT_IO, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory"},
-    {OPT_PARAMS, "params", "WHERE", "parameters in the arena or external: a mapped file, ROM"},
-    {OPT_EFFORT, "effort", "N", "how much the planner searches, in counted steps"},
-    {OPT_SECONDS, "seconds", "N", "a cap on the search, in seconds, on top of the effort"},
-    {OPT_REPORT, "report", NULL, "print what was planned"},
-    {OPT_DUMP, "dump", "PASS", "print what passes left: lower,train,simplify,fuse,plan"},
-    {OPT_VERBOSE, "verbose", NULL, "say what is being done"},
-    {OPT_QUIET, "quiet", NULL, "say nothing but errors"},
-    {OPT_COLOR, "color", "WHEN", "auto, always or never"},
-    {OPT_VERSION, "version", NULL, "print the version"},
-    {OPT_HELP, "help", NULL, "print this help"},
-    {OPT_MAN, "man", NULL, NULL},
-    {OPT_COMPLETION, "completion", NULL, NULL},
-    {OPT_OPS, "ops", NULL, NULL},
+     "says)",
+     .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
+     .words = "model auto", .word_field = FIELD(accumulate_auto)},
+    {0, "slices", NULL, "run a product and its loss in slices: logits are never stored",
+     .kind = OPTION_FLAG, .field = FIELD(sliced)},
+    {0, "recompute", "HOW", "compute values again: auto, where the budget asks for it; none, never",
+     .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
+    {0, "min-budget", NULL, "print the smallest budget that fits, and stop",
+     .kind = OPTION_FLAG, .field = FIELD(min_budget)},
+    {0, "max", "NAME", "print the largest value of a parameter that fits the budget",
+     .kind = OPTION_TEXT, .field = FIELD(max)},
+    {0, "pareto", NULL,
+     "print what budgets cost, from the smallest to one without recomputation; --emit csv or json",
+     .kind = OPTION_FLAG, .field = FIELD(pareto)},
+    {0, "threads", "N", "threads the emitted code will use (default 1)",
+     .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
+    {0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
+     .kind = OPTION_WORD, .field = FIELD(io_external), .words = "arena external"},
+    {0, "params", "WHERE", "parameters in the arena or external: a mapped file, ROM",
+     .kind = OPTION_WORD, .field = FIELD(params_external), .words = "arena external"},
+    {0, "effort", "N", "how much the planner searches, in counted steps",
+     .kind = OPTION_LARGE, .field = FIELD(effort)},
+    {0, "seconds", "N", "a cap on the search, in seconds, on top of the effort",
+     .kind = OPTION_SECONDS, .field = FIELD(seconds)},
+    {0, "report", NULL, "print what was planned",
+     .kind = OPTION_FLAG, .field = FIELD(report)},
+    {'d', "dump", "PASS", "print what passes left, a list with commas",
+     .kind = OPTION_TEXT, .field = FIELD(dump), .words = "lower train simplify fuse plan"},
+    {'v', "verbose", NULL, "say what is being done",
+     .kind = OPTION_FLAG, .field = FIELD(verbose)},
+    {0, "quiet", NULL, "say nothing but errors",
+     .kind = OPTION_FLAG, .field = FIELD(quiet)},
+    {0, "color", "WHEN", "whether messages have colours",
+     .kind = OPTION_WORD, .field = FIELD(color), .words = "auto always never"},
+    {0, "version", NULL, "print the version", .kind = OPTION_SHOW, .show = show_version},
+    {'h', "help", NULL, "print this help", .kind = OPTION_SHOW, .show = manual_help},
+    {0, "man", NULL, NULL, .kind = OPTION_SHOW, .show = manual_page},
+    {0, "completion", NULL, NULL, .kind = OPTION_SHOW, .show = manual_completion},
+    {0, "ops", NULL, NULL, .kind = OPTION_SHOW, .show = show_ops},
 };
-enum { OPTION_COUNT = sizeof table / sizeof *table };
+/* clang-format on */
+enum { OPTION_TABLE = sizeof option_table / sizeof *option_table };
+const size_t option_count = OPTION_TABLE;
 
-static const char *const usage[] = {
-    "gplan MODEL [-o FILE] [options]",
-    "gplan pack PROBLEM.csv [options]",
-    "gplan remat PROBLEM [options]",
-    "gplan verify PLAN.json",
-};
-enum { USAGE_COUNT = sizeof usage / sizeof *usage };
+/* ---- Reading: each returns -1 to go on, or the exit status ---------------------------------- */
 
-static const char summary[] =
-    "Reads a neural network, plans every byte of its memory, and emits C that runs inside a "
-    "budget.";
-
-/* ---- What the table prints ------------------------------------------------------------------ */
-
-static void print_help(void)
+static int wrong(const Option *option, const char *text, const char *wanted)
 {
-    for (int i = 0; i < USAGE_COUNT; i++)
-        printf("%s%s\n", i ? "       " : "usage: ", usage[i]);
-    printf("\n%s\nMODEL is a .g file, or - for standard input.\n\n", summary);
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        if (!table[i].help)
-            continue;
-        char text[64], letter[8] = "    ";
-        if (table[i].id < 256)
-            snprintf(letter, sizeof letter, "-%c, ", table[i].id);
-        snprintf(text, sizeof text, "%s--%s %s", letter, table[i].name,
-                 table[i].argument ? table[i].argument : "");
-        printf("  %-26s %s\n", text, table[i].help);
-    }
-    puts("\nExit status: 0 done; 1 the input is wrong or does not fit; 2 wrong usage; 3 a bug.");
-}
-
-/* roff takes a line's leading dot or quote and every backslash and hyphen for its own. */
-static void print_roff(const char *text)
-{
-    for (; *text; text++)
-        printf(*text == '-' ? "\\-" : *text == '\\' ? "\\\\" : "%c", *text);
-}
-
-static void print_man(void)
-{
-    printf(".TH GPLAN 1 \"\" \"gplan %s\" \"User Commands\"\n.SH NAME\ngplan \\- compile a "
-           "neural network to C that runs inside a byte budget\n.SH SYNOPSIS\n",
-           GPLAN_VERSION);
-    for (int i = 0; i < USAGE_COUNT; i++) {
-        printf("%s.B ", i ? ".br\n" : "");
-        print_roff(usage[i]);
-        puts("");
-    }
-    printf(".SH DESCRIPTION\n%s\n.SH OPTIONS\n", summary);
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        if (!table[i].help)
-            continue;
-        printf(".TP\n");
-        if (table[i].id < 256)
-            printf("\\fB\\-%c\\fR, ", table[i].id);
-        printf("\\fB\\-\\-");
-        print_roff(table[i].name);
-        printf("\\fR%s%s%s\n", table[i].argument ? " \\fI" : "",
-               table[i].argument ? table[i].argument : "", table[i].argument ? "\\fR" : "");
-        print_roff(table[i].help);
-        puts("");
-    }
-    puts(".SH EXIT STATUS\n0: done. 1: the input is wrong or does not fit the budget. 2: wrong "
-         "usage. 3: an internal error.\n.SH EXAMPLE\n.B gplan model.g \\-\\-budget 8G \\-o "
-         "model.c");
-}
-
-static void print_completion(void)
-{
-    printf("complete -W '");
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (table[i].help)
-            printf("--%s ", table[i].name);
-    puts("pack remat verify' -o default gplan");
-}
-
-/* ---- Reading -------------------------------------------------------------------------------- */
-
-static int wrong(const char *option, const char *text, const char *wanted)
-{
-    fprintf(stderr, "gplan: %s '%s': %s\n", option, text, wanted);
+    fprintf(stderr, "gplan: --%s '%s': %s\n", option->name, text, wanted);
     return 2;
 }
 
-static bool whole(const char *text, uint64_t most, uint64_t *number)
+/* The place of a word in a list with spaces; -1: it is not there. */
+static int find_word(const char *words, const char *text)
+{
+    size_t length = strlen(text);
+    int place = 0;
+    for (const char *at = words; at && *at; place++) {
+        size_t next = strcspn(at, " ");
+        if (next == length && memcmp(at, text, length) == 0)
+            return place;
+        at += next + (at[next] == ' ');
+    }
+    return -1;
+}
+
+static int read_word(const Option *option, const char *text, uint32_t *field)
+{
+    int place = find_word(option->words, text);
+    if (place < 0) {
+        fprintf(stderr, "gplan: --%s '%s': expected one of: %s\n", option->name, text,
+                option->words);
+        return 2;
+    }
+    *field = (uint32_t)place;
+    return -1;
+}
+
+static int read_whole(const Option *option, const char *text, uint64_t most, uint64_t *number)
 {
     char *end;
     errno = 0;
     unsigned long long read = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || read > most)
-        return false;
+    if (errno || end == text || *end || *text == '-' || read > most || read == 0)
+        return wrong(option, text, "expected a positive whole number");
     *number = read;
-    return true;
+    return -1;
 }
 
-static int read_define(Arena *arena, Options *o, const char *text)
+static int read_count(const Option *option, const char *text, Options *o)
+{
+    uint64_t number = 0;
+    if (find_word(option->words, text) >= 0)
+        return read_word(option, text, (uint32_t *)((char *)o + option->word_field));
+    int status = read_whole(option, text, option->most, &number);
+    *(uint32_t *)((char *)o + option->field) = (uint32_t)number;
+    return status;
+}
+
+static int read_size(const Option *option, const char *text, uint64_t *field)
+{
+    if (!size_parse(text, field))
+        return wrong(option, text, "expected a size, e.g. 8G, 512M, 1.5GiB or 4096");
+    if (option->positive && *field == 0)
+        return wrong(option, text, "nothing fits in no bytes");
+    return -1;
+}
+
+static int read_seconds(const Option *option, const char *text, double *field)
+{
+    char *end;
+    *field = strtod(text, &end);
+    return end == text || *end || !(*field > 0) ? wrong(option, text, "expected a positive number")
+                                                : -1;
+}
+
+static int read_define(Arena *arena, const Option *option, const char *text, Options *o)
 {
     const char *equals = strchr(text, '=');
     char *end = NULL;
     errno = 0;
     long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
     if (!equals || equals == text || end == equals + 1 || *end || errno)
-        return wrong("-D", text, "expected NAME=INTEGER, e.g. -D B=64");
+        return wrong(option, text, "expected NAME=INTEGER, e.g. -D B=64");
     ARRAY_PUSH(arena, &o->define,
                (Define){.name = arena_copy(arena, text, (size_t)(equals - text)), .value = value});
     return -1;
 }
 
-static int read_where(const char *option, const char *text, bool *external)
+static int read_option(Arena *arena, const Option *option, const char *text, Options *o)
 {
-    *external = strcmp(text, "external") == 0;
-    return *external || strcmp(text, "arena") == 0
-               ? -1
-               : wrong(option, text, "expected arena or external");
+    void *field = (char *)o + option->field;
+    switch (option->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        return -1;
+    case OPTION_TEXT:
+    case OPTION_FILE:
+        *(const char **)field = text;
+        return -1;
+    case OPTION_WORD:
+        return read_word(option, text, field);
+    case OPTION_COUNT:
+        return read_count(option, text, o);
+    case OPTION_LARGE:
+        return read_whole(option, text, UINT64_MAX / 2, field);
+    case OPTION_SIZE:
+        return read_size(option, text, field);
+    case OPTION_SECONDS:
+        return read_seconds(option, text, field);
+    case OPTION_DEFINE:
+        return read_define(arena, option, text, o);
+    case OPTION_SHOW:
+        option->show();
+        return 0;
+    }
+    return 2;
 }
 
-static int read_color(const char *text, ColorWhen *color)
+/* What getopt is told: each option by its place in the table, behind all letters. */
+enum { FIRST_LONG = 256 };
+
+static void describe(struct option names[OPTION_TABLE + 1], char letters[2 * OPTION_TABLE + 1])
 {
-    static const char *const names[] = {"auto", "always", "never"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) {
-            *color = (ColorWhen)i;
-            return -1;
+    for (int i = 0; i < OPTION_TABLE; i++) {
+        const Option *option = &option_table[i];
+        names[i] = (struct option){.name = option->name,
+                                   .has_arg = option->argument ? required_argument : no_argument,
+                                   .val = FIRST_LONG + i};
+        if (option->letter) {
+            *letters++ = option->letter;
+            if (option->argument)
+                *letters++ = ':';
         }
-    return wrong("--color", text, "expected auto, always or never");
+    }
+    *letters = 0;
 }
 
-static int read_number(int id, const char *text, Options *o)
+static const Option *find(int id)
 {
-    uint64_t number;
-    if (id == OPT_BUDGET || id == OPT_RESERVE) {
-        const char *name = id == OPT_BUDGET ? "--budget" : "--reserve";
-        if (!size_parse(text, id == OPT_BUDGET ? &o->budget : &o->reserve))
-            return wrong(name, text, "expected a size, e.g. 8G, 512M, 1.5GiB or 4096");
-        if (id == OPT_BUDGET && o->budget == 0)
-            return wrong(name, text, "nothing fits in no bytes");
-        return -1;
-    }
-    if (id == OPT_SECONDS) {
-        char *end;
-        o->seconds = strtod(text, &end);
-        return end == text || *end || !(o->seconds > 0)
-                   ? wrong("--seconds", text, "expected a positive number")
-                   : -1;
-    }
-    if (id == OPT_ACCUMULATE && strcmp(text, "auto") == 0) {
-        o->accumulate_auto = true;
-        return -1;
-    }
-    uint64_t most = id == OPT_THREADS || id == OPT_DEPTH ? 1024
-                    : id == OPT_ACCUMULATE               ? 1 << 20
-                                                         : UINT64_MAX / 2;
-    if (!whole(text, most, &number) || number == 0)
-        return wrong(id == OPT_THREADS      ? "--threads"
-                     : id == OPT_DEPTH      ? "--depth"
-                     : id == OPT_ACCUMULATE ? "--accumulate"
-                                            : "--effort",
-                     text, "expected a positive whole number");
-    if (id == OPT_THREADS)
-        o->threads = (uint32_t)number;
-    else if (id == OPT_DEPTH)
-        o->depth = (uint32_t)number;
-    else if (id == OPT_ACCUMULATE)
-        o->accumulate = (uint32_t)number;
-    else
-        o->effort = number;
-    return -1;
-}
-
-/* -1: go on with the next. */
-static int read_option(Arena *arena, int id, const char *text, Options *o)
-{
-    switch (id) {
-    case OPT_OUTPUT:
-        o->output = text;
-        return -1;
-    case OPT_EMIT:
-        o->emit = text;
-        return -1;
-    case OPT_DUMP:
-        o->dump = text;
-        return -1;
-    case OPT_DEFINE:
-        return read_define(arena, o, text);
-    case OPT_BUDGET:
-    case OPT_RESERVE:
-    case OPT_SECONDS:
-    case OPT_EFFORT:
-    case OPT_THREADS:
-    case OPT_DEPTH:
-    case OPT_ACCUMULATE:
-        return read_number(id, text, o);
-    case OPT_IO:
-        return read_where("--io", text, &o->io_external);
-    case OPT_PARAMS:
-        return read_where("--params", text, &o->params_external);
-    case OPT_RECOMPUTE:
-        o->no_recompute = strcmp(text, "none") == 0;
-        return o->no_recompute || strcmp(text, "auto") == 0
-                   ? -1
-                   : wrong("--recompute", text, "expected auto or none");
-    case OPT_COLOR:
-        return read_color(text, &o->color);
-    case OPT_INFER:
-        o->infer = true;
-        return -1;
-    case OPT_TRAIN:
-        o->train = true;
-        return -1;
-    case OPT_MAX:
-        o->max = text;
-        return -1;
-    case OPT_PARETO:
-        o->pareto = true;
-        return -1;
-    case OPT_MIN_BUDGET:
-        o->min_budget = true;
-        return -1;
-    case OPT_SLICES:
-        o->sliced = true;
-        return -1;
-    case OPT_REPORT:
-        o->report = true;
-        return -1;
-    case OPT_VERBOSE:
-        o->verbose = true;
-        return -1;
-    case OPT_QUIET:
-        o->quiet = true;
-        return -1;
-    case OPT_VERSION:
-        puts("gplan " GPLAN_VERSION);
-        return 0;
-    case OPT_HELP:
-        print_help();
-        return 0;
-    case OPT_MAN:
-        print_man();
-        return 0;
-    case OPT_COMPLETION:
-        print_completion();
-        return 0;
-    case OPT_OPS:
-        ops_reference(stdout);
-        return 0;
-    default: /* getopt has said what is wrong */
-        fprintf(stderr, "gplan --help shows what there is\n");
-        return 2;
-    }
+    if (id >= FIRST_LONG)
+        return &option_table[id - FIRST_LONG];
+    for (int i = 0; i < OPTION_TABLE; i++)
+        if (option_table[i].letter == id)
+            return &option_table[i];
+    return NULL;
 }
 
 int options_read(Arena *arena, int argc, char **argv, Options *o)
 {
-    struct option names[OPTION_COUNT + 1] = {{0}};
-    char letters[3 * OPTION_COUNT] = "", *letter = letters;
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        names[i] = (struct option){.name = table[i].name,
-                                   .has_arg = table[i].argument ? required_argument : no_argument,
-                                   .val = table[i].id};
-        if (table[i].id < 256) {
-            *letter++ = (char)table[i].id;
-            if (table[i].argument)
-                *letter++ = ':';
-        }
-    }
+    struct option names[OPTION_TABLE + 1] = {{0}};
+    char letters[2 * OPTION_TABLE + 1];
+    describe(names, letters);
     *o = (Options){.threads = 1};
     for (int id; (id = getopt_long(argc, argv, letters, names, NULL)) != -1;) {
-        int status = read_option(arena, id, optarg, o);
+        const Option *option = find(id);
+        if (!option) { /* getopt has said what is wrong */
+            fprintf(stderr, "gplan --help shows what there is\n");
+            return 2;
+        }
+        int status = read_option(arena, option, optarg, o);
         if (status >= 0)
             return status;
     }
