@@ -11,14 +11,12 @@
  *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
  *
- * The arena is cut into stripes, each with a list of what lies in it, so a write meets only its
- * neighbours: near-linear for plans whose buffers are not all of the arena's size.
+ * A write meets only what lies where it writes, so this is near-linear in the occurrences.
  */
+#include "planner/check_spans.h"
 #include "planner/planner.h"
 
 #include <string.h>
-
-enum { STRIPES = 2048 };
 
 /* What an occurrence wrote through a buffer, or what was there before the program began. */
 typedef struct {
@@ -42,10 +40,7 @@ typedef struct {
     uint64_t *base; /* by buffer: where it begins. The caller's memory lies behind the arena, each
                        block of it apart from the others. */
     uint64_t space; /* bytes of all that */
-    struct {
-        ARRAY(Id) list;
-    } stripe[STRIPES];
-    uint64_t stripe_bytes;
+    Spans spans;    /* of contents */
     const char *error;
 } Check;
 
@@ -206,8 +201,7 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
     extent(c, buffer, &content.begin, &content.end);
     ARRAY_PUSH(c->arena, &c->content, content);
     c->held[buffer] = id;
-    for (uint64_t s = content.begin / c->stripe_bytes; s * c->stripe_bytes < content.end; s++)
-        ARRAY_PUSH(c->arena, &c->stripe[s].list, id);
+    spans_add(&c->spans, content.begin, content.end, id);
 }
 
 /* The buffer holds the next version of a persistent value, in the same bytes. */
@@ -239,31 +233,40 @@ static bool is_spared(Check *c, Id id, const Id *keep, Id keeps)
     return false;
 }
 
+/* A write through a buffer, and what it leaves as it is. */
+typedef struct {
+    Check *c;
+    Id buffer;
+    uint32_t time;
+    const Id *keep;
+    Id keeps;
+} Write;
+
+static bool survives(Id id, void *data)
+{
+    const Write *w = data;
+    Check *c = w->c;
+    Content *content = &c->content.at[id];
+    bool useless = !content->persistent && c->read[content->buffer] < w->time;
+    if (content->covered != END || useless)
+        return false;
+    if (!overlap(c, w->buffer, content->buffer) || is_spared(c, id, w->keep, w->keeps))
+        return true;
+    if (content->persistent && !replaces(c, w->buffer, content))
+        return !fail(c, "step %u writes %s over %s, which persists", w->time, name_of(c, w->buffer),
+                     name_of(c, content->buffer));
+    content->covered = w->time;
+    return false;
+}
+
 /* Whatever the buffer covers is lost from now on, save contents that `keep` names. */
 static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
 {
+    Write write = {c, buffer, time, keep, keeps};
     uint64_t begin, end;
     extent(c, buffer, &begin, &end);
-    for (uint64_t s = begin / c->stripe_bytes; s * c->stripe_bytes < end; s++) {
-        size_t kept = 0, count = c->stripe[s].list.count;
-        for (size_t i = 0; i < count; i++) {
-            Id id = c->stripe[s].list.at[i];
-            Content *content = &c->content.at[id];
-            bool useless = !content->persistent && c->read[content->buffer] < time;
-            if (content->covered != END || useless)
-                continue; /* out of the list */
-            c->stripe[s].list.at[kept++] = id;
-            if (!overlap(c, buffer, content->buffer) || is_spared(c, id, keep, keeps))
-                continue;
-            if (content->persistent && !replaces(c, buffer, content))
-                return fail(c, "step %u writes %s over %s, which persists", time,
-                            name_of(c, buffer), name_of(c, content->buffer));
-            content->covered = time;
-            kept--;
-        }
-        c->stripe[s].list.count = kept;
-    }
-    return true;
+    spans_meet(&c->spans, begin, end, survives, &write);
+    return !c->error;
 }
 
 static bool holds(Check *c, Id buffer, uint32_t time)
@@ -504,8 +507,7 @@ static bool begin_program(Check *c, const Program *program)
 {
     uint32_t time = program->begin;
     find_reads(c, program);
-    for (int s = 0; s < STRIPES; s++)
-        c->stripe[s].list.count = 0;
+    spans_clear(&c->spans);
     memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
     for (Id i = 0; i < c->plan->buffers; i++)
         if (is_persistent(c, i)) {
@@ -640,7 +642,6 @@ static bool find_bases(Check *c)
     for (Id i = 0; i < plan->buffers; i++)
         if (plan->buffer[i].external)
             c->base[i] = c->base[plan->buffer[i].root];
-    c->stripe_bytes = c->space / STRIPES + 1;
     return true;
 }
 
@@ -655,6 +656,15 @@ static bool has_state(Check *c)
     return c->target->state == 0 || fail(c, "there is no place for the target's state");
 }
 
+static void find_places(Check *c)
+{
+    Id buffers = c->plan->buffers;
+    uint64_t *place = ARENA_ARRAY(c->arena, uint64_t, 2 * (size_t)buffers);
+    for (Id i = 0; i < buffers; i++)
+        extent(c, i, &place[2 * i], &place[2 * i + 1]);
+    c->spans = spans_new(c->arena, place, 2 * (size_t)buffers);
+}
+
 static bool replay(Check *c)
 {
     if (!find_bases(c) || !has_state(c))
@@ -662,6 +672,7 @@ static bool replay(Check *c)
     for (Id i = 0; i < c->plan->buffers; i++)
         if (!check_buffer(c, i))
             return false;
+    find_places(c);
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &c->plan->program[p];
         if (!begin_program(c, program) || !check_runs(c, program, p))
