@@ -30,7 +30,7 @@ CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
 OPENMP := $(if $(findstring clang,$(CC)),,-fopenmp)
 LDLIBS += -lcgraph -lcdt -ljansson -lm $(OPENMP)
 
-KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh))
+KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh runtime/cuda/*.h))
 PAGES := $(sort $(wildcard codegen/web/*))
 FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))
 FRONTEND := $(filter-out frontend/gplan.c,$(wildcard frontend/*.c frontend/ops/*.c))
@@ -199,7 +199,7 @@ bench-peers: gplan
 
 lint:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'
-	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cuh')
+	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cuh' '*.cpp')
 	shellcheck --severity=warning $$(git ls-files '*.sh') .ci/run
 	@$(MAKE) --no-print-directory -j2 $(G)/parser.h $(G)/lexer.h $(G)/ops.inc $(G)/adapters.c
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \

@@ -29,7 +29,9 @@ typedef GP_REAL gp_real;
 #endif
 
 /* Iterations do not depend on each other (also when an output is written over an operand). */
-#if defined(__clang__)
+#if defined(GP_CUDA)
+#define GP_IVDEP
+#elif defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" /* where a loop stays scalar after all */
 #define GP_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -40,7 +42,7 @@ typedef GP_REAL gp_real;
 
 /* Before a for loop whose iterations are independent: `GP_PARALLEL(c->run, count > 4096)`. */
 #define GP_PRAGMA(text) _Pragma(#text)
-#if defined(_OPENMP)
+#if defined(_OPENMP) && !defined(GP_CUDA)
 #define GP_PARALLEL(run, when) \
     GP_PRAGMA(omp parallel for schedule(static) num_threads((run)->threads) if (when))
 #else
@@ -60,7 +62,11 @@ int omp_get_thread_num(void);
 enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL };
 
 /* What a kernel returns; the caller adds which op it was. */
-enum { GP_OK = 0, GP_EINDEX = 1 /* an index outside its table */ };
+enum {
+    GP_OK = 0,
+    GP_EINDEX = 1, /* an index outside its table */
+    GP_EDEVICE = 2 /* a device refused a call */
+};
 
 typedef struct {
     void *data; /* NULL: an operand that was not given */
@@ -76,6 +82,7 @@ typedef struct {
     int32_t micro, micros; /* which micro-batch of how many; 0 of 0 where there is one */
     int64_t batch, valid;  /* samples of the whole batch, and how many of them count; 0: all */
     double lr;             /* learning rate of this step */
+    void *device;          /* what the kernels of a target need beside; NULL in C */
 } gp_run;
 
 typedef struct {
@@ -93,7 +100,9 @@ typedef struct {
 /* GP_WORKSPACE(conv2d) { return bytes; } data pointers may be NULL here, dims are right. The
  * answer covers every instruction set that the emitted file may be compiled for. */
 #define GP_WORKSPACE(name) static GP_UNUSED size_t gp_##name##_workspace(const gp_call *c)
+#ifndef GP_FUNCTION /* another target says what it is there */
 #define GP_FUNCTION static inline GP_UNUSED
+#endif
 
 GP_FUNCTION int64_t gp_count(const gp_tensor *t)
 {

@@ -1,0 +1,155 @@
+/* What every emitted CUDA program begins with, on top of what C has.
+ *
+ * A kernel is `GP_KERNEL(name) { ... }` as in C: host code that reads dims, strides and settings
+ * from the call, launches __global__ functions on the call's stream with GP_LAUNCH and returns at
+ * once. Data pointers are the device's. Nothing of a step (its number, the learning rate, which
+ * micro-batch it is) goes into a launch: kernels read it from the gp_run in device memory, so that
+ * a captured graph can be replayed for the next step.
+ *
+ * Results are the same bits in every run: sums have one order, and nobody adds reals atomically.
+ * Counts and places are int64_t; grids are cut to their limit, and kernels loop over what is left.
+ */
+#ifndef GP_BASE_CUH
+#define GP_BASE_CUH
+
+#define GP_CUDA
+#define GP_FUNCTION __host__ __device__ static inline GP_UNUSED
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include "../c/base.h"
+#include "work.h"
+
+#define GP_DEVICE __device__ static inline GP_UNUSED
+
+/* gp_run.device points to one, in host memory. */
+typedef struct {
+    cudaStream_t stream;
+    cublasHandle_t blas;
+    const gp_run *run; /* in device memory */
+    int32_t *error;    /* in device memory: 1 + the op that met a bad index first; 0: none */
+    int32_t op;        /* which op is called: set before each call */
+    int32_t why;       /* what CUDA or cuBLAS said where a kernel returned GP_EDEVICE */
+} gp_device;
+
+GP_UNUSED static inline gp_device *gp_device_of(const gp_call *c)
+{
+    return (gp_device *)c->run->device;
+}
+
+/* In a GP_KERNEL: a call of CUDA's or cuBLAS's library; what it refuses ends the kernel. */
+#define GP_CUDA_CALL(c, ...)                              \
+    do {                                                  \
+        const int gp_why = (int)(__VA_ARGS__);            \
+        if (gp_why != 0) { /* cudaSuccess, or cuBLAS's */ \
+            gp_device_of(c)->why = gp_why;                \
+            return GP_EDEVICE;                            \
+        }                                                 \
+    } while (0)
+
+/* Shared memory: GP_SHARED(gp_real, tile, [16][17]); as much as the launch says: a pointer of
+ * GP_SHARED_DYNAMIC(gp_real, row). */
+#ifdef GP_CUDA_ON_CPU
+#define GP_SHARED(type, name, dims) CUDA_ON_CPU_SHARED(type, name, dims)
+#define GP_SHARED_DYNAMIC(type, name) type *const name = (type *)cuda_on_cpu_dynamic()
+#define GP_START(kernel, grid, block, bytes, stream, ...) \
+    cuda_on_cpu_launch(#kernel, grid, block, bytes, stream, kernel, __VA_ARGS__)
+#else
+extern __shared__ double gp_shared_bytes[];
+#define GP_SHARED(type, name, dims) __shared__ type name dims
+#define GP_SHARED_DYNAMIC(type, name) type *const name = (type *)gp_shared_bytes
+#define GP_START(kernel, grid, block, bytes, stream, ...) \
+    kernel<<<grid, block, bytes, stream>>>(__VA_ARGS__)
+#endif
+
+/* GP_LAUNCH(c, kernel, grid, block, bytes of dynamic shared memory, arguments) in a GP_KERNEL. */
+#define GP_LAUNCH(c, kernel, grid, block, bytes, ...)                               \
+    do {                                                                            \
+        GP_START(kernel, grid, block, bytes, gp_device_of(c)->stream, __VA_ARGS__); \
+        GP_CUDA_CALL(c, cudaGetLastError());                                        \
+    } while (0)
+
+/* An index outside its table: the first op to meet one stays. */
+GP_DEVICE void gp_bad_index(int32_t *error, int32_t op)
+{
+    atomicCAS(error, 0, op + 1);
+}
+
+enum { GP_WARP = 32, GP_BLOCK = 256 };
+#define GP_ALL_LANES 0xffffffffu
+#define GP_MAX_GRID 0x7fffffff
+
+/* Blocks for `count` threads, within the limit of a grid. */
+GP_UNUSED static inline dim3 gp_blocks(int64_t count, int64_t block)
+{
+    const int64_t blocks = count > 0 ? (count + block - 1) / block : 1;
+    return dim3((unsigned)(blocks < GP_MAX_GRID ? blocks : GP_MAX_GRID));
+}
+
+/* A block for `count` threads that work together: whole warps, GP_BLOCK at most. */
+GP_UNUSED static inline unsigned gp_block_of(int64_t count)
+{
+    unsigned block = GP_WARP;
+    while (block < count && block < GP_BLOCK)
+        block *= 2;
+    return block;
+}
+
+/* for (GP_EACH(i, count)): a thread's share of `count` elements over the whole grid. */
+#define GP_EACH(i, count)                                       \
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
+    i < (count);                                                \
+    i += (int64_t)gridDim.x * blockDim.x
+/* for (GP_EACH_BLOCK(row, rows)): a block's share. */
+#define GP_EACH_BLOCK(i, count)      \
+    int64_t i = (int64_t)blockIdx.x; \
+    i < (count);                     \
+    i += (int64_t)gridDim.x
+
+/* Joins what the threads of a block hold, in one order: lanes of a warp as a tree, then warps the
+ * same way. Every thread gets the result; all threads of the block come here together. */
+struct gp_add {
+    template <class T> __device__ T operator()(T a, T b) const
+    {
+        return a + b;
+    }
+};
+
+struct gp_larger {
+    template <class T> __device__ T operator()(T a, T b) const
+    {
+        return b > a ? b : a;
+    }
+};
+
+template <class T, class Join> __device__ inline T gp_warp_join(T x, Join join)
+{
+    for (int step = GP_WARP / 2; step > 0; step /= 2)
+        x = join(x, __shfl_xor_sync(GP_ALL_LANES, x, step));
+    return x;
+}
+
+template <class T, class Join> __device__ inline T gp_block_join(T x, Join join)
+{
+    GP_SHARED(T, part, [GP_WARP]);
+    x = gp_warp_join(x, join);
+    const unsigned warps = blockDim.x / GP_WARP;
+    if (warps == 1)
+        return x;
+    if (threadIdx.x % GP_WARP == 0)
+        part[threadIdx.x / GP_WARP] = x;
+    __syncthreads();
+    x = part[0];
+    for (unsigned i = 1; i < warps; i++)
+        x = join(x, part[i]);
+    __syncthreads(); /* the parts are read: the next call may write them */
+    return x;
+}
+
+template <class T> __device__ inline T gp_block_sum(T x)
+{
+    return gp_block_join(x, gp_add());
+}
+
+#endif
