@@ -15,6 +15,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The same text serves the host and a device where CUDA, or its emulation, compiles it. */
+#if defined(__CUDACC__) || defined(GP_CUDA_ON_CPU)
+#include <cuda_runtime.h>
+#define GP_CUDA
+#endif
+
 #ifndef GP_REAL
 #define GP_REAL float
 #endif
@@ -65,7 +71,7 @@ enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL };
 enum {
     GP_OK = 0,
     GP_EINDEX = 1, /* an index outside its table */
-    GP_EDEVICE = 2 /* a device refused a call */
+    GP_EDEVICE = 9 /* a device refused a call; the numbers between are the emitted program's */
 };
 
 typedef struct {
@@ -100,7 +106,11 @@ typedef struct {
 /* GP_WORKSPACE(conv2d) { return bytes; } data pointers may be NULL here, dims are right. The
  * answer covers every instruction set that the emitted file may be compiled for. */
 #define GP_WORKSPACE(name) static GP_UNUSED size_t gp_##name##_workspace(const gp_call *c)
-#ifndef GP_FUNCTION /* another target says what it is there */
+/* What only the host calls, and what kernels call too. */
+#define GP_HOST static inline GP_UNUSED
+#ifdef GP_CUDA
+#define GP_FUNCTION __host__ __device__ static inline GP_UNUSED
+#else
 #define GP_FUNCTION static inline GP_UNUSED
 #endif
 

@@ -12,9 +12,6 @@
 #ifndef GP_BASE_CUH
 #define GP_BASE_CUH
 
-#define GP_CUDA
-#define GP_FUNCTION __host__ __device__ static inline GP_UNUSED
-
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -30,7 +27,8 @@ typedef struct {
     const gp_run *run; /* in device memory */
     int32_t *error;    /* in device memory: 1 + the op that met a bad index first; 0: none */
     int32_t op;        /* which op is called: set before each call */
-    int32_t why;       /* what CUDA or cuBLAS said where a kernel returned GP_EDEVICE */
+    int32_t why;       /* where a kernel returned GP_EDEVICE: what CUDA said, or minus what cuBLAS
+                          said */
 } gp_device;
 
 GP_UNUSED static inline gp_device *gp_device_of(const gp_call *c)
@@ -39,14 +37,16 @@ GP_UNUSED static inline gp_device *gp_device_of(const gp_call *c)
 }
 
 /* In a GP_KERNEL: a call of CUDA's or cuBLAS's library; what it refuses ends the kernel. */
-#define GP_CUDA_CALL(c, ...)                              \
-    do {                                                  \
-        const int gp_why = (int)(__VA_ARGS__);            \
-        if (gp_why != 0) { /* cudaSuccess, or cuBLAS's */ \
-            gp_device_of(c)->why = gp_why;                \
-            return GP_EDEVICE;                            \
-        }                                                 \
+#define GP_CHECKED(c, sign, ...)                        \
+    do {                                                \
+        const int gp_why = (int)(__VA_ARGS__);          \
+        if (gp_why != 0) { /* success is 0 with both */ \
+            gp_device_of(c)->why = sign gp_why;         \
+            return GP_EDEVICE;                          \
+        }                                               \
     } while (0)
+#define GP_CUDA_CALL(c, ...) GP_CHECKED(c, +, __VA_ARGS__)
+#define GP_BLAS_CALL(c, ...) GP_CHECKED(c, -, __VA_ARGS__)
 
 /* Shared memory: GP_SHARED(gp_real, tile, [16][17]); as much as the launch says: a pointer of
  * GP_SHARED_DYNAMIC(gp_real, row). */
