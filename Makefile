@@ -38,7 +38,7 @@ TOOLS := codegen/adapters.c runtime/embed.c
 SOURCES := $(FRONTEND) $(filter-out $(TOOLS),$(wildcard planner/*.c codegen/*.c))
 FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
-	$(B)/gen/adapters.o
+	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
 .PHONY: FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
 all: gplan libgplan.a
@@ -103,12 +103,20 @@ $(G)/text.c: runtime/embed.c $(KERNELS) $(PAGES) Makefile
 	@mkdir -p $(@D) build/tools
 	$(CC) $(CPPFLAGS) -std=c11 -O1 $< -o build/tools/embed
 	build/tools/embed $(KERNELS) $(PAGES) > $@.new && mv $@.new $@
-$(G)/adapters.c: codegen/adapters.c $(B)/libfrontend.a $(B)/gen/text.o
-	@mkdir -p $(@D) build/tools
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null $^ $(LDLIBS) -o build/tools/adapters
-	build/tools/adapters > $@.new
-	@cmp -s $@.new $@ && { rm $@.new; touch $@; } || mv $@.new $@
-$(B)/gen/adapters.o: $(KERNELS)
+# The tables of kernels: C's, CUDA's, and what CUDA's want as workspace.
+build/tools/adapters: codegen/adapters.c $(B)/libfrontend.a $(B)/gen/text.o
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null $^ $(LDLIBS) -o $@
+adapt = build/tools/adapters $(1) > $@.new; \
+	cmp -s $@.new $@ && { rm $@.new; touch $@; } || mv $@.new $@
+$(G)/adapters.c: build/tools/adapters
+	@mkdir -p $(@D)
+	@set -e; $(call adapt,c)
+$(G)/adapters.cpp: build/tools/adapters
+	@set -e; $(call adapt,cuda)
+$(G)/cuda_work.c: build/tools/adapters
+	@set -e; $(call adapt,work)
+$(B)/gen/adapters.o $(B)/gen/cuda_work.o: $(KERNELS)
 
 # ---- Tests -----------------------------------------------------------------------------------
 
@@ -139,6 +147,32 @@ $(B)/tests/gradients/%_test: $(R)/tests/gradients/%_test.o $(CASES:%.c=$(R)/%.o)
 		$(R)/gen/adapters.o $(B)/libgplan.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
+
+# CUDA's kernels, compiled as C++ and run by tests/cuda_on_cpu: the same tests once more, linked
+# with CUDA's table of kernels.
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+CXXFLAGS += -std=c++17 -g $(OPTIMIZE) -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off -MMD -MP
+EMULATOR := $(patsubst %.cpp,$(B)/%.o,$(wildcard tests/cuda_on_cpu/*.cpp))
+ON_CPU := -DGP_CUDA_ON_CPU -Itests/cuda_on_cpu
+$(EMULATOR): $(B)/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -c $< -o $@
+$(B)/cuda/adapters.o $(R)/cuda/adapters.o: $(G)/adapters.cpp $(KERNELS)
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -c $< -o $@
+$(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double
+CUDA_TESTS := $(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \
+	$(B)/cuda/tests/ops/random_test $(B)/cuda/tests/ops/reduce_test \
+	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/ops/attention_test \
+	$(B)/cuda/tests/plan/random_test $(B)/cuda/tests/gradients/ops_test
+$(B)/cuda/tests/gradients/%_test: $(R)/tests/gradients/%_test.o $(CASES:%.c=$(R)/%.o) \
+		$(R)/cuda/adapters.o $(EMULATOR) $(B)/libgplan.a
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
+$(B)/cuda/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) \
+		$(B)/cuda/adapters.o $(EMULATOR) $(B)/libgplan.a
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 
 check-programs: $(TEST_PROGRAMS) $(B)/gplan
 

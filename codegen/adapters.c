@@ -1,14 +1,19 @@
-/* A tool of the build: prints a C file with every kernel behind runtime_kernel(), from the rows.
+/* A tool of the build: prints a file with every kernel of a target behind runtime_kernel(), from
+ * the rows. usage: adapters c | cuda | work
  *
  * A kernel row gets an adapter from a list of settings to the kernel's own struct; an elementwise
- * row gets a loop over its expression. The file is compiled once as it is, for tests and for the
- * workspace of the C target, and once with GP_REAL as double, for gradient tests.
+ * row gets a loop over its expression. The files are compiled once as they are, for tests and for
+ * the workspace of the C target, and once with GP_REAL as double, for gradient tests. CUDA's is C++
+ * for nvcc or for tests/cuda_on_cpu. `work` is plain C: what CUDA's kernels want as workspace,
+ * which gplan asks where no CUDA is.
  *
  * A row without a kernel stops the build by name. */
 #include "frontend/frontend.h"
 #include "runtime/runtime.h"
 
 #include <string.h>
+
+static enum { C, CUDA, WORK } made;
 
 static bool is_elementwise(const OpRow *op)
 {
@@ -20,23 +25,38 @@ static bool has_kernel(const OpRow *op)
     return !op->build && !is_elementwise(op);
 }
 
+/* What elementwise rows need beside their expression is the same on every target. */
 static const char *kernel_file(const OpRow *op)
 {
     static char path[256];
-    snprintf(path, sizeof path, "c/%s.h", op->kernel ? op->kernel : op->name);
+    const char *name = op->kernel ? op->kernel : op->name;
+    bool shared = made == C || is_elementwise(op);
+    snprintf(path, sizeof path, shared ? "c/%s.h" : "cuda/%s.cuh", name);
     return path;
 }
 
-/* Whether the kernel's file has `macro(name)` at the start of a line. */
-static bool defines(const OpRow *op, const char *macro)
+/* Whether a file of the runtime has `macro(name)` at the start of a line. */
+static bool defines(const char *file, const OpRow *op, const char *macro)
 {
-    const char *text = runtime_text(kernel_file(op));
+    const char *text = runtime_text(file);
     char wanted[256];
     snprintf(wanted, sizeof wanted, "%s(%s)", macro, op->name);
     for (const char *at = text; at && (at = strstr(at, wanted)); at++)
         if (at == text || at[-1] == '\n')
             return true;
     return false;
+}
+
+/* CUDA's are being written: what is not there yet is left out, and said. */
+static bool is_missing(const OpRow *op)
+{
+    return made == CUDA && has_kernel(op) && !defines(kernel_file(op), op, "GP_KERNEL");
+}
+
+static bool has_workspace(const OpRow *op)
+{
+    return has_kernel(op) &&
+           defines(made == C ? kernel_file(op) : "cuda/work.h", op, "GP_WORKSPACE");
 }
 
 static bool is_setting(const Arg *arg)
@@ -52,18 +72,16 @@ static int settings(const OpRow *op)
     return count;
 }
 
+/* Assignments, since C and C++ differ in how they name the fields of an initializer. */
 static void print_field(const Arg *arg, int i)
 {
-    printf(" .%s = ", arg->name);
-    if (arg->kind == ARG_FLOAT) {
-        printf("s[%d].number,", i);
-    } else if (arg->kind == ARG_INTS) {
+    if (arg->kind == ARG_INTS)
         for (int k = 0; k < arg->count; k++)
-            printf("%ss[%d].list[%d]", k ? ", " : "{", i, k);
-        printf("},");
-    } else {
-        printf("(int64_t)s[%d].number,", i);
-    }
+            printf("    attr.%s[%d] = s[%d].list[%d];\n", arg->name, k, i, k);
+    else if (arg->kind == ARG_FLOAT)
+        printf("    attr.%s = s[%d].number;\n", arg->name, i);
+    else
+        printf("    attr.%s = (int64_t)s[%d].number;\n", arg->name, i);
 }
 
 static void print_attr(const OpRow *op)
@@ -72,36 +90,44 @@ static void print_attr(const OpRow *op)
         puts("    (void)s;");
         return;
     }
-    printf("    const gp_%s_attr attr = {", op->name);
+    printf("    gp_%s_attr attr;\n    memset(&attr, 0, sizeof attr);\n", op->name);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
         if (is_setting(&op->args[i]))
             print_field(&op->args[i], i);
-    puts("};\n    call->attr = &attr;");
+    puts("    call->attr = &attr;");
 }
 
-static void print_adapter(const OpRow *op, const char *result, const char *suffix)
+/* `call` is a C format that takes the op's name. */
+static void print_adapter(const OpRow *op, const char *result, const char *suffix, const char *call)
 {
-    printf("static %s %s%s(gp_call *call, const gp_setting *s)\n{\n", result, op->name,
-           *suffix ? suffix : "_run");
+    printf("static %s %s%s(gp_call *call, const gp_setting *s)\n{\n", result, op->name, suffix);
     print_attr(op);
-    printf("    %s result = gp_%s%s(call);\n", result, op->name, suffix);
-    puts("    call->attr = NULL;\n    return result;\n}\n");
+    printf("    %s result = ", result);
+    printf(call, op->name);
+    puts(";\n    call->attr = NULL;\n    return result;\n}\n");
 }
 
 static void print_kernel(const OpRow *op)
 {
-    print_adapter(op, "int", "");
-    if (defines(op, "GP_WORKSPACE"))
-        print_adapter(op, "size_t", "_workspace");
+    if (made != WORK)
+        print_adapter(op, "int", "_run",
+                      made == C ? "gp_%s(call)" : "each_call_kernel(call, gp_%s)");
+    if (has_workspace(op))
+        print_adapter(op, "size_t", "_workspace", "gp_%s_workspace(call)");
+}
+
+static const char *setting_type(const Arg *arg)
+{
+    return arg->kind == ARG_FLOAT ? "gp_real" : "int64_t";
 }
 
 /* The loop computes in the type that C's own conversions would give the expression. */
-static void print_elementwise(const OpRow *op)
+static void print_loop(const OpRow *op)
 {
     printf("static int %s_run(gp_call *call, const gp_setting *s)\n{\n", op->name);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
         if (is_setting(&op->args[i])) {
-            const char *type = op->args[i].kind == ARG_FLOAT ? "gp_real" : "int64_t";
+            const char *type = setting_type(&op->args[i]);
             printf("    const %s %s = (%s)s[%d].number;\n    (void)%s;\n", type, op->args[i].name,
                    type, i, op->args[i].name);
         }
@@ -113,56 +139,108 @@ static void print_elementwise(const OpRow *op)
     printf("    EACH(gp_real, real, %s);\n}\n\n", op->expr);
 }
 
+/* The same as a grid: a body that holds the settings. */
+static void print_grid(const OpRow *op)
+{
+    printf("struct %s_body {\n", op->name);
+    for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
+        if (is_setting(&op->args[i]))
+            printf("    %s %s;\n", setting_type(&op->args[i]), op->args[i].name);
+    printf(
+        "    template <class T>\n    __device__ T operator()(T a, T b, T c, T d, uint64_t key, "
+        "const gp_run *run, int64_t i) const\n    {\n        (void)a, (void)b, (void)c, (void)d, "
+        "(void)key, (void)run, (void)i;\n        return (T)(%s);\n    }\n};\n\n",
+        op->expr);
+    printf("static int %s_run(gp_call *call, const gp_setting *s)\n{\n    (void)s;\n"
+           "    %s_body body;\n",
+           op->name, op->name);
+    for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
+        if (is_setting(&op->args[i]))
+            printf("    body.%s = (%s)s[%d].number;\n", op->args[i].name,
+                   setting_type(&op->args[i]), i);
+    printf("    return each_call_kernel(call, [&](const gp_call *c) { return each_launch<%s>(c, "
+           "body); });\n}\n\n",
+           op->flags & OP_FLOAT ? "false" : "true");
+}
+
 static bool check_row(const OpRow *op)
 {
     if (is_elementwise(op) && !op->expr) {
         fprintf(stderr, "op %s: elementwise, but it has no expression\n", op->name);
         return false;
     }
-    if (has_kernel(op) && !defines(op, "GP_KERNEL")) {
+    if (made != WORK && has_kernel(op) && !defines(kernel_file(op), op, "GP_KERNEL")) {
         fprintf(stderr, "op %s: no kernel: runtime/%s must define GP_KERNEL(%s)\n", op->name,
                 kernel_file(op), op->name);
-        return false;
+        return is_missing(op);
     }
     return true;
 }
 
-int main(void)
+static void print_includes(void)
 {
+    if (made == CUDA) /* says what a function is there, before anyone includes base.h */
+        puts("#include \"runtime/each.cuh\"");
+    puts("#include \"runtime/runtime.h\"\n");
+    if (made == WORK) {
+        puts("#include \"runtime/cuda/work.h\"\n");
+        return;
+    }
+    /* The math of expressions and the numbers of random ones. */
+    puts("#include \"runtime/c/math.h\"\n#include \"runtime/c/rng.h\"\n"
+         "#include \"runtime/each.h\"");
+    for (size_t i = 0; op_at(i); i++)
+        if (!is_missing(op_at(i)) &&
+            (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel)))
+            printf("#include \"runtime/%s\"\n", kernel_file(op_at(i)));
+    puts("");
+}
+
+static void print_table(const char *find)
+{
+    puts("static const gp_kernel kernel[] = {");
+    for (size_t i = 0; op_at(i); i++) {
+        const OpRow *op = op_at(i);
+        const bool workspace = has_workspace(op);
+        if (op->build || is_missing(op) || (made == WORK && !workspace))
+            continue;
+        printf("    {\"%s\", %s%s, %s%s},\n", op->name, made == WORK ? "NULL" : op->name,
+               made == WORK ? "" : "_run", workspace ? op->name : "NULL",
+               workspace ? "_workspace" : "");
+    }
+    printf("    {NULL, NULL, NULL},\n};\n\n"
+           "const gp_kernel *%s(const char *op)\n"
+           "{\n"
+           "    for (size_t i = 0; kernel[i].op; i++)\n"
+           "        if (strcmp(kernel[i].op, op) == 0)\n"
+           "            return &kernel[i];\n"
+           "    return NULL;\n"
+           "}\n",
+           find);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc == 2 ? argv[1] : "";
+    if (strcmp(name, "c") != 0 && strcmp(name, "cuda") != 0 && strcmp(name, "work") != 0) {
+        fprintf(stderr, "usage: adapters c | cuda | work\n");
+        return 2;
+    }
+    made = strcmp(name, "c") == 0 ? C : strcmp(name, "cuda") == 0 ? CUDA : WORK;
     bool good = true;
     for (size_t i = 0; op_at(i); i++)
         good &= check_row(op_at(i));
     if (!good)
         return 1;
-    puts("/* Made by codegen/adapters.c: do not edit. */\n#include \"runtime/runtime.h\"\n");
-    /* The math of expressions and the numbers of random ones. */
-    puts("#include \"runtime/c/math.h\"\n#include \"runtime/c/rng.h\"\n"
-         "#include \"runtime/each.h\"");
+    puts("/* Made by codegen/adapters.c: do not edit. */");
+    print_includes();
     for (size_t i = 0; op_at(i); i++)
-        if (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
-            printf("#include \"runtime/%s\"\n", kernel_file(op_at(i)));
-    puts("");
-    for (size_t i = 0; op_at(i); i++)
-        if (has_kernel(op_at(i)))
-            print_kernel(op_at(i));
-        else if (is_elementwise(op_at(i)))
-            print_elementwise(op_at(i));
-    puts("static const gp_kernel kernel[] = {");
-    for (size_t i = 0; op_at(i); i++) {
-        const OpRow *op = op_at(i);
-        if (op->build)
+        if (is_missing(op_at(i)))
             continue;
-        bool workspace = has_kernel(op) && defines(op, "GP_WORKSPACE");
-        printf("    {\"%s\", %s_run, %s%s},\n", op->name, op->name, workspace ? op->name : "NULL",
-               workspace ? "_workspace" : "");
-    }
-    puts("    {0},\n};\n\n"
-         "const gp_kernel *runtime_kernel(const char *op)\n"
-         "{\n"
-         "    for (size_t i = 0; kernel[i].op; i++)\n"
-         "        if (strcmp(kernel[i].op, op) == 0)\n"
-         "            return &kernel[i];\n"
-         "    return NULL;\n"
-         "}");
+        else if (has_kernel(op_at(i)))
+            print_kernel(op_at(i));
+        else if (is_elementwise(op_at(i)) && made != WORK)
+            (made == C ? print_loop : print_grid)(op_at(i));
+    print_table(made == WORK ? "runtime_cuda_work" : "runtime_kernel");
     return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }

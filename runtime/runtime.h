@@ -9,6 +9,10 @@
 
 #include "runtime/c/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct {
     double number;
     int64_t list[GP_MAX_RANK];
@@ -23,7 +27,16 @@ typedef struct {
 /* NULL where the op has none; elementwise ops have one that loops over a single expression. */
 const gp_kernel *runtime_kernel(const char *op);
 
+/* What a CUDA kernel wants as workspace: its `run` is NULL, and so is the answer where it wants
+ * none. For planning, where no CUDA is; the kernels themselves are behind runtime_kernel() of a
+ * program that is linked with CUDA's table. */
+const gp_kernel *runtime_cuda_work(const char *op);
+
 /* Text of a file, e.g. "c/softmax.h"; NULL where there is none. */
 const char *runtime_text(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -94,10 +94,11 @@ static void jump(Fiber *from, Fiber *to)
     cuda_on_cpu_jump(&from->top, to->top);
 }
 
-/* As if `enter` had been called from nowhere: six registers and where to return to. */
+/* As if `enter` had been called from nowhere: six registers and where to return to. A called
+ * function begins eight bytes off a multiple of sixteen. */
 static void prepare(Fiber *fiber)
 {
-    void **top = (void **)(fiber->stack + fiber->bytes) - 2;
+    void **top = (void **)(fiber->stack + fiber->bytes) - 1;
     *--top = (void *)enter;
     for (int i = 0; i < 6; i++)
         *--top = NULL;

@@ -272,7 +272,7 @@ static int call_kernel(Run *run, const Node *n, gp_call *call)
         memcpy(setting[i].list, attr->list, sizeof setting[i].list);
     }
     size_t bytes = kernel->workspace ? kernel->workspace(call, setting) : 0;
-    if (bytes && posix_memalign(&call->work, 64, bytes) != 0) {
+    if (bytes && posix_memalign(&call->work, 256, bytes) != 0) {
         run->wrong = "no memory for a workspace";
         return -1;
     }
