@@ -29,7 +29,7 @@ const char *const program_titles[PROGRAMS] = {"forward", "eval", "training step"
 const char *const buffer_kinds[BUFFER_KINDS] = {"param",  "state",      "input",
                                                 "output", "activation", "workspace"};
 const char *const value_kinds[] = {"result", "input",    "param",  "const",
-                                   "state",  "gradient", "literal"};
+                                   "state",  "gradient", "output", "literal"};
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 

@@ -68,10 +68,16 @@ static void write_work(Report *r)
         out(&r->o, "  %-22s %11.1f%%  %s%u of %u steps compute again%s\n", "recomputation",
             100 * p->again / (p->work - p->again), r->dim, p->recomputed, r->plan->end, r->plain);
     write_cost(r);
+    const char *run = "";
+    uint32_t times = 1;
     for (int k = 0; k < PROGRAMS; k++)
-        if (r->plan->program[k].times > 1)
-            out(&r->o, "  %-22s %12u  %sa %s runs them all%s\n", "micro-batches",
-                r->plan->program[k].times, r->dim, program_titles[k], r->plain);
+        if (r->plan->program[k].times > 1) {
+            times = r->plan->program[k].times;
+            run = arena_printf(r->g->arena, "%s%s%s", run, *run ? ", " : "", program_titles[k]);
+        }
+    if (times > 1)
+        out(&r->o, "  %-22s %12u  %sof the batch: %s%s\n", "micro-batches", times, r->dim, run,
+            r->plain);
 }
 
 static void write_kinds(Report *r)

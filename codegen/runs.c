@@ -132,11 +132,24 @@ void runs_init(const Api *api, Out *o)
 /* Calls the functions of a program; `run` and `code` are there. */
 static void write_program(const Emission *e, Out *o, ProgramKind program, const char *indent)
 {
-    if (e->program[program].calls)
-        out(o, "#ifdef GPLAN_POISON\n%spoison(m, -1);\n#endif\n", indent);
     for (Id i = 0; i < e->program[program].functions; i++)
         out(o, "%sif ((code = %s_%u(m, &run)) != %s_OK)\n%s    return code;\n", indent,
             program_name(program), i, e->api->capitals, indent);
+}
+
+/* All of its micro-batches; `each` follows on every one. */
+static void write_times(const Emission *e, Out *o, ProgramKind program, const char *each)
+{
+    uint32_t times = e->plan->program[program].times;
+    if (e->program[program].calls)
+        out(o, "#ifdef GPLAN_POISON\n    poison(m, -1);\n#endif\n");
+    if (times > 1)
+        out(o, "    for (; run.micro < %u; run.micro++) {\n", times);
+    write_program(e, o, program, times > 1 ? "        " : "    ");
+    if (*each)
+        out(o, "%s    %s\n", times > 1 ? "    " : "", each);
+    if (times > 1)
+        out(o, "    }\n");
 }
 
 static void write_begin(Out *o, size_t ops)
@@ -145,15 +158,32 @@ static void write_begin(Out *o, size_t ops)
     out(o, "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
 }
 
+static size_t count_calls(const Emission *e, ProgramKind program)
+{
+    return (size_t)e->program[program].calls * e->plan->program[program].times;
+}
+
+/* What holds for a whole run. `losses`: it knows which samples count. */
+static void write_run(const Emission *e, Out *o, ProgramKind program, bool losses, const char *more)
+{
+    uint32_t times = e->plan->program[program].times;
+    out(o, "    %sgp_run run = {.seed = m->seed, .step = m->step, .threads = m->threads",
+        times > 1 ? "" : "const ");
+    if (losses && has_valid(e->api))
+        out(o, ",\n                  .batch = %lld, .valid = m->valid", (long long)e->api->batch);
+    if (times > 1)
+        out(o, ",\n                  .micros = %u", times);
+    out(o, "%s};\n", more);
+}
+
 static void write_forward(const Emission *e, Out *o)
 {
     write(e->api, o, "int $_forward($ *m)\n{\n");
     write(e->api, o, e->api->slots ? frame_check_bound : "");
     if (e->program[PROGRAM_FORWARD].calls) {
-        out(o, "    const gp_run run = {\n        .seed = m->seed, .step = m->step, .threads = "
-               "m->threads};\n");
-        write_begin(o, e->program[PROGRAM_FORWARD].calls);
-        write_program(e, o, PROGRAM_FORWARD, "    ");
+        write_run(e, o, PROGRAM_FORWARD, false, "");
+        write_begin(o, count_calls(e, PROGRAM_FORWARD));
+        write_times(e, o, PROGRAM_FORWARD, "");
     } else if (!e->api->slots) {
         out(o, "    (void)m;\n");
     }
@@ -179,51 +209,35 @@ static uint64_t loss_offset(const Emission *e, ProgramKind program)
     return 0;
 }
 
-static void write_run(const Emission *e, Out *o, const char *more)
+/* Runs the program and leaves its loss in `sum`: each micro-batch has its share of the mean. */
+static void write_sum(const Emission *e, Out *o, ProgramKind program)
 {
-    out(o, "    %sgp_run run = {.seed = m->seed, .step = m->step, .threads = m->threads",
-        *more ? "" : "const ");
-    if (has_valid(e->api))
-        out(o, ",\n                  .batch = %lld, .valid = m->valid", (long long)e->api->batch);
-    out(o, "%s};\n", more);
+    out(o, "    double sum = 0;\n");
+    write_times(e, o, program,
+                arena_printf(e->arena, "sum += (double)*(const gp_real *)AT(%llu);",
+                             (unsigned long long)loss_offset(e, program)));
 }
 
 static void write_eval(const Emission *e, Out *o)
 {
     write(e->api, o, "int $_eval($ *m, float *loss)\n{\n");
     write(e->api, o, e->api->slots ? frame_check_bound : "");
-    write_run(e, o, "");
-    write_begin(o, e->program[PROGRAM_EVAL].calls);
-    write_program(e, o, PROGRAM_EVAL, "    ");
-    out(o, "    *loss = *(const gp_real *)AT(%llu);\n",
-        (unsigned long long)loss_offset(e, PROGRAM_EVAL));
-    write(e->api, o, "    return @_OK;\n}\n\n");
+    write_run(e, o, PROGRAM_EVAL, true, "");
+    write_begin(o, count_calls(e, PROGRAM_EVAL));
+    write_sum(e, o, PROGRAM_EVAL);
+    write(e->api, o, "    *loss = (float)sum;\n    return @_OK;\n}\n\n");
 }
 
 static void write_step(const Emission *e, Out *o)
 {
-    uint32_t times = e->plan->program[PROGRAM_MICRO].times;
-    unsigned long long loss = loss_offset(e, PROGRAM_MICRO);
     write(e->api, o, "int $_step($ *m, float *loss)\n{\n");
     write(e->api, o, e->api->slots ? frame_check_bound : "");
-    write_run(e, o,
-              arena_printf(e->arena, ",\n                  .micros = %u, .lr = %s_lr(m)",
-                           times > 1 ? times : 0, e->api->prefix));
-    write_begin(o,
-                (size_t)e->program[PROGRAM_MICRO].calls * times + e->program[PROGRAM_UPDATE].calls);
-    if (times > 1) {
-        out(o,
-            "    double sum = 0; /* each micro-batch has its share of the mean */\n"
-            "    for (; run.micro < %u; run.micro++) {\n",
-            times);
-        write_program(e, o, PROGRAM_MICRO, "        ");
-        out(o, "        sum += (double)*(const gp_real *)AT(%llu);\n    }\n", loss);
-    } else {
-        write_program(e, o, PROGRAM_MICRO, "    ");
-        out(o, "    const double sum = (double)*(const gp_real *)AT(%llu);\n", loss);
-    }
+    write_run(e, o, PROGRAM_MICRO, true,
+              arena_printf(e->arena, ",\n                  .lr = %s_lr(m)", e->api->prefix));
+    write_begin(o, count_calls(e, PROGRAM_MICRO) + count_calls(e, PROGRAM_UPDATE));
+    write_sum(e, o, PROGRAM_MICRO);
     if (e->program[PROGRAM_UPDATE].calls)
-        write_program(e, o, PROGRAM_UPDATE, "    ");
+        write_times(e, o, PROGRAM_UPDATE, "");
     write(e->api, o,
           "    m->step++;\n"
           "    if (loss)\n"

@@ -41,8 +41,9 @@ static const char *name_of(const Verify *v, Id buffer)
 static uint8_t kind_of(const Verify *v, Id buffer)
 {
     static const uint8_t kinds[] = {
-        [VALUE_INPUT] = BUFFER_INPUT, [VALUE_PARAM] = BUFFER_PARAM,    [VALUE_CONST] = BUFFER_PARAM,
-        [VALUE_STATE] = BUFFER_STATE, [VALUE_GRADIENT] = BUFFER_STATE,
+        [VALUE_INPUT] = BUFFER_INPUT,    [VALUE_PARAM] = BUFFER_PARAM,
+        [VALUE_CONST] = BUFFER_PARAM,    [VALUE_STATE] = BUFFER_STATE,
+        [VALUE_GRADIENT] = BUFFER_STATE, [VALUE_OUTPUT] = BUFFER_OUTPUT,
     };
     Id value = v->plan->buffer[buffer].value;
     if (value == NONE) {

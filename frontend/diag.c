@@ -217,7 +217,7 @@ static bool is_new(Diag *diag, Place place, const char *text)
 
 static void message(Diag *diag, Place place, bool error, const char *text)
 {
-    diag->muted = diag_full(diag) || !is_new(diag, place, text);
+    diag->muted = !diag->to || diag_full(diag) || !is_new(diag, place, text);
     diag->notes = 0;
     diag->errors += error;
     if (diag->muted)

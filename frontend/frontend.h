@@ -41,7 +41,7 @@ typedef struct {
 
 typedef struct Diag Diag; /* where messages go, and how many there were */
 
-Diag *diag_new(Arena *arena, FILE *to, bool color);
+Diag *diag_new(Arena *arena, FILE *to, bool color); /* to NULL: nothing is said, only counted */
 void diag_source(Diag *diag, const Source *source); /* what later places refer to */
 int diag_errors(const Diag *diag);                  /* errors so far */
 bool diag_full(const Diag *diag);                   /* so many that it is time to give up */
@@ -71,6 +71,7 @@ typedef enum {
     VALUE_CONST,    /* a tensor of constants: as a parameter, but never trained */
     VALUE_STATE,    /* running statistics, optimizer state: saved beside the parameters */
     VALUE_GRADIENT, /* of a parameter, summed over micro-batches */
+    VALUE_OUTPUT,   /* of the whole batch, collected from micro-batches: lives with its program */
     VALUE_LITERAL,  /* one number, rank 0: stands in the code, takes no bytes */
 } ValueKind;
 
@@ -209,6 +210,7 @@ typedef struct Graph {
     struct NameTable *names;      /* of inputs, parameters, consts and state */
     struct NameTable *node_names; /* of the nodes of the program being lowered */
     ProgramKind program;          /* that nodes are being added to */
+    uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
     bool sliced;                  /* losses of products run in slices of rows: see slices.c */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
@@ -222,6 +224,11 @@ static inline Use node_use(const Graph *g, const Node *n, Id i)
 static inline Id node_value(const Node *n, Id i)
 {
     return n->value + i;
+}
+
+static inline uint32_t program_times(const Graph *g, int program)
+{
+    return g->times[program] ? g->times[program] : 1;
 }
 
 /* ---- Views and shapes (view.c) -------------------------------------------------------------- */
@@ -427,7 +434,9 @@ Ast *parse(Arena *arena, Diag *diag, const Source *source);
 Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
              size_t defines);
 /* Lowers the model again, onto the same parameters, for the programs that train: eval, and the
- * step in `times` micro-batches (0: as the model says) with its backward pass and its updates. */
+ * step in `times` micro-batches (0: as the model says) with its backward pass and its updates. With
+ * several, forward and eval run in as many, so that the whole batch is at once nowhere but in
+ * inputs and outputs. */
 bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times);
 /* A product that only a loss over its rows reads is computed in slices, in the program being
  * lowered: its logits are then never stored whole, and computed once more on the way back. */

@@ -40,7 +40,7 @@ Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank
     assert(rank <= MAX_RANK);
     memcpy(value.dim, dim, (size_t)rank * sizeof *dim);
     Id id = (Id)g->value.count;
-    if (kind != VALUE_RESULT && kind != VALUE_LITERAL)
+    if (kind != VALUE_RESULT && kind != VALUE_LITERAL && kind != VALUE_OUTPUT)
         *names_at(g->names, name) = id;
     ARRAY_PUSH(g->arena, &g->value, value);
     return id;

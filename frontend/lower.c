@@ -407,6 +407,7 @@ bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines)
                  .ast = ast,
                  .define = define,
                  .defines = defines,
+                 .earlier = g->value.count,
                  .used = names_new(g->arena)};
     int errors = diag_errors(l->diag);
     Frame *frame = frame_new(l, NULL, NULL, false);

@@ -106,6 +106,7 @@ typedef struct {
     Define *define;
     size_t defines;
     const Stmt *model;
+    size_t earlier;  /* values that were there before: of other lowerings */
     NameTable *used; /* names of layers -> place in used_place */
     ARRAY(Place) used_place;
     uint32_t time;       /* counts bindings */
@@ -188,11 +189,17 @@ void lower_groups(Lower *l); /* once every parameter stands */
 
 /* Lowers the model into a graph that may hold it already for another program: inputs and
  * parameters are found again by their names. */
-/* Whether a step can run in micro-batches; the graph holds the program of one of them. */
-bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times);
-/* lower_into for training: a loss that is a plain mean becomes a sum of shares. */
-bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines);
 bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines);
+/* The same for training: a loss that is a plain mean becomes a sum of shares. */
+bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines);
+/* Whether the program at hand can run in micro-batches; the graph holds it for one of them, from
+ * node `first` on. */
+bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
+                   size_t first);
+/* Lowers the forward program once more, for one micro-batch, and has its outputs collected to those
+ * of the whole batch. False where the samples are not independent: all is as it was then. */
+bool samples_forward(Graph *g, const Ast *ast, Define *define, size_t defines, Define *divided,
+                     size_t divideds, uint32_t times);
 
 /* How a row is called: conv2d(x, channels, kernel, [w], [b], stride = 1) (reference.c). */
 const char *op_signature(Arena *arena, const OpRow *op);

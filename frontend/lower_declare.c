@@ -68,18 +68,19 @@ static bool lower_type(Lower *l, Frame *frame, const Type *type, Shape *shape)
 static Id micro_input(Lower *l, const char *name, Id whole, const Shape *shape, Place place)
 {
     const Value *value = &l->g->value.at[whole];
-    if (l->g->program != PROGRAM_MICRO || value->kind != VALUE_INPUT || shape->rank < 1 ||
-        value->rank != shape->rank || value->dtype != shape->dtype ||
-        value->dim[0] % shape->dim[0] != 0 ||
+    if (value->kind != VALUE_INPUT || shape->rank < 1 || value->rank != shape->rank ||
+        value->dtype != shape->dtype || value->dim[0] % shape->dim[0] != 0 ||
         memcmp(value->dim + 1, shape->dim + 1, (size_t)(shape->rank - 1) * sizeof *shape->dim) != 0)
         return NONE;
-    Id id = graph_value(l->g, VALUE_INPUT, arena_printf(l->arena, "%s/micro", name), shape->dtype,
-                        shape->rank, shape->dim, place);
+    const char *own = arena_printf(l->arena, "%s/micro", name);
+    Id id = graph_find(l->g, own); /* of another program that runs in micro-batches */
+    if (id == NONE)
+        id = graph_value(l->g, VALUE_INPUT, own, shape->dtype, shape->rank, shape->dim, place);
     l->g->value.at[id].whole = whole;
     return id;
 }
 
-/* A declared value, or the one of that name from another program of the same graph. */
+/* A declared value, or the one of that name that an earlier lowering made. */
 static Id declare(Lower *l, Frame *frame, ValueKind kind, const char *name, const Shape *shape,
                   Place place)
 {
@@ -87,7 +88,7 @@ static Id declare(Lower *l, Frame *frame, ValueKind kind, const char *name, cons
     if (id == NONE)
         return graph_value(l->g, kind, name, shape->dtype, shape->rank, shape->dim, place);
     const Value *value = &l->g->value.at[id];
-    if (frame->again || value->program != l->g->program) {
+    if (frame->again || id < l->earlier) {
         bool same = value->rank == shape->rank && value->dtype == shape->dtype &&
                     memcmp(value->dim, shape->dim, (size_t)shape->rank * sizeof *shape->dim) == 0;
         if (same)

@@ -1,6 +1,6 @@
-/* Whether the samples of a batch are independent, so that a step can run in micro-batches.
+/* Whether the samples of a batch are independent, so that a program can run in micro-batches.
  *
- * Requires: a training program lowered for one micro-batch. The model is lowered once more for the
+ * Requires: a program lowered for one micro-batch. The model is lowered once more for the
  * whole batch, apart, and the two are compared node by node: an axis that is longer there is the
  * batch. So no row has to say how the batch passes through it; only ops that keep the axis and
  * still mix along it are known by their `axis` or by OP_COUPLES. Linear in nodes and operands.
@@ -172,11 +172,14 @@ static bool check_node(const Samples *s, const Node *micro, const Node *whole)
     return check_shares(s, micro, batch);
 }
 
-/* By node: the loss or an effect depends on it. */
+/* By node: an output of the forward program, the loss of another, or an effect depends on it. */
 static bool *find_needed(const Graph *g, size_t first)
 {
     bool *needed = ARENA_ARRAY(g->arena, bool, g->node.count);
-    needed[g->value.at[g->train.loss.value].node] = true;
+    for (size_t i = 0; i < g->output.count && g->program == PROGRAM_FORWARD; i++)
+        needed[g->value.at[g->output.at[i].use.value].node] = true;
+    if (g->program != PROGRAM_FORWARD)
+        needed[g->value.at[g->train.loss.value].node] = true;
     for (size_t n = g->node.count; n-- > first;) {
         const Node *node = &g->node.at[n];
         needed[n] |= (node->op->flags & OP_EFFECT) != 0;
@@ -189,27 +192,111 @@ static bool *find_needed(const Graph *g, size_t first)
     return needed;
 }
 
-bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
+/* The program at hand, for the whole batch, apart. */
+static bool lower_whole(Samples *s, const Ast *ast, Define *define, size_t defines)
 {
-    Samples s = {.micro = g,
-                 .whole = graph_new(g->arena, g->diag, g->source),
-                 .times = times,
-                 .share = ARENA_ARRAY(g->arena, bool, g->value.count)};
-    graph_program(s.whole, PROGRAM_MICRO, true);
-    s.whole->sliced = g->sliced;
-    if (!lower_loss_shared(s.whole, ast, define, defines))
-        return false;
-    size_t first = 0, count = s.whole->node.count;
-    while (first < g->node.count && g->node.at[first].program != PROGRAM_MICRO)
-        first++;
-    if (g->node.count - first != count)
-        return diag_error(g->diag, g->train.place,
-                          "the model is another one for a batch divided by %u", times);
+    const Graph *g = s->micro;
+    s->whole = graph_new(g->arena, g->diag, g->source);
+    s->share = ARENA_ARRAY(g->arena, bool, g->value.count);
+    graph_program(s->whole, g->program, g->training);
+    s->whole->sliced = g->sliced;
+    return g->program == PROGRAM_FORWARD ? lower_into(s->whole, ast, define, defines)
+                                         : lower_loss_shared(s->whole, ast, define, defines);
+}
+
+static size_t list_needed(const Graph *g, size_t first, Id *list)
+{
     const bool *needed = find_needed(g, first);
+    size_t count = 0;
+    for (size_t n = first; n < g->node.count; n++)
+        if (needed[n])
+            list[count++] = (Id)n;
+    return count;
+}
+
+/* What nobody needs may differ: a copy that a batch of one can do without. */
+static bool check_nodes(Samples *s, size_t first)
+{
+    const Graph *g = s->micro, *w = s->whole;
+    Id *micro = ARENA_ARRAY(g->arena, Id, g->node.count);
+    Id *whole = ARENA_ARRAY(g->arena, Id, w->node.count);
+    size_t count = list_needed(g, first, micro);
+    if (list_needed(w, 0, whole) != count)
+        return diag_error(g->diag, g->train.place,
+                          "the model is another one for a batch divided by %u", s->times);
     for (size_t i = 0; i < count; i++)
-        if (needed[first + i] && !check_node(&s, &g->node.at[first + i], &s.whole->node.at[i]))
+        if (!check_node(s, &g->node.at[micro[i]], &w->node.at[whole[i]]))
             return false;
+    return true;
+}
+
+bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
+                   size_t first)
+{
+    Samples s = {.micro = g, .times = times};
+    if (!lower_whole(&s, ast, define, defines) || !check_nodes(&s, first))
+        return false;
     const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
     return s.share[g->train.loss.value] ||
            mixes(&s, loss, "makes a loss that is no mean of samples");
+}
+
+/* ---- Forward -------------------------------------------------------------------------------- */
+
+/* The axis of the batch in an output; -1: none, -2: it cannot be collected. */
+static int output_axis(const Samples *s, size_t i)
+{
+    Use micro = s->micro->output.at[i].use, whole = s->whole->output.at[i].use;
+    View m = use_view(s->micro, micro), w = use_view(s->whole, whole);
+    return s->share[micro.value] ? -2 : batch_axis(s, m.rank, m.dim, w.rank, w.dim);
+}
+
+/* What micro-batches make of an output, in the output of the whole batch. One without a batch is
+ * the same in each of them. */
+static void collect(const Samples *s, size_t i)
+{
+    Graph *g = s->micro;
+    Output *output = &g->output.at[i];
+    View whole = use_view(s->whole, s->whole->output.at[i].use);
+    int axis = output_axis(s, i);
+    if (axis < 0)
+        return;
+    Call from = {.place = output->place, .name = output->name};
+    Call c = call_begin(g, &from, "collect");
+    call_use(g, &c,
+             use_of(graph_value(g, VALUE_OUTPUT, output->name,
+                                (Dtype)g->value.at[output->use.value].dtype, whole.rank, whole.dim,
+                                output->place)));
+    call_use(g, &c, output->use);
+    call_set(&c, "axis", axis);
+    call_finish(g, &c);
+    output->use = c.result.at[0];
+}
+
+static void drop_nodes(Graph *g, size_t first)
+{
+    for (size_t v = 0; v < g->value.count; v++)
+        if (g->value.at[v].node != NONE && g->value.at[v].node >= first)
+            g->value.at[v].node = NONE;
+    g->node.count = first;
+}
+
+bool samples_forward(Graph *g, const Ast *ast, Define *define, size_t defines, Define *divided,
+                     size_t divideds, uint32_t times)
+{
+    Samples s = {.micro = g, .times = times};
+    size_t first = g->node.count;
+    Diag *diag = g->diag;
+    g->diag = diag_new(g->arena, NULL, false); /* what forbids it is no mistake */
+    graph_program(g, PROGRAM_FORWARD, false);
+    bool good = lower_into(g, ast, divided, divideds) && lower_whole(&s, ast, define, defines) &&
+                check_nodes(&s, first);
+    for (size_t i = 0; i < g->output.count && good; i++)
+        good = output_axis(&s, i) >= -1;
+    for (size_t i = 0; i < g->output.count && good; i++)
+        collect(&s, i);
+    g->diag = diag;
+    if (!good)
+        drop_nodes(g, first);
+    return good;
 }

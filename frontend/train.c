@@ -2,11 +2,23 @@
  *
  * Requires: a graph lowered for inference. Leaves: the same parameters with two more programs, or
  * three where gradients are summed over micro-batches. The model is lowered once for each, since
- * dropout, batch statistics and the size of the batch differ between them.
+ * dropout, batch statistics and the size of the batch differ between them. With micro-batches the
+ * forward program is lowered again too, and the one for the whole batch left to simplify.
  */
 #include "frontend/lower.h"
 
 #include <string.h>
+
+/* The model, and what it is lowered with: for the whole batch and for one of the micro-batches. */
+typedef struct {
+    Graph *g;
+    const Ast *ast;
+    Define *define;
+    size_t defines;
+    Define *divided;
+    size_t divideds;
+    uint32_t times;
+} Lowering;
 
 static const Dimension *batch_dimension(const Graph *g)
 {
@@ -68,36 +80,53 @@ static Define *divide_batch(Graph *g, const Define *define, size_t *defines, uin
     return all;
 }
 
-/* Lowers the program anew and leaves its loss as its only output. */
-static bool lower_loss_only(Graph *g, const Ast *ast, Define *define, size_t defines,
-                            ProgramKind program, Output *loss)
+/* Lowers the program anew, for one of `times` micro-batches, and leaves its loss as its only
+ * output. */
+static bool lower_loss_only(const Lowering *l, ProgramKind program, Output *loss)
 {
+    Graph *g = l->g;
+    size_t first = g->node.count;
     graph_program(g, program, program == PROGRAM_MICRO);
-    if (!lower_loss_shared(g, ast, define, defines))
+    if (!lower_loss_shared(g, l->ast, l->divided, l->divideds) ||
+        (l->times > 1 && !samples_check(g, l->ast, l->define, l->defines, l->times, first)))
         return false;
+    g->times[program] = l->times;
     *loss = (Output){.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
     return true;
+}
+
+/* The outputs of the whole batch, computed at once or in micro-batches. */
+static void lower_outputs(const Lowering *l, Output *output)
+{
+    Graph *g = l->g;
+    size_t outputs = g->output.count;
+    for (size_t i = 0; i < outputs; i++)
+        output[i] = g->output.at[i];
+    if (l->times == 1 || outputs == 0 ||
+        !samples_forward(g, l->ast, l->define, l->defines, l->divided, l->divideds, l->times))
+        return;
+    for (size_t i = 0; i < outputs; i++)
+        output[i] = g->output.at[i];
+    g->times[PROGRAM_FORWARD] = l->times;
 }
 
 bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
 {
     size_t outputs = g->output.count;
     Output *output = ARENA_ARRAY(g->arena, Output, outputs + 2);
-    for (size_t i = 0; i < outputs; i++)
-        output[i] = g->output.at[i];
     Dimension *dimension = ARENA_ARRAY(g->arena, Dimension, g->dimension.count + 1);
     for (size_t i = 0; i < g->dimension.count; i++)
         dimension[i] = g->dimension.at[i];
-    times = times ? times : stated_times(g);
-    if (!check_times(g, times) ||
-        !lower_loss_only(g, ast, define, defines, PROGRAM_EVAL, &output[outputs]))
+    Lowering l = {g, ast, define, defines, define, defines, times ? times : stated_times(g)};
+    if (!check_times(g, l.times))
         return false;
-    size_t divided_count = defines;
-    Define *divided = divide_batch(g, define, &divided_count, times);
-    if (!lower_loss_only(g, ast, divided, divided_count, PROGRAM_MICRO, &output[outputs + 1]) ||
-        (times > 1 && !samples_check(g, ast, define, defines, times)))
+    if (l.times > 1)
+        l.divided = divide_batch(g, define, &l.divideds, l.times);
+    lower_outputs(&l, output);
+    if (!lower_loss_only(&l, PROGRAM_EVAL, &output[outputs]) ||
+        !lower_loss_only(&l, PROGRAM_MICRO, &output[outputs + 1]))
         return false;
-    g->train.times = times;
+    g->train.times = l.times;
     g->train.lr = stated_lr(g, op_find(g->train.optimizer));
     Use *gradient;
     if (!gradients(g, g->train.loss, &gradient) || !updates(g, gradient))

@@ -122,6 +122,16 @@ static void add_nodes(Build *b, uint32_t times)
     }
 }
 
+/* Outputs that micro-batches fill one after the other are there from the first step to the last. */
+static int64_t find_held(const Build *b, int program)
+{
+    uint64_t held = 0;
+    for (Id v = 0; v < b->g->value.count && !b->options->io_external; v++)
+        if (b->g->value.at[v].kind == VALUE_OUTPUT && b->g->value.at[v].program == program)
+            held += round_up(value_bytes(&b->g->value.at[v]), b->target->align);
+    return (int64_t)held;
+}
+
 /* ---- Hints ---------------------------------------------------------------------------------- */
 
 /* By scope: the block around it whose inputs alone are to be stored, or NONE. Depth 0: those that
@@ -294,7 +304,8 @@ Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target
     RematProblem *problem = &b.a.problem;
     problem->nodes = order->count[program];
     problem->node = ARENA_ARRAY(g->arena, RematNode, problem->nodes);
-    add_nodes(&b, program == PROGRAM_MICRO && g->train.times ? g->train.times : 1);
+    add_nodes(&b, program_times(g, program));
+    b.a.held = find_held(&b, program);
     if (!options->no_recompute)
         add_hints(&b);
     problem->value = b.value.at;

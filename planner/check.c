@@ -7,7 +7,8 @@
  *  - every operand is read from bytes that hold its value, whole and untouched;
  *  - a result or workspace covers nothing that this occurrence or a later one still reads, save
  *    where the row lets a result take its operand's bytes;
- *  - parameters, state and inputs are never written; outputs are whole when their program ends;
+ *  - parameters, state and inputs are never written; outputs are whole when their program ends, and
+ *    those that micro-batches fill are nobody else's while it runs;
  *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
  *
@@ -424,6 +425,14 @@ static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
     return true;
 }
 
+/* An output that micro-batches fill, before or after this one did: there as long as its program. */
+static bool is_collected(const Check *c, Id value)
+{
+    if (value != NONE && c->g->value.at[value].previous != NONE)
+        value = c->g->value.at[value].previous;
+    return value != NONE && c->g->value.at[value].kind == VALUE_OUTPUT;
+}
+
 static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
 {
     if (o->cluster >= c->plan->clusters->count)
@@ -444,8 +453,10 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
         if (!cover(c, arg[k], time, keep, keeps))
             return false;
-    for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
-        put(c, arg[k], time, c->g->value.at[c->plan->buffer[arg[k]].value].previous != NONE);
+    for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++) {
+        Id value = c->plan->buffer[arg[k]].value;
+        put(c, arg[k], time, c->g->value.at[value].previous != NONE && !is_collected(c, value));
+    }
     for (Id k = 0; k < keeps; k++) {
         Content *content = &c->content.at[c->held[keep[k]]];
         content->absorbed = time;
@@ -509,15 +520,18 @@ static bool begin_program(Check *c, const Program *program)
     find_reads(c, program);
     spans_clear(&c->spans);
     memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
-    for (Id i = 0; i < c->plan->buffers; i++)
-        if (is_persistent(c, i)) {
-            Id value = c->plan->buffer[i].value;
-            bool whole = value == NONE || c->g->value.at[value].whole == NONE;
-            if (whole ? !cover(c, i, time, NULL, 0)
-                      : !check_micro(c, i, &c->plan->program[PROGRAM_MICRO]))
-                return false;
-            put(c, i, time, true);
-        }
+    for (Id i = 0; i < c->plan->buffers; i++) {
+        Id value = c->plan->buffer[i].value;
+        bool output = value != NONE && c->g->value.at[value].kind == VALUE_OUTPUT &&
+                      c->g->value.at[value].program == program - c->plan->program;
+        if (!output && !is_persistent(c, i))
+            continue;
+        bool whole = value == NONE || c->g->value.at[value].whole == NONE;
+        if (whole ? !cover(c, i, time, NULL, 0)
+                  : !check_micro(c, i, &c->plan->program[PROGRAM_MICRO]))
+            return false;
+        put(c, i, time, !output);
+    }
     return true;
 }
 
@@ -595,7 +609,8 @@ static void find_peak(Check *c)
         if (b->external)
             continue;
         const Value *value = content->value == NONE ? NULL : &c->g->value.at[content->value];
-        if (value && (value->previous != NONE || value->whole != NONE))
+        if (value &&
+            ((value->previous != NONE && !is_collected(c, content->value)) || value->whole != NONE))
             continue; /* the first version, the whole input is counted */
         uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
         if (death > content->covered && !content->persistent)

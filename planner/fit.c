@@ -370,7 +370,7 @@ static double find_bound(const Fit *f, uint64_t budget)
         if (!f->given.count[p])
             continue;
         Abstract a = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, true);
-        bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent));
+        bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent) - a.held);
     }
     return bound;
 }
@@ -389,7 +389,7 @@ static void meet_given(Fit *f)
     }
     const Met *met = meet(f, &f->unsearched, PACK_STEPS);
     for (int p = 0; p < PROGRAMS; p++) {
-        f->program[p].problem.base = (int64_t)f->persistent;
+        f->program[p].problem.base = (int64_t)f->persistent + f->program[p].held;
         know(f, p, &f->program[p].start);
         for (int i = 0; i < BLOCK_DEPTHS; i++)
             know(f, p, &f->program[p].blocks[i]);

@@ -55,6 +55,7 @@ typedef struct {
     const Id *cluster;   /* by node of the problem */
     RematSchedule start; /* the given order, with what the hints ask to be computed again */
     bool hinted;         /* something is */
+    int64_t held;        /* bytes that are alive in every step, beside what persists */
     Id broken;           /* a value whose hint cannot be kept, or NONE */
     RematSchedule blocks[BLOCK_DEPTHS]; /* only the inputs of blocks at depth 1, 2, ... stored */
 } Abstract;

@@ -46,7 +46,7 @@ static void list_occurrences(Live *l)
     for (int p = 0; p < PROGRAMS; p++) {
         Program *program = &plan->program[p];
         program->begin = time;
-        program->times = p == PROGRAM_MICRO && l->g->train.times ? l->g->train.times : 1;
+        program->times = program_times(l->g, p);
         program->count = l->order->count[p];
         program->at = ARENA_ARRAY(l->g->arena, Occurrence, program->count);
         for (Id i = 0; i < program->count; i++) {
@@ -118,32 +118,40 @@ static Id add_buffer(Live *l, Buffer buffer)
     return id;
 }
 
+/* What is there before any step: all the time, or as long as its program runs. */
 static void add_persistent(Live *l)
 {
     static const struct {
         uint8_t kind;
         bool persists;
     } kinds[] = {
-        [VALUE_RESULT] = {BUFFER_ACTIVATION, false},  [VALUE_INPUT] = {BUFFER_INPUT, true},
-        [VALUE_PARAM] = {BUFFER_PARAM, true},         [VALUE_CONST] = {BUFFER_PARAM, true},
-        [VALUE_STATE] = {BUFFER_STATE, true},         [VALUE_GRADIENT] = {BUFFER_STATE, true},
-        [VALUE_LITERAL] = {BUFFER_ACTIVATION, false},
+        [VALUE_RESULT] = {BUFFER_ACTIVATION, false}, [VALUE_INPUT] = {BUFFER_INPUT, true},
+        [VALUE_PARAM] = {BUFFER_PARAM, true},        [VALUE_CONST] = {BUFFER_PARAM, true},
+        [VALUE_STATE] = {BUFFER_STATE, true},        [VALUE_GRADIENT] = {BUFFER_STATE, true},
+        [VALUE_OUTPUT] = {BUFFER_OUTPUT, true},      [VALUE_LITERAL] = {BUFFER_ACTIVATION, false},
     };
     for (Id v = 0; v < l->g->value.count; v++) {
         const Value *value = &l->g->value.at[v];
         if (!kinds[value->kind].persists || (!l->last[v] && !l->is_output[v]))
             continue;
-        bool external = value->kind == VALUE_INPUT      ? l->options->io_external
+        bool io = value->kind == VALUE_INPUT || value->kind == VALUE_OUTPUT;
+        bool external = io                              ? l->options->io_external
                         : value->kind == VALUE_GRADIENT ? false
                                                         : l->options->params_external;
-        Id root = value->whole == NONE ? NONE : l->buffer_of[value->whole];
-        l->buffer_of[v] = add_buffer(l, (Buffer){.value = v,
-                                                 .root = root,
-                                                 .layout = value_view(value),
-                                                 .death = l->plan->end ? l->plan->end : 1,
-                                                 .bytes = value_bytes(value),
-                                                 .kind = kinds[value->kind].kind,
-                                                 .external = external});
+        Buffer buffer = {.value = v,
+                         .root = value->whole == NONE ? NONE : l->buffer_of[value->whole],
+                         .layout = value_view(value),
+                         .death = l->plan->end ? l->plan->end : 1,
+                         .bytes = value_bytes(value),
+                         .kind = kinds[value->kind].kind,
+                         .external = external};
+        if (value->kind == VALUE_OUTPUT) {
+            const Program *program = &l->plan->program[value->program];
+            buffer.birth = program->begin;
+            buffer.death = program->begin + program->count;
+            buffer.program = value->program;
+        }
+        l->buffer_of[v] = add_buffer(l, buffer);
     }
 }
 

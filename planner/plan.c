@@ -97,7 +97,8 @@ static void pack(Plan *plan, const Target *target, uint64_t effort, double secon
 static bool in_arena(const Plan *plan, Id buffer)
 {
     const Buffer *b = &plan->buffer[buffer];
-    return !b->external && b->kind > BUFFER_INPUT;
+    bool version = b->value != NONE && plan->graph->value.at[b->value].previous != NONE;
+    return !b->external && b->kind > BUFFER_INPUT && !version;
 }
 
 /* Values that concats join may lie in each other, so of each such family only the largest counts.

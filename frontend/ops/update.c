@@ -34,6 +34,20 @@ static bool shape_first(Graph *g, Call *c)
     return call_output(g, c, F32, x.rank, x.dim);
 }
 
+static bool shape_collect(Graph *g, Call *c)
+{
+    View all = call_view(g, c, 0), part = call_view(g, c, 1);
+    int64_t axis = call_int(c, "axis");
+    bool fits = all.rank == part.rank && axis >= 0 && axis < all.rank &&
+                call_dtype(g, c, 0) == call_dtype(g, c, 1);
+    for (int i = 0; i < all.rank && fits; i++)
+        fits = i == axis ? all.dim[i] % part.dim[i] == 0 : all.dim[i] == part.dim[i];
+    if (!fits)
+        return call_error(g, c, "%s is no part of %s", use_text(g, call_operand(c, 1)),
+                          use_text(g, call_operand(c, 0)));
+    return call_output(g, c, call_dtype(g, c, 0), all.rank, all.dim);
+}
+
 static bool shape_factor(Graph *g, Call *c)
 {
     return call_output(g, c, F32, 0, (int64_t[1]){0});
@@ -106,6 +120,12 @@ const OpRow ops_update[] = {
      .args = {{.name = "sum"}, {.name = "g"}},
      .shape = shape_first,
      .updates = {1},
+     .flags = OP_EFFECT | OP_HIDDEN},
+    {.name = "collect",
+     .args = {{.name = "all"}, {.name = "part"}, {.name = "axis", .kind = ARG_INT}},
+     .shape = shape_collect,
+     .updates = {1},
+     .strided = 1 << 1,
      .flags = OP_EFFECT | OP_HIDDEN},
     {.name = "clip_factor",
      .args = {{.name = "g", .flags = ARG_VARIADIC}, {.name = "limit", .kind = ARG_FLOAT}},

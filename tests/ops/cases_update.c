@@ -106,6 +106,21 @@ static Tensor ref_accumulate(const Case *c)
     return c->in[1];
 }
 
+/* The first micro-batch stands first. */
+static Tensor ref_collect(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    const Tensor *part = &c->in[1];
+    int64_t inner = 1;
+    for (int d = (int)case_int(c, "axis"); d < y.rank; d++)
+        inner *= d == case_int(c, "axis") ? 1 : y.dim[d];
+    int64_t step = inner * part->dim[case_int(c, "axis")];
+    int64_t all = inner * y.dim[case_int(c, "axis")];
+    for (int64_t i = 0; i < y.count; i++)
+        y.at[i] = i % all < step ? part->at[i / all * step + i % all] : c->in[0].at[i];
+    return y;
+}
+
 static Tensor ref_clip_factor(const Case *c)
 {
     Tensor y = case_new(c, F32, 0, NULL);
@@ -161,6 +176,8 @@ OP_CASES(update) = {
     {"lion", "f32[6] f32[6] - f32[6]", "weight_decay = 0.1", ref_lion},
     {"lion", "f32[6] f32[6] - f32[6]", "", ref_lion, .output = 1},
     {"accumulate", "f32[2, 5] f32[2, 5]", "", ref_accumulate},
+    {"collect", "f32[6, 5] f32[2, 5]", "axis = 0", ref_collect},
+    {"collect", "f32[2, 6, 3] f32[2, 2, 3]", "axis = 1", ref_collect},
     {"clip_factor", "f32[3, 4] f32[7]", "limit = 2", ref_clip_factor},
     {"clip_factor", "f32[3]", "limit = 1000", ref_clip_factor},
     {"add_window", "f32[4, 5] f32[2, 3]", "offset = 6, stride = [5, 1, 0, 0, 0, 0, 0, 0]",

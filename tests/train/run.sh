@@ -146,6 +146,28 @@ train cross_entropy(fc2, labels) + sum(w*w) using sgd()/' "$here/tiny.g" >added.
 check 'a term of its own is not counted twice' added
 check 'a model without train' refuses 'has no train statement' "$here/../emit/affine.g" --train
 
+outputs() { # TIMES OPTIONS...: in as many micro-batches as the step has, and the same bits
+    times=$1
+    shift
+    emit outputs "$here/outputs.g" --accumulate "$times" "$@" &&
+        build outputs outputs parts $sanitize -DGPLAN_POISON && ./parts >"outputs.$times" &&
+        cmp outputs.1 "outputs.$times" && [ "$(grep -c "run.micro < $times" outputs.c)" -eq "$loops" ]
+}
+loops=0
+check 'outputs at once' outputs 1
+loops=3
+for times in 2 4 8; do
+    [ $times -eq 8 ] && loops=2 # a batch of one is not turned by a copy: forward runs at once
+    check "outputs in $times micro-batches" outputs $times
+    check "outputs in $times micro-batches, in the least memory" outputs $times --budget \
+        "$("$gplan" "$here/outputs.g" --accumulate $times --min-budget)"
+done
+mixed() { # what is of the whole batch is computed at once, and the step in micro-batches still
+    sed 's/^output class.*/output class = mean(logits)/' "$here/outputs.g" >mixed.g &&
+        emit mixed mixed.g --accumulate 4 && [ "$(grep -c 'run.micro < 4' mixed.c)" -eq 2 ]
+}
+check 'an output of the whole batch' mixed
+
 # ---- Dropout ----------------------------------------------------------------------------------
 
 masks() { # TIMES
