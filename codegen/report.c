@@ -61,6 +61,26 @@ static void write_cost(Report *r)
             "effort reached", (unsigned long long)plan->effort, r->dim, r->plain);
 }
 
+/* How the model was cut, and why. */
+static void write_choice(Report *r)
+{
+    const EmitOptions *o = r->p->options;
+    const char *run = "";
+    uint32_t times = 1;
+    for (int k = 0; k < PROGRAMS; k++)
+        if (r->plan->program[k].times > 1) {
+            times = r->plan->program[k].times;
+            run = arena_printf(r->g->arena, "%s%s%s", *run ? run : "in ", *run ? ", " : "",
+                               program_titles[k]);
+        }
+    if (times > 1 || o->micro)
+        out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
+            *run && o->micro ? ": " : "", o->micro ? o->micro : "", r->plain);
+    if (o->slices)
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "slices", r->g->sliced ? "yes" : "no", r->dim,
+            o->slices, r->plain);
+}
+
 static void write_work(Report *r)
 {
     const Picture *p = r->p;
@@ -68,16 +88,7 @@ static void write_work(Report *r)
         out(&r->o, "  %-22s %11.1f%%  %s%u of %u steps compute again%s\n", "recomputation",
             100 * p->again / (p->work - p->again), r->dim, p->recomputed, r->plan->end, r->plain);
     write_cost(r);
-    const char *run = "";
-    uint32_t times = 1;
-    for (int k = 0; k < PROGRAMS; k++)
-        if (r->plan->program[k].times > 1) {
-            times = r->plan->program[k].times;
-            run = arena_printf(r->g->arena, "%s%s%s", run, *run ? ", " : "", program_titles[k]);
-        }
-    if (times > 1)
-        out(&r->o, "  %-22s %12u  %sof the batch: %s%s\n", "micro-batches", times, r->dim, run,
-            r->plain);
+    write_choice(r);
 }
 
 static void write_kinds(Report *r)

@@ -40,37 +40,92 @@ int answer_max(const Subject *s)
 
 /* ---- --pareto ------------------------------------------------------------------------------- */
 
-/* Budgets count what is reserved. */
-static void print_point(const Subject *s, const PlanPoint *p, double least, bool first)
+/* A plan as a point, and how the model was lowered for it. */
+typedef struct {
+    PlanPoint is;
+    Choice choice;
+} Point;
+
+typedef struct {
+    const Subject *s;
+    ARRAY(Point) point;
+    double least; /* of the plan that recomputes nothing, as the model stands */
+} Pareto;
+
+static int by_arena(const void *a, const void *b)
 {
-    const char *kind = s->options->emit;
-    unsigned long long budget = (unsigned long long)(p->arena + s->options->reserve);
-    double extra = least > 0 ? 100 * (p->cost / least - 1) : 0;
-    if (kind && strcmp(kind, "csv") == 0)
-        printf("%llu,%.4f,%.6g\n", budget, extra, p->cost);
-    else if (kind)
-        printf("%s\n  {\"budget\": %llu, \"extra_percent\": %.4f, \"seconds\": %.6g}",
-               first ? "" : ",", budget, extra, p->cost);
-    else
-        printf("%14llu  %12s  %9.2f%%  %12.6f\n", budget, size_text(s->arena, budget), extra,
-               p->cost);
+    const Point *x = a, *y = b;
+    if (x->is.arena != y->is.arena)
+        return x->is.arena < y->is.arena ? -1 : 1;
+    return (x->is.cost > y->is.cost) - (x->is.cost < y->is.cost);
 }
 
-int answer_pareto(const Subject *s, Graph *g, const Clusters *clusters)
+static void add_points(Pareto *p, const Candidate *c, bool plain)
 {
-    PlanOptions how = plan_options(s->options);
+    Lowered model = lower_again(p->s, NULL, 0, c->choice);
+    PlanOptions how = plan_options(p->s->options);
     PlanPoint *point;
     how.budget = 0;
-    size_t count = plan_points(g, clusters, &s->target, &how, &point);
+    size_t count = plan_points(model.graph, model.clusters, &p->s->target, &how, &point);
+    for (size_t i = 0; i < count; i++)
+        ARRAY_PUSH(p->s->arena, &p->point, (Point){point[i], c->choice});
+    if (plain && count)
+        p->least = point[count - 1].cost;
+    lowered_free(&model);
+}
+
+/* Those that cost less than every smaller one. */
+static void keep_front(Pareto *p)
+{
+    size_t count = 0;
+    qsort(p->point.at, p->point.count, sizeof *p->point.at, by_arena);
+    for (size_t i = 0; i < p->point.count; i++)
+        if (!count || p->point.at[i].is.cost < p->point.at[count - 1].is.cost * (1 - 1e-9))
+            p->point.at[count++] = p->point.at[i];
+    p->point.count = count;
+}
+
+/* Budgets count what is reserved. */
+static void print_point(const Pareto *pareto, const Point *p, bool first)
+{
+    const Subject *s = pareto->s;
+    const char *kind = s->options->emit;
+    unsigned long long budget = (unsigned long long)(p->is.arena + s->options->reserve);
+    double extra = pareto->least > 0 ? 100 * (p->is.cost / pareto->least - 1) : 0;
+    uint32_t times = p->choice.times ? p->choice.times : 1;
+    extra = extra < 0 ? 0 : extra;
+    if (kind && strcmp(kind, "csv") == 0)
+        printf("%llu,%.4f,%.6g,%u,%s\n", budget, extra, p->is.cost, times,
+               p->choice.sliced ? "yes" : "no");
+    else if (kind)
+        printf("%s\n  {\"budget\": %llu, \"extra_percent\": %.4f, \"seconds\": %.6g, "
+               "\"accumulate\": %u, \"slices\": %s}",
+               first ? "" : ",", budget, extra, p->is.cost, times,
+               p->choice.sliced ? "true" : "false");
+    else
+        printf("%14llu  %12s  %9.2f%%  %12.6f  %10u  %6s\n", budget, size_text(s->arena, budget),
+               extra, p->is.cost, times, p->choice.sliced ? "yes" : "no");
+}
+
+int answer_pareto(const Subject *s)
+{
+    Pareto p = {.s = s};
+    Candidates from = list_candidates(s, NULL, 0, 1);
+    for (size_t i = 0; i < from.count && !(i && watch_stopped()); i++)
+        add_points(&p, &from.at[i],
+                   from.at[i].choice.times == from.plain.times &&
+                       from.at[i].choice.sliced == from.plain.sliced);
     watch_end();
-    double least = count ? point[count - 1].cost : 0;
+    keep_front(&p);
     const char *kind = s->options->emit;
     if (!kind)
-        printf("%14s  %12s  %10s  %12s\n", "budget", "", "extra work", "seconds");
+        printf("%14s  %12s  %10s  %12s  %10s  %6s\n", "budget", "", "extra work", "seconds",
+               "accumulate", "slices");
     else
-        fputs(strcmp(kind, "csv") == 0 ? "budget,extra_percent,seconds\n" : "[", stdout);
-    for (size_t i = 0; i < count; i++)
-        print_point(s, &point[i], least, i == 0);
+        fputs(strcmp(kind, "csv") == 0 ? "budget,extra_percent,seconds,accumulate,slices\n" : "[",
+              stdout);
+    for (size_t i = 0; i < p.point.count; i++)
+        print_point(&p, &p.point.at[i], i == 0);
     if (kind && strcmp(kind, "json") == 0)
         puts("\n]");
     return 0;
@@ -129,27 +184,40 @@ static const char *extra_text(const Subject *s, double cost, double least)
     return arena_printf(s->arena, "%.1f%% more work", least > 0 ? 100 * (cost / least - 1) : 0);
 }
 
-/* Both are tried with little effort, but what is named was seen to fit. */
-static void suggest_smaller(const Subject *s, const Plan *plan)
+static const char *slices_text(const Subject *s, const Choice *choice)
 {
-    const Graph *g = s->graph;
-    PlanOptions how = plan_options(s->options);
-    how.progress = NULL;
-    if (g->train.present && !s->options->infer && plan->graph->train.times == 1) {
-        Outcome micro = attempt_micro(s, &how);
-        if (micro.valid && micro.times)
-            diag_hint(s->diag, "--accumulate %u would fit, with %s", micro.times,
-                      extra_text(s, micro.cost, plan->least_cost));
-    }
-    for (size_t i = 0; i < g->dimension.count; i++) {
-        const Dimension *d = &g->dimension.at[i];
-        int64_t value = d->batch && d->value > 1 ? largest_value(s, d->name, false) : 0;
-        if (value == 0)
-            continue;
-        Outcome fits = attempt_auto(s, d->name, value, &how);
-        diag_hint(s->diag, "-D %s=%lld would fit, with %s", d->name, (long long)value,
-                  extra_text(s, fits.cost, fits.least_cost));
-    }
+    return choice->sliced && s->options->slices == SLICES_AUTO ? ", in slices" : "";
+}
+
+/* A number of micro-batches that would do, where that is the user's to say. */
+static void suggest_micro(const Subject *s, const Plan *plan, const PlanOptions *how)
+{
+    if (!s->graph->train.present || s->options->infer || plan->graph->train.times != 1)
+        return;
+    Outcome micro = attempt_micro(s, how);
+    if (micro.valid && micro.choice.times)
+        diag_hint(s->diag, "--accumulate %u would fit%s, with %s", micro.choice.times,
+                  slices_text(s, &micro.choice), extra_text(s, micro.cost, plan->least_cost));
+    outcome_drop(&micro);
+}
+
+/* The largest batch is sought with little effort, but what is named was seen to fit. */
+static void suggest_batch(const Subject *s, const Dimension *d, const PlanOptions *how)
+{
+    int64_t value = d->batch && d->value > 1 ? largest_value(s, d->name, false) : 0;
+    if (value == 0)
+        return;
+    Candidates from = list_candidates(s, d->name, value, 1);
+    Outcome fits = attempt_best(s, d->name, value, &from, how);
+    double least = 0;
+    for (size_t i = 0; i < from.count; i++)
+        if (from.at[i].choice.times == from.plain.times &&
+            from.at[i].choice.sliced == from.plain.sliced)
+            least = from.at[i].least;
+    if (fits.valid && fits.arena <= how->budget)
+        diag_hint(s->diag, "-D %s=%lld would fit%s, with %s", d->name, (long long)value,
+                  slices_text(s, &fits.choice), extra_text(s, fits.cost, least));
+    outcome_drop(&fits);
 }
 
 void explain_misfit(const Subject *s, const Plan *plan)
@@ -168,6 +236,12 @@ void explain_misfit(const Subject *s, const Plan *plan)
                   plan->peak_time, plan->end, node->op->name, size_text(s->arena, plan->peak),
                   size_text(s->arena, plan->persistent));
     list_largest(s, plan);
-    diag_hint(s->diag, "--budget %llu would do", (unsigned long long)(plan->arena + o->reserve));
-    suggest_smaller(s, plan);
+    diag_hint(s->diag, "--budget %llu would do, with %s",
+              (unsigned long long)(plan->arena + o->reserve),
+              extra_text(s, plan->cost, plan->least_cost));
+    PlanOptions how = plan_options(o);
+    how.progress = NULL;
+    suggest_micro(s, plan, &how);
+    for (size_t i = 0; i < s->graph->dimension.count; i++)
+        suggest_batch(s, &s->graph->dimension.at[i], &how);
 }

@@ -15,6 +15,8 @@ typedef struct Chunk {
 
 struct Arena {
     Chunk *top;
+    Arena *adopted; /* to be freed with this one; a list by `next` */
+    Arena *next;
     size_t total;
 };
 
@@ -36,11 +38,21 @@ void arena_free(Arena *arena)
 {
     if (!arena)
         return;
+    for (Arena *child = arena->adopted, *next; child; child = next) {
+        next = child->next;
+        arena_free(child);
+    }
     for (Chunk *chunk = arena->top, *next; chunk; chunk = next) {
         next = chunk->next;
         free(chunk);
     }
     free(arena);
+}
+
+void arena_adopt(Arena *arena, Arena *child)
+{
+    child->next = arena->adopted;
+    arena->adopted = child;
 }
 
 size_t arena_bytes(const Arena *arena)

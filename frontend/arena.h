@@ -14,7 +14,8 @@ typedef struct Arena Arena;
 
 Arena *arena_new(void);
 void arena_free(Arena *arena);
-size_t arena_bytes(const Arena *arena); /* taken from the system so far */
+void arena_adopt(Arena *arena, Arena *child); /* the child lives as long, and is freed with it */
+size_t arena_bytes(const Arena *arena);       /* taken from the system so far */
 
 void *arena_alloc(Arena *arena, size_t bytes);
 void *arena_array(Arena *arena, size_t count, size_t size); /* count * size, overflow checked */

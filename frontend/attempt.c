@@ -20,16 +20,6 @@ PlanOptions plan_options(const Options *o)
     return how;
 }
 
-bool accumulate_is_auto(const Options *o, const Graph *g)
-{
-    if (!g->train.present || o->infer || o->accumulate)
-        return false;
-    for (size_t i = 0; i < g->train.setting.count && !o->accumulate_auto; i++)
-        if (strcmp(g->train.setting.at[i].name, "accumulate") == 0)
-            return g->train.setting.at[i].value.is_word;
-    return o->accumulate_auto;
-}
-
 static Define *define_also(Arena *arena, const Options *o, const char *name, int64_t value,
                            size_t *count)
 {
@@ -42,106 +32,48 @@ static Define *define_also(Arena *arena, const Options *o, const char *name, int
     return define;
 }
 
-static Graph *lower_again(const Subject *s, Arena *arena, Diag *diag, const char *name,
-                          int64_t value, uint32_t times)
+Lowered lower_again(const Subject *s, const char *name, int64_t value, Choice choice)
 {
     const Options *o = s->options;
+    Lowered model = {.arena = arena_new()};
     size_t defines = 0;
-    Define *define = define_also(arena, o, name, value, &defines);
-    Graph *g = lower(arena, diag, s->source, s->ast, define, defines);
+    Define *define = define_also(model.arena, o, name, value, &defines);
+    Graph *g =
+        lower(model.arena, diag_new(model.arena, NULL, false), s->source, s->ast, define, defines);
     if (g)
-        g->sliced = o->sliced;
-    if (!g || (g->train.present && !o->infer && !train_add(g, s->ast, define, defines, times)))
-        return NULL;
+        g->sliced = choice.sliced;
+    if (!g ||
+        (g->train.present && !o->infer && !train_add(g, s->ast, define, defines, choice.times)))
+        return model;
     simplify(g);
-    return g;
+    model.graph = g;
+    model.clusters = fuse(g);
+    return model;
 }
 
-Outcome attempt(const Subject *s, const char *name, int64_t value, uint32_t times,
+void lowered_free(Lowered *model)
+{
+    arena_free(model->arena);
+    *model = (Lowered){0};
+}
+
+Outcome attempt(const Subject *s, const char *name, int64_t value, Choice choice,
                 const PlanOptions *how)
 {
-    Outcome outcome = {.valid = false};
-    FILE *nowhere = fopen("/dev/null", "w");
-    if (!nowhere)
+    Outcome outcome = {.choice = choice, .model = lower_again(s, name, value, choice)};
+    if (!outcome.model.graph)
         return outcome;
-    Arena *arena = arena_new();
-    Graph *g = lower_again(s, arena, diag_new(arena, nowhere, false), name, value, times);
-    if (g) {
-        const Plan *plan = plan_make(g, fuse(g), &s->target, how);
-        outcome = (Outcome){.valid = plan->broken_hint == NONE,
-                            .arena = plan->arena,
-                            .cost = plan->cost,
-                            .least_cost = plan->least_cost,
-                            .times = times};
-    }
-    arena_free(arena);
-    fclose(nowhere);
+    outcome.plan = plan_make(outcome.model.graph, outcome.model.clusters, &s->target, how);
+    outcome.valid = outcome.plan->broken_hint == NONE;
+    outcome.arena = outcome.plan->arena;
+    outcome.cost = outcome.plan->cost;
     return outcome;
 }
 
-/* ---- Micro-batches -------------------------------------------------------------------------- */
-
-static int64_t batch_of(const Subject *s, const char *name, int64_t value)
+void outcome_drop(Outcome *outcome)
 {
-    for (size_t i = 0; i < s->graph->dimension.count; i++) {
-        const Dimension *d = &s->graph->dimension.at[i];
-        if (d->batch)
-            return name && strcmp(d->name, name) == 0 ? value : d->value;
-    }
-    return 1;
-}
-
-static bool is_better(const Outcome *now, const Outcome *best, const PlanOptions *how)
-{
-    uint64_t budget = how->budget ? how->budget : UINT64_MAX;
-    if (!best->valid)
-        return now->valid;
-    if (!now->valid)
-        return false;
-    bool fits = now->arena <= budget, fitted = best->arena <= budget;
-    if (fits != fitted)
-        return fits;
-    return how->budget && fits ? now->cost < best->cost : now->arena < best->arena;
-}
-
-/* Divisors of the batch from `first` on, each at least twice the one before it. More of them only
- * cost more once one fits and recomputes nothing. */
-static Outcome choose_times(const Subject *s, const char *name, int64_t value, uint32_t first,
-                            const PlanOptions *how)
-{
-    Outcome best = {.valid = false};
-    int64_t batch = batch_of(s, name, value);
-    for (int64_t times = first, last = 0; times <= batch && times <= UINT32_MAX; times++) {
-        if (batch % times || times < 2 * last || watch_stopped())
-            continue;
-        last = times;
-        Outcome now = attempt(s, name, value, (uint32_t)times, how);
-        if (!now.valid)
-            break;
-        bool fitted = best.valid && how->budget && best.arena <= how->budget;
-        if (is_better(&now, &best, how))
-            best = now;
-        bool enough = how->budget && best.arena <= how->budget;
-        if (enough && (how->smallest || best.cost <= best.least_cost ||
-                       (fitted && now.least_cost >= best.cost)))
-            break;
-    }
-    return best;
-}
-
-Outcome attempt_auto(const Subject *s, const char *name, int64_t value, const PlanOptions *how)
-{
-    if (accumulate_is_auto(s->options, s->graph))
-        return choose_times(s, name, value, 1, how);
-    return attempt(s, name, value, s->options->accumulate, how);
-}
-
-Outcome attempt_micro(const Subject *s, const PlanOptions *how)
-{
-    Outcome best = choose_times(s, NULL, 0, 2, how);
-    if (!best.valid || best.arena > how->budget)
-        best.times = 0;
-    return best;
+    lowered_free(&outcome->model);
+    outcome->plan = NULL;
 }
 
 /* ---- The largest value ---------------------------------------------------------------------- */
@@ -154,7 +86,9 @@ typedef struct {
 
 static bool value_fits(const Trial *t, int64_t value)
 {
-    Outcome o = attempt_auto(t->s, t->name, value, &t->how);
+    Candidates from = list_candidates(t->s, t->name, value, 1);
+    Outcome o = attempt_best(t->s, t->name, value, &from, &t->how);
+    outcome_drop(&o);
     return o.valid && o.arena <= t->how.budget;
 }
 

@@ -16,37 +16,83 @@ typedef struct {
     Target target;
 } Subject;
 
+/* What the planner may choose in how a model is lowered. */
+typedef struct {
+    uint32_t times; /* micro-batches; 0: as the model says */
+    bool sliced;    /* losses of products run in slices */
+} Choice;
+
+/* The model with a parameter set (name NULL: none), lowered so and fused, in an arena of its own.
+ */
+typedef struct {
+    Arena *arena;
+    Graph *graph; /* NULL: it cannot be lowered so */
+    Clusters *clusters;
+} Lowered;
+
 /* What one plan came to. */
 typedef struct {
     bool valid;     /* the model can be planned so at all */
     uint64_t arena; /* without --reserve */
-    double cost, least_cost;
-    uint32_t times; /* micro-batches */
+    double cost;
+    Choice choice;
+    Plan *plan;    /* until the outcome is dropped */
+    Lowered model; /* that it is of */
 } Outcome;
+
+/* What was chosen, and why. */
+typedef struct {
+    Choice choice;
+    Plan *plan;                 /* NULL: nothing had to be planned in order to choose */
+    const char *micro, *slices; /* for the report; NULL: there was nothing to choose */
+} Chosen;
 
 /* The plan options that the command line asks for. */
 PlanOptions plan_options(const Options *o);
 
-/* Whether the number of micro-batches is the planner's to choose. */
-bool accumulate_is_auto(const Options *o, const Graph *g);
+/* ---- Single plans (attempt.c) --------------------------------------------------------------- */
 
-/* One plan, with a parameter of the model set (name NULL: none) and `times` micro-batches (0: as
- * the model says). */
-Outcome attempt(const Subject *s, const char *name, int64_t value, uint32_t times,
+Lowered lower_again(const Subject *s, const char *name, int64_t value, Choice choice);
+void lowered_free(Lowered *model);
+Outcome attempt(const Subject *s, const char *name, int64_t value, Choice choice,
                 const PlanOptions *how);
-/* The same, with the best number of micro-batches where that is to be chosen: the cheapest that
- * fits the budget, or without one the smallest. */
-Outcome attempt_auto(const Subject *s, const char *name, int64_t value, const PlanOptions *how);
-/* The cheapest number of micro-batches above 1 that fits the budget; times 0: none does. */
-Outcome attempt_micro(const Subject *s, const PlanOptions *how);
+void outcome_drop(Outcome *outcome);
 
 /* The largest value of the parameter that fits the budget; 0: none does. Bisects with little
  * effort; `sure`: then looks around with the effort asked for. */
 int64_t largest_value(const Subject *s, const char *name, bool sure);
 
-/* The answers of the command. */
+/* ---- Choosing (choose.c) -------------------------------------------------------------------- */
+
+/* A way to lower the model that may be chosen. */
+typedef struct {
+    Choice choice;
+    double least; /* estimated seconds with nothing computed again */
+    bool tried, fits;
+    double cost; /* of the plan that was tried */
+} Candidate;
+
+typedef struct {
+    Candidate *at; /* the cheapest first */
+    size_t count;
+    Choice plain; /* the fewest micro-batches, no slices where that is open */
+} Candidates;
+
+/* With at least `first` micro-batches where their number is open. */
+Candidates list_candidates(const Subject *s, const char *name, int64_t value, uint32_t first);
+/* The best of them: the cheapest that fits the budget, or without one the smallest; where none fits
+ * the smallest too. To be dropped. Marks what was tried. */
+Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidates *from,
+                     const PlanOptions *how);
+/* The number of micro-batches above 1 that gives the cheapest plan; times 0: none fits. */
+Outcome attempt_micro(const Subject *s, const PlanOptions *how);
+/* How the command lowers the model. */
+Chosen choose(const Subject *s, const PlanOptions *how);
+
+/* ---- The answers of the command (answers.c) ------------------------------------------------- */
+
 int answer_max(const Subject *s);
-int answer_pareto(const Subject *s, Graph *g, const Clusters *clusters);
+int answer_pareto(const Subject *s);
 void explain_misfit(const Subject *s, const Plan *plan);
 
 #endif

@@ -208,19 +208,17 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 1;
     }
 
-    /* questions that take plans of their own: the largest value, how many micro-batches */
+    /* questions that take plans of their own: the largest value; micro-batches and slices */
     Subject subject = {arena, diag, o, source, ast, g, target_c(o->threads)};
-    uint32_t times = o->accumulate;
+    PlanOptions how = plan_options(o);
     if (o->max)
         return answer_max(&subject);
-    if (accumulate_is_auto(o, g) && (o->budget || o->min_budget)) {
-        PlanOptions how = plan_options(o);
-        times = attempt_auto(&subject, NULL, 0, &how).times;
-    }
+    Chosen chosen = o->pareto ? (Chosen){0} : choose(&subject, &how);
 
     /* the loss, the backward pass and the updates, as programs of their own */
-    g->sliced = o->sliced;
-    if (g->train.present && !o->infer && !train_add(g, ast, o->define.at, o->define.count, times))
+    g->sliced = chosen.choice.sliced;
+    if (g->train.present && !o->infer &&
+        !train_add(g, ast, o->define.at, o->define.count, chosen.choice.times))
         return 1;
     if (wanted(o->dump, "train"))
         graph_dump(g, stdout);
@@ -242,12 +240,11 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         clusters_dump(g, clusters, stdout);
 
     if (o->pareto)
-        return answer_pareto(&subject, g, clusters);
+        return answer_pareto(&subject);
 
     /* order, what is computed again, in place, lifetimes, offsets */
     Target target = subject.target;
-    PlanOptions how = plan_options(o);
-    Plan *plan = plan_make(g, clusters, &target, &how);
+    Plan *plan = chosen.plan ? chosen.plan : plan_make(g, clusters, &target, &how);
     watch_end();
 
     /* an independent proof, always */
@@ -283,6 +280,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
                         .threads = o->threads,
                         .target = &target,
                         .budget = o->budget,
+                        .micro = chosen.micro,
+                        .slices = chosen.slices,
                         .depth = o->depth,
                         .width = terminal_width(),
                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};

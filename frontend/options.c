@@ -43,8 +43,10 @@ const Option option_table[] = {
      "says)",
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
-    {0, "slices", NULL, "run a product and its loss in slices: logits are never stored",
-     .kind = OPTION_FLAG, .field = FIELD(sliced)},
+    {0, "slices", "WHEN",
+     "run a product and its loss in slices, so that logits are never stored; auto: where the budget "
+     "asks for it",
+     .kind = OPTION_WORD, .field = FIELD(slices), .words = "auto always never"},
     {0, "recompute", "HOW", "compute values again: auto, where the budget asks for it; none, never",
      .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
     {0, "min-budget", NULL, "print the smallest budget that fits, and stop",

@@ -6,6 +6,7 @@
 #include "frontend/size.h"
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum { SLICES_AUTO, SLICES_ALWAYS, SLICES_NEVER };
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
 typedef struct {
@@ -21,8 +22,9 @@ typedef struct {
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
+    uint32_t slices;          /* SLICES_AUTO: where the budget asks for it */
     const char *max;          /* a parameter of the model whose largest value to print; NULL */
-    bool pareto, min_budget, report, quiet, verbose, sliced;
+    bool pareto, min_budget, report, quiet, verbose;
     bool infer, train; /* what to plan; neither: what the model has */
     uint32_t no_recompute, io_external, params_external;
     uint32_t color;

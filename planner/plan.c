@@ -198,6 +198,14 @@ Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, c
     return plan;
 }
 
+double plan_cost(const Graph *g, const Clusters *clusters, const Target *target)
+{
+    double cost = 0;
+    for (Id i = 0; i < clusters->count; i++)
+        cost += program_times(g, clusters->at[i].program) * cluster_cost(g, clusters, target, i);
+    return cost;
+}
+
 /* ---- Text, for -d --------------------------------------------------------------------------- */
 
 static const char *kind_name(uint8_t kind)

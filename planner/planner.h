@@ -93,7 +93,7 @@ typedef struct {
     uint64_t peak;       /* largest sum of live bytes */
     uint32_t peak_time;  /* where */
     double cost;         /* estimated seconds of all programs, each once */
-    double least_cost;   /* the same without recomputation */
+    double least_cost;   /* the same without recomputation, as the model stands */
     double cost_bound;   /* no plan within the budget costs less */
     uint64_t effort;     /* of the search, counted */
     bool cut;            /* by --seconds or the user, before the effort was spent */
@@ -142,6 +142,8 @@ Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
  * before it. The last computes nothing again. */
 size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
                    const PlanOptions *options, PlanPoint **points);
+/* Estimated seconds of all programs, each cluster once: no plan costs less. */
+double plan_cost(const Graph *g, const Clusters *clusters, const Target *target);
 void plan_dump(const Plan *plan, FILE *to);
 
 /* Replays the plan on abstract memory. NULL where all is well, otherwise what is wrong. Shares no

@@ -33,7 +33,7 @@ smallest() { # NAME OPTIONS...
     check "$name: it is reported"
     run "$@" --budget $((least - 1))
     [ $? -eq 1 ] && grep -q "does not fit" "$work/err" &&
-        grep -q "hint: --budget $least would do" "$work/err"
+        grep -q "hint: --budget $least would do, with" "$work/err"
     check "$name: a byte less is refused, and the budget that would do is named"
 }
 smallest net net.g
@@ -106,8 +106,51 @@ run net.g --max B --budget 1K
 check "--max where nothing fits"
 
 # ---- Micro-batches.
-run net.g --accumulate auto --budget 1G --report && ! grep -q micro-batches "$work/out"
+run net.g --accumulate auto --budget 1G --report && grep -q '^  micro-batches  *1  more' "$work/out"
 check "auto: one micro-batch where nothing asks for more"
+
+# ---- Slices and micro-batches, chosen together.
+gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8"
+smallest 'gpt2, all open' $gpt
+costs_fall 'gpt2, all open' $gpt
+never=$("$gplan" $gpt --effort 5 --slices never --min-budget)
+always=$("$gplan" $gpt --effort 5 --slices always --min-budget)
+least=$("$gplan" $gpt --effort 5 --min-budget)
+[ "$least" -le "$never" ] && [ "$least" -le "$always" ] && [ "$least" -lt "$never" ]
+check "slices make the smallest budget smaller"
+run $gpt --budget "$least" --report && grep -q '^  slices  *yes  logits are never stored' "$work/out"
+check "slices are chosen where the budget asks for them, and the report says why"
+run $gpt --budget "$least" --slices never
+[ $? -eq 1 ] && grep -q "budget $never would do" "$work/err"
+check "--slices never is kept"
+run $gpt -d simplify && ! grep -q product_loss "$work/out"
+check "nothing is sliced without a budget"
+run $gpt --slices always -d simplify && grep -q product_loss "$work/out"
+check "--slices always is kept"
+"$gplan" $gpt --effort 5 --pareto --emit csv >"$work/out" &&
+    [ "$(sed -n 2p "$work/out" | cut -d, -f1)" = "$least" ] && grep -q ',yes$' "$work/out"
+check "--pareto counts slices in"
+"$gplan" $gpt --effort 5 --pareto --emit json | tr -d ' \n' | grep -q '"slices":true}'
+check "--pareto as JSON says what is sliced"
+most=$("$gplan" $gpt --effort 5 --max B --budget "$least")
+[ "${most:-0}" -ge 8 ] && run $gpt -D B="$most" --budget "$least"
+check "--max counts slices in"
+run $gpt --budget "$((least * 9 / 10))"
+batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, in slices, with .* more work.*/\1/p' "$work/err")
+run $gpt --budget "$((least * 9 / 10))" -D B="${batch:-0}"
+check "a misfit names a batch that slices make fit"
+run net.g --slices some
+[ $? -eq 2 ]
+check "--slices some"
+wide="$models/oom_b.g -D S=64 -D B=32" # all that it is made of has a batch
+least=$("$gplan" $wide --effort 5 --accumulate auto --min-budget)
+run $wide --accumulate auto --budget "$least" --report &&
+    grep -q '^  micro-batches  *[0-9]*  in forward, eval, training step: fewer would not fit' "$work/out"
+check "micro-batches are chosen, and the report says why"
+run $wide --accumulate 1 --budget "$least"
+hinted=$(sed -n 's/.*hint: --accumulate \([0-9]*\) would fit, with .* more work.*/\1/p' "$work/err")
+run $wide --accumulate "${hinted:-0}" --budget "$least"
+check "the micro-batches that a misfit names do fit"
 
 # ---- Hints are constraints.
 sed 's/^block layer/checkpoint block layer/' net.g >"$work/check.g"

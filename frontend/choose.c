@@ -1,0 +1,273 @@
+/* Chooses how the model is lowered: in how many micro-batches, and whether losses of products run
+ * in slices.
+ *
+ * Both cost work and save memory, so both wait for a budget to ask for them: without one, nothing
+ * is sliced, and nothing cut that the model or the user does not cut. With one, each way to lower
+ * the model has a least cost, that of its plan without recomputation. The cheapest is planned
+ * first, and the next only where it could still be cheaper than what was found. Every way has plans
+ * that cost no more with a larger budget, so what is chosen costs no more either.
+ */
+#include "frontend/attempt.h"
+#include "frontend/watch.h"
+#include "planner/remat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What there is to choose from ----------------------------------------------------------- */
+
+static bool accumulate_is_auto(const Subject *s)
+{
+    const Options *o = s->options;
+    const Train *train = &s->graph->train;
+    if (!train->present || o->infer || o->accumulate)
+        return false;
+    for (size_t i = 0; i < train->setting.count && !o->accumulate_auto; i++)
+        if (strcmp(train->setting.at[i].name, "accumulate") == 0)
+            return train->setting.at[i].value.is_word;
+    return o->accumulate_auto;
+}
+
+static int64_t batch_of(const Subject *s, const char *name, int64_t value)
+{
+    for (size_t i = 0; i < s->graph->dimension.count; i++) {
+        const Dimension *d = &s->graph->dimension.at[i];
+        if (d->batch)
+            return name && strcmp(d->name, name) == 0 ? value : d->value;
+    }
+    return 1;
+}
+
+static bool is_sliced(const Graph *g)
+{
+    for (size_t n = 0; n < g->node.count; n++)
+        if (strcmp(g->node.at[n].op->name, "product_loss") == 0)
+            return true;
+    return false;
+}
+
+typedef struct {
+    const Subject *s;
+    const char *name;
+    int64_t value;
+    ARRAY(Candidate) list;
+} Listing;
+
+/* Adds a way to lower the model; false where there is none, or where it changes nothing. */
+static bool add(Listing *l, Choice choice)
+{
+    Lowered model = lower_again(l->s, l->name, l->value, choice);
+    bool good = model.graph && (!choice.sliced || is_sliced(model.graph) ||
+                                l->s->options->slices == SLICES_ALWAYS);
+    if (good)
+        ARRAY_PUSH(l->s->arena, &l->list,
+                   (Candidate){.choice = choice,
+                               .least = plan_cost(model.graph, model.clusters, &l->s->target)});
+    lowered_free(&model);
+    return good;
+}
+
+static bool add_both(Listing *l, uint32_t times)
+{
+    uint32_t slices = l->s->options->slices;
+    bool good = slices != SLICES_ALWAYS && add(l, (Choice){times, false});
+    if (slices == SLICES_ALWAYS || (slices == SLICES_AUTO && good))
+        good |= add(l, (Choice){times, true});
+    return good;
+}
+
+static int by_least(const void *a, const void *b)
+{
+    const Candidate *x = a, *y = b;
+    if (x->least != y->least)
+        return x->least < y->least ? -1 : 1;
+    if (x->choice.times != y->choice.times)
+        return x->choice.times < y->choice.times ? -1 : 1;
+    return (int)x->choice.sliced - (int)y->choice.sliced;
+}
+
+/* Micro-batches: divisors of the batch, each at least twice the one before it. */
+Candidates list_candidates(const Subject *s, const char *name, int64_t value, uint32_t first)
+{
+    Listing l = {s, name, value, {0}};
+    int64_t batch = batch_of(s, name, value), last = 0;
+    if (first == 1 && !accumulate_is_auto(s))
+        add_both(&l, s->options->accumulate);
+    else
+        for (int64_t times = first; times <= batch && times <= 1 << 20; times++) {
+            if (batch % times || times < 2 * last)
+                continue;
+            last = times;
+            if (!add_both(&l, (uint32_t)times))
+                break;
+        }
+    Candidates from = {.at = l.list.at, .count = l.list.count};
+    if (from.count) {
+        from.plain = from.at[0].choice;
+        qsort(from.at, from.count, sizeof *from.at, by_least);
+    }
+    return from;
+}
+
+/* ---- The best of them ----------------------------------------------------------------------- */
+
+static bool is_better(const Outcome *now, const Outcome *best, const PlanOptions *how)
+{
+    uint64_t budget = how->budget ? how->budget : UINT64_MAX;
+    if (!best->valid || !now->valid)
+        return now->valid;
+    bool fits = now->arena <= budget, fitted = best->arena <= budget;
+    if (fits != fitted)
+        return fits;
+    if (!how->budget || !fits)
+        return now->arena < best->arena;
+    return now->cost < best->cost || (now->cost == best->cost && now->arena < best->arena);
+}
+
+/* Whether no later candidate can be better. */
+static bool is_enough(const Outcome *best, const Candidate *next, const PlanOptions *how)
+{
+    if (!best->valid || !how->budget || best->arena > how->budget)
+        return false;
+    return how->smallest || next->least >= best->cost * (1 - 1e-9);
+}
+
+Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidates *from,
+                     const PlanOptions *how)
+{
+    Outcome best = {.valid = false};
+    PlanOptions now = *how;
+    double begin = remat_seconds(), bound = 0;
+    bool cut = false;
+    for (size_t i = 0; i < from->count && !is_enough(&best, &from->at[i], how); i++) {
+        double left = how->seconds - (remat_seconds() - begin);
+        if (best.valid && ((how->seconds > 0 && left <= 0) || watch_stopped())) {
+            cut = true;
+            break;
+        }
+        now.seconds = how->seconds > 0 ? left : 0;
+        Candidate *c = &from->at[i];
+        Outcome outcome = attempt(s, name, value, c->choice, &now);
+        c->tried = true;
+        c->fits = outcome.valid && how->budget && outcome.arena <= how->budget;
+        c->cost = outcome.cost;
+        c->least =
+            outcome.valid ? outcome.plan->least_cost : c->least; /* with what hints ask for */
+        if (outcome.valid && (!bound || outcome.plan->cost_bound < bound))
+            bound = outcome.plan->cost_bound;
+        bool better = is_better(&outcome, &best, how);
+        outcome_drop(better ? &best : &outcome);
+        if (better)
+            best = outcome;
+    }
+    if (best.valid && bound < best.plan->cost_bound)
+        best.plan->cost_bound = bound; /* no plan of any candidate costs less */
+    if (best.valid)
+        best.plan->cut |= cut;
+    return best;
+}
+
+Outcome attempt_micro(const Subject *s, const PlanOptions *how)
+{
+    Candidates from = list_candidates(s, NULL, 0, 2);
+    Outcome best = attempt_best(s, NULL, 0, &from, how);
+    if (!best.valid || best.arena > how->budget)
+        best.choice.times = 0;
+    return best;
+}
+
+/* ---- Why ------------------------------------------------------------------------------------ */
+
+/* What the candidates come to that are otherwise in one respect. */
+static const char *otherwise(const Subject *s, const Candidates *from, const Candidate *best,
+                             bool (*other)(const Candidate *, const Candidate *))
+{
+    const Candidate *cheapest = NULL;
+    bool untried = false;
+    for (size_t i = 0; i < from->count; i++) {
+        const Candidate *c = &from->at[i];
+        if (!other(c, best))
+            continue;
+        untried |= !c->tried;
+        if (c->fits && (!cheapest || c->cost < cheapest->cost))
+            cheapest = c;
+    }
+    if (cheapest)
+        return arena_printf(s->arena, "would take %.2f%% more time",
+                            100 * (cheapest->cost / best->cost - 1));
+    return untried ? "would take more time" : "would not fit";
+}
+
+static bool is_stored(const Candidate *c, const Candidate *best)
+{
+    return best->choice.sliced && !c->choice.sliced;
+}
+
+static bool is_cut(const Candidate *c, const Candidate *best)
+{
+    return !best->choice.sliced && c->choice.sliced;
+}
+
+static bool has_fewer(const Candidate *c, const Candidate *best)
+{
+    return c->choice.times < best->choice.times;
+}
+
+static bool has_more(const Candidate *c, const Candidate *best)
+{
+    return c->choice.times > best->choice.times;
+}
+
+static bool any(const Candidates *from, const Candidate *best,
+                bool (*other)(const Candidate *, const Candidate *))
+{
+    for (size_t i = 0; i < from->count; i++)
+        if (other(&from->at[i], best))
+            return true;
+    return false;
+}
+
+static const Candidate *find_candidate(const Candidates *from, Choice choice)
+{
+    for (size_t i = 0; i < from->count; i++)
+        if (from->at[i].choice.times == choice.times && from->at[i].choice.sliced == choice.sliced)
+            return &from->at[i];
+    return from->at;
+}
+
+static void explain(const Subject *s, const Candidates *from, Chosen *chosen)
+{
+    const Candidate *best = find_candidate(from, chosen->choice);
+    if (any(from, best, is_stored))
+        chosen->slices = arena_printf(s->arena, "logits are never stored: storing them %s",
+                                      otherwise(s, from, best, is_stored));
+    else if (any(from, best, is_cut))
+        chosen->slices = arena_printf(s->arena, "logits are stored: slices %s",
+                                      otherwise(s, from, best, is_cut));
+    if (any(from, best, has_fewer))
+        chosen->micro = arena_printf(s->arena, "fewer %s", otherwise(s, from, best, has_fewer));
+    else if (any(from, best, has_more))
+        chosen->micro = arena_printf(s->arena, "more %s", otherwise(s, from, best, has_more));
+}
+
+Chosen choose(const Subject *s, const PlanOptions *how)
+{
+    const Options *o = s->options;
+    Chosen chosen = {.choice = {o->accumulate, o->slices == SLICES_ALWAYS}};
+    if (!s->graph->train.present || o->infer || (!how->budget && !how->smallest))
+        return chosen;
+    Candidates from = list_candidates(s, NULL, 0, 1);
+    if (from.count < 2) {
+        chosen.choice = from.count ? from.at[0].choice : chosen.choice;
+        return chosen;
+    }
+    Outcome best = attempt_best(s, NULL, 0, &from, how);
+    if (!best.valid)
+        return chosen;
+    chosen.choice = best.choice;
+    chosen.plan = best.plan;
+    chosen.plan->least_cost = find_candidate(&from, from.plain)->least;
+    arena_adopt(s->arena, best.model.arena);
+    explain(s, &from, &chosen);
+    return chosen;
+}
