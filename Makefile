@@ -234,7 +234,7 @@ bench-peers: gplan
 lint:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cuh' '*.cpp')
-	shellcheck --severity=warning $$(git ls-files '*.sh') .ci/run
+	shellcheck -x --severity=warning $$(git ls-files '*.sh') .ci/run
 	@$(MAKE) --no-print-directory -j2 $(G)/parser.h $(G)/lexer.h $(G)/ops.inc $(G)/adapters.c
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
 	  --enable=warning,performance,portability -I. -I$(G) -D_POSIX_C_SOURCE=200809L -j2 \

@@ -1,24 +1,15 @@
 #!/bin/sh
 # Budgets from the command line: what is printed is kept. usage: run.sh GPLAN
-set -u
-[ "${1:-}" = --bless ] && exit 0
-[ $# -eq 1 ] || { echo "usage: run.sh GPLAN" >&2; exit 2; }
-case $1 in /*) gplan=$1 ;; *) gplan=$PWD/$1 ;; esac
-cd "$(dirname "$0")" || exit 1
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+cd "$here" || exit 1
 models=../../examples
-passed=0
-failed=0
 
 check() { # NAME; the status of the last command says how it went
-    if [ $? -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED $1"
-        cat "$work/out" "$work/err" 2>/dev/null
-    fi
+    set -- "$1" $?
+    cat "$work/out" "$work/err" >"$log" 2>/dev/null
+    count "$@"
 }
 
 run() { "$gplan" "$@" --effort 5 >"$work/out" 2>"$work/err"; }
@@ -210,5 +201,4 @@ run net.g --accumulate some
 [ $? -eq 2 ]
 check "--accumulate some"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -2,34 +2,12 @@
 # The command in the hands of a stranger: tests/cli/run.sh path/to/gplan
 # What is wrong gets a message that says so and the right exit status (1: the input, 2: the usage),
 # within seconds, and leaves no file behind.
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-gplan=$1
-case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
-here=$(cd "$(dirname "$0")" && pwd)
-examples=$here/../../examples
-work=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+examples=$root/examples
 cd "$work" || exit 1
-passed=0
-failed=0
-
-result() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $1"
-        head -n 5 message
-    fi
-}
-
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    "$@" >message 2>&1
-    result "$name" $?
-}
+log=$work/message
 
 # gplan with ARGS... ends with STATUS, says PART, prints nothing else and leaves no new file.
 refuses() { # STATUS PART ARGS...
@@ -42,15 +20,15 @@ refuses() { # STATUS PART ARGS...
     ls -R . >after
     if [ $got -ne "$status" ]; then
         echo "exit status $got, not $status" >>message
-        result "$*" 1
+        count "$*" 1
     elif ! grep -qF -- "$part" message || grep -q 'Sanitizer\|runtime error' message; then
         echo "does not say '$part'" >>message
-        result "$*" 1
+        count "$*" 1
     elif [ -s output ] || ! cmp -s before after; then
         echo "left something behind: $(diff before after)" >>message
-        result "$*" 1
+        count "$*" 1
     else
-        result "$*" 0
+        count "$*" 0
     fi
 }
 
@@ -229,5 +207,4 @@ for kind in c h report dot svg html json trace graph; do
     check "$kind twice" same
 done
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

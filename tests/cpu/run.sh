@@ -1,13 +1,11 @@
 #!/bin/sh
 # Tries the kernels and functions whose code differs from instruction set to instruction set, for
 # each that this machine has. usage: tests/cpu/run.sh GPLAN (which is not needed)
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-cd "$(dirname "$0")/../.." || exit 1
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+cd "$root" || exit 1
+folder=$work
 
 # The last line is the same for all: workspace, since a plan does not know how the emitted file
 # will be compiled.
@@ -21,13 +19,8 @@ try() { # PROGRAM REAL COMPILER FLAGS...
         last=$("$folder/try" >"$folder/log" 2>&1 && tail -n 1 "$folder/log")
     fi
     [ -f "$folder/$program.$real" ] || echo "$last" >"$folder/$program.$real"
-    if [ -n "$last" ] && [ "$last" = "$(cat "$folder/$program.$real")" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $program $real $*"
-        cat "$folder/log"
-    fi
+    [ -n "$last" ] && [ "$last" = "$(cat "$folder/$program.$real")" ]
+    count "$program $real $*" $?
 }
 
 sets='native'
@@ -45,5 +38,4 @@ for set in $sets; do
     done
 done
 try math float gcc -march=native -ffp-contract=off
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,31 +1,13 @@
 #!/bin/sh
 # Emitted C, from the model to the run: tests/emit/run.sh path/to/gplan
 # NAME.g is emitted, NAME.c is a program that calls it and says what is not as it should be.
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-gplan=$1
-case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
 cd "$work" || exit 1
-passed=0
-failed=0
 strict='-std=c11 -Wall -Wextra -Wpedantic -Werror'
 sanitize='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 export ASAN_OPTIONS=detect_leaks=0
-
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@" >log 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $name: $*"
-        head -n 30 log
-    fi
-}
 
 emit() { # NAME [FILE]: with the options that the model's first lines ask for
     # shellcheck disable=SC2046
@@ -151,5 +133,4 @@ for flags in -O2 '-O3 -march=native'; do
     check "compile many $flags" timeout 600 gcc $strict $flags -c many.c -o many.o
 done
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,12 +1,9 @@
 #!/bin/sh
 # Changed models against gplan: tests/fuzz/run.sh path/to/gplan [SECONDS [FIRST_SEED]]
 # What fails is left as build/fuzz/fuzz_SEED.g.
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-gplan=$1
-case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
-here=$(cd "$(dirname "$0")" && pwd)
-root=$here/../..
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
 mkdir -p "$root/build/fuzz" && cd "$root/build/fuzz" || exit 1
 export ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=4000
 
@@ -15,6 +12,5 @@ cc -std=c11 -O1 -Wall -Wextra "$here/fuzz.c" -o fuzz || exit 1
 # Models with every kind of statement, small enough to plan in a moment.
 ./fuzz "$gplan" "${2:-15}" "${3:-0}" words "$here"/*.g "$root"/tests/language/[!e]*.g \
     "$root"/examples/mlp.g "$root"/examples/lenet.g
-status=$?
-echo "$((1 - status)) passed, $status failed"
-exit $status
+count 'changed models' $?
+finish

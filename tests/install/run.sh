@@ -1,32 +1,15 @@
 #!/bin/sh
 # What `make install` leaves, in the hands of a stranger: tests/install/run.sh path/to/gplan
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-here=$(cd "$(dirname "$0")" && pwd)
-root=$here/../..
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
 prefix=$work/prefix
 cc=${CC:-gcc}
-passed=0
-failed=0
-
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@" >"$work/message" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $name"
-        tail -n 5 "$work/message"
-    fi
-}
 
 # As a fresh shell would: without the flags of a make that runs this.
 check 'installs' env -u MAKEFLAGS -u MAKELEVEL make -C "$root" CC="$cc" PREFIX="$prefix" install
 check 'compiled without a warning' \
-    sh -c "! grep -i 'warning:' '$work/message'"
+    sh -c "! grep -i 'warning:' '$log'"
 export PATH="$prefix/bin:$PATH" PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 check 'the command runs' gplan --version
 check 'the command plans' gplan "$root/examples/mlp.g" -o "$work/mlp.c"
@@ -58,7 +41,7 @@ check 'bash completes a command' completes remat rem
 check 'bash completes a word behind its option' completes external model.g --io ext
 cp "$root/examples/mlp.g" "$work" && cd "$work" || exit 1
 check 'bash completes the name of a model' completes mlp.g ml
-check 'bash completes any file behind a command' completes message verify mess
+check 'bash completes any file behind a command' completes log verify lo
 
 # What documents say of the program is what it says itself.
 table=$work/ops
@@ -67,5 +50,4 @@ check 'the reference has the table of ops' sh -c \
     "sed -n '/<!-- ops:begin -->/,/<!-- ops:end -->/p' '$root/frontend/LANGUAGE.md' |
      sed '1d;\$d' | cmp - '$table'"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

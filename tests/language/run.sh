@@ -5,14 +5,9 @@
 #   NAME.g + NAME.dump   exactly this from gplan --infer -d lower, exit status 0
 #
 # A line `# args: -D B=4` in NAME.g is given to gplan. What is too large for a file is made here.
-set -u
-bless=''
-[ "${1:-}" = --bless ] && { bless=yes; shift; }
-[ $# -eq 1 ] || { echo "usage: run.sh [--bless] GPLAN" >&2; exit 2; }
-case $1 in /*) gplan=$1 ;; *) gplan=$PWD/$1 ;; esac
-cd "$(dirname "$0")" || exit 1
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+cd "$here" || exit 1
 
 report() { # NAME WHAT-IS-WRONG ("" for nothing); in a file, since a pipe has its own variables
     if [ -z "$2" ]; then

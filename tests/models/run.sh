@@ -3,30 +3,13 @@
 # Every example is planned at its full size, has the parameters that the literature gives it, and
 # compiles without a warning; shrunk, it runs under the sanitizers. mlp, lenet and gpt2 are also
 # compared with a computation of their own.
-set -u
-[ "$1" = --bless ] && shift # nothing here is blessed
-gplan=$1
-case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
-cd "$(dirname "$0")/../.." || exit 1
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0
-failed=0
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+cd "$root" || exit 1
+tmp=$work
 warnings='-std=c11 -Wall -Wextra -Wpedantic -Werror'
 sanitize='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
-
-ok() { # NAME COMMAND...: counts, and shows what a command that failed had to say
-    name=$1
-    shift
-    if "$@" >"$tmp/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name: $*"
-        head -n 20 "$tmp/log"
-        return 1
-    fi
-}
 
 count_parameters() { # MODEL COUNT
     got=$("$gplan" "examples/$1.g" --infer -d lower | awk '$3 == "param" {
@@ -59,18 +42,18 @@ for line in mlp:269322 lenet:61706 resnet50:25557032 mobilenetv2:3504872 unet:31
     vgg16:138357544 densenet121:7978856 inception:6998552 bert:109483778 gpt2:124439808 \
     lstm:574560 oom_a:83559626 oom_b:79680650 oom_c:18305290 oom_d:510; do
     model=${line%:*}
-    ok "$model plans" "$gplan" "examples/$model.g" --infer --report
-    ok "$model has its parameters" count_parameters "$model" "${line#*:}"
-    ok "$model emits" emit "$model" &&
-        ok "$model compiles" gcc $warnings -O1 -fsyntax-only "$tmp/$model/$model.c"
+    check "$model plans" "$gplan" "examples/$model.g" --infer --report
+    check "$model has its parameters" count_parameters "$model" "${line#*:}"
+    check "$model emits" emit "$model" &&
+        check "$model compiles" gcc $warnings -O1 -fsyntax-only "$tmp/$model/$model.c"
 done
 
 # Small: runs clean.
 small() { # MODEL OPTIONS...
     model=$1
-    ok "$model emits small" emit "$@" &&
-        ok "$model builds small" build "$model" any "$tmp/$model/any" &&
-        ok "$model runs" timeout 900 "$tmp/$model/any"
+    check "$model emits small" emit "$@" &&
+        check "$model builds small" build "$model" any "$tmp/$model/any" &&
+        check "$model runs" timeout 900 "$tmp/$model/any"
 }
 small resnet50 -D B=1 -D S=32 -D W=4 -D K=10
 small mobilenetv2 -D B=1 -D S=32 -D K=10
@@ -90,14 +73,13 @@ right() { # MODEL FLAGS OPTIONS...
     model=$1
     flags=$2
     shift 2
-    ok "$model emits" emit "$model" "$@" &&
-        ok "$model builds" build "$model" "$model" "$tmp/$model/right" $flags &&
-        ok "$model computes the right numbers" timeout 900 "$tmp/$model/right" &&
+    check "$model emits" emit "$model" "$@" &&
+        check "$model builds" build "$model" "$model" "$tmp/$model/right" $flags &&
+        check "$model computes the right numbers" timeout 900 "$tmp/$model/right" &&
         cat "$tmp/log"
 }
 right mlp -DMLP_H_SIZE=19 -D B=5 -D H=19
 right lenet '' -D B=3
 right gpt2 '' -D B=2 -D T=9 -D C=16 -D L=2 -D H=4 -D V=37
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

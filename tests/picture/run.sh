@@ -1,26 +1,12 @@
 #!/bin/sh
 # The pictures, the JSON file, the trace and the report of a few plans. usage: run.sh GPLAN
 # The page is used in headless Chromium where there is one, graphviz reads the DOT where it is.
-set -u
-[ "$1" = --bless ] && { echo '0 passed, 0 failed'; exit 0; }
-gplan=$1
-cd "$(dirname "$0")/../.." || exit 1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0
-failed=0
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+cd "$root" || exit 1
+dir=$work
 
-ok() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@" >"$dir/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $name"
-        head -n 20 "$dir/log"
-    fi
-}
 status() { # WANTED COMMAND...
     wanted=$1
     shift
@@ -38,75 +24,75 @@ says() { # WORDS COMMAND...: refused, and it says why
 model=tests/picture/blocks.g
 for kind in dot svg html json trace graph report; do
     for how in --infer --train; do
-        ok "$kind $how is written" "$gplan" $model $how --emit $kind -o "$dir/plan$how.$kind"
+        check "$kind $how is written" "$gplan" $model $how --emit $kind -o "$dir/plan$how.$kind"
         "$gplan" $model $how --emit $kind >"$dir/again"
-        ok "$kind $how is the same each time" cmp "$dir/again" "$dir/plan$how.$kind"
+        check "$kind $how is the same each time" cmp "$dir/again" "$dir/plan$how.$kind"
     done
 done
 for kind in dot svg html json; do
-    ok "the extension picks $kind" "$gplan" $model --train -o "$dir/by_name.$kind"
-    ok "by extension as by name: $kind" cmp "$dir/by_name.$kind" "$dir/plan--train.$kind"
+    check "the extension picks $kind" "$gplan" $model --train -o "$dir/by_name.$kind"
+    check "by extension as by name: $kind" cmp "$dir/by_name.$kind" "$dir/plan--train.$kind"
 done
 
 # ---- DOT
-ok 'blocks are clusters' has "$dir/plan--infer.dot" 'label="pair.1"'
-ok 'phases have colours' has "$dir/plan--train.dot" '#fbe3cc'
-ok 'the peak stands out' has "$dir/plan--infer.dot" 'the peak: '
+check 'blocks are clusters' has "$dir/plan--infer.dot" 'label="pair.1"'
+check 'phases have colours' has "$dir/plan--train.dot" '#fbe3cc'
+check 'the peak stands out' has "$dir/plan--infer.dot" 'the peak: '
 "$gplan" $model --infer --depth 1 -o "$dir/shut.dot"
-ok 'a depth shuts blocks' lacks "$dir/shut.dot" 'pair.1.dense.0/matmul'
-ok 'a shut block is one box' has "$dir/shut.dot" '<b>turn 1</b>'
-ok 'a graph has no offsets' lacks "$dir/plan--infer.graph" ' at 0x'
+check 'a depth shuts blocks' lacks "$dir/shut.dot" 'pair.1.dense.0/matmul'
+check 'a shut block is one box' has "$dir/shut.dot" '<b>turn 1</b>'
+check 'a graph has no offsets' lacks "$dir/plan--infer.graph" ' at 0x'
 if command -v dot >/dev/null; then
     for file in "$dir"/plan*.dot "$dir"/plan*.graph "$dir/shut.dot"; do
-        ok "graphviz draws ${file##*/}" dot -Tsvg "$file" -o "$dir/dot.svg"
-        ok "graphviz is content with ${file##*/}" test ! -s "$dir/log"
+        check "graphviz draws ${file##*/}" dot -Tsvg "$file" -o "$dir/dot.svg"
+        check "graphviz is content with ${file##*/}" test ! -s "$dir/log"
     done
 else
     echo 'graphviz is not installed: the DOT files are not drawn'
 fi
 
 # ---- SVG and HTML
-ok 'the map has a budget line' "$gplan" $model --train --budget 40K -o "$dir/budget.svg"
-ok 'the budget is in the map' has "$dir/budget.svg" 'budget 40.00 KiB'
-ok 'the map has both themes' has "$dir/plan--train.svg" 'prefers-color-scheme:dark'
-ok 'the map names its tensors' has "$dir/plan--train.svg" '<title>logits'
-ok 'the page fetches nothing' lacks "$dir/plan--train.html" 'https\{0,1\}://'
+check 'the map has a budget line' "$gplan" $model --train --budget 40K -o "$dir/budget.svg"
+check 'the budget is in the map' has "$dir/budget.svg" 'budget 40.00 KiB'
+check 'the map has both themes' has "$dir/plan--train.svg" 'prefers-color-scheme:dark'
+check 'the map names its tensors' has "$dir/plan--train.svg" '<title>logits'
+check 'the page fetches nothing' lacks "$dir/plan--train.html" 'https\{0,1\}://'
 if command -v rsvg-convert >/dev/null; then
-    ok 'the map is SVG' rsvg-convert -o "$dir/map.png" "$dir/plan--train.svg"
+    check 'the map is SVG' rsvg-convert -o "$dir/map.png" "$dir/plan--train.svg"
 fi
 
 # ---- JSON
 for how in --infer --train; do
-    ok "verify accepts the plan $how" "$gplan" verify "$dir/plan$how.json"
+    check "verify accepts the plan $how" "$gplan" verify "$dir/plan$how.json"
 done
 sed 's/"bytes":128,"birth"/"bytes":127,"birth"/' "$dir/plan--train.json" >"$dir/small.json"
-ok 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.json"
+check 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.json"
 sed 's/"version": 1/"version": 2/' "$dir/plan--train.json" >"$dir/later.json"
-ok 'verify refuses a version it does not know' says 'version 1' "$gplan" verify "$dir/later.json"
+check 'verify refuses a version it does not know' says 'version 1' "$gplan" verify "$dir/later.json"
 head -c 1000 "$dir/plan--train.json" >"$dir/half.json"
-ok 'verify refuses half a file' says 'no JSON' "$gplan" verify "$dir/half.json"
-ok 'verify refuses a model' says 'no JSON' "$gplan" verify $model
-ok 'verify refuses a file that is not there' says 'cannot open' "$gplan" verify "$dir/none.json"
-ok 'verify wants one file' status 2 "$gplan" verify
-ok 'verify reads standard input' sh -c '"$1" verify - <"$2"' sh "$gplan" "$dir/plan--train.json"
+check 'verify refuses half a file' says 'no JSON' "$gplan" verify "$dir/half.json"
+check 'verify refuses a model' says 'no JSON' "$gplan" verify $model
+check 'verify refuses a file that is not there' says 'cannot open' "$gplan" verify "$dir/none.json"
+check 'verify wants one file' status 2 "$gplan" verify
+check 'verify reads standard input' sh -c '"$1" verify - <"$2"' sh "$gplan" "$dir/plan--train.json"
 for example in gpt2 unet densenet121 lstm; do
     "$gplan" examples/$example.g --infer -o "$dir/$example.json"
-    ok "verify accepts $example" "$gplan" verify "$dir/$example.json"
+    check "verify accepts $example" "$gplan" verify "$dir/$example.json"
 done
 "$gplan" $model --train --accumulate 2 --threads 3 -o "$dir/micro.json"
-ok 'verify accepts micro-batches' "$gplan" verify "$dir/micro.json"
+check 'verify accepts micro-batches' "$gplan" verify "$dir/micro.json"
 "$gplan" $model --infer --io external --params external -o "$dir/external.json"
-ok 'verify accepts memory of the caller' "$gplan" verify "$dir/external.json"
+check 'verify accepts memory of the caller' "$gplan" verify "$dir/external.json"
 
 # ---- Report and usage
 COLUMNS=100 "$gplan" $model --train --report >"$dir/wide"
 COLUMNS=40 "$gplan" $model --train --report >"$dir/narrow"
-ok 'a wide report has a sketch' has "$dir/wide" 'The arena over time'
-ok 'a narrow report has none' lacks "$dir/narrow" 'The arena over time'
-ok 'the report has the fragmentation' has "$dir/narrow" 'fragmentation'
-ok 'a sketch is as wide as the terminal' awk 'length($0) > 100 && /aaa|ppp/ { exit 1 }' "$dir/wide"
-ok 'a depth is a number' status 2 "$gplan" $model --depth x --emit dot
-ok 'kinds have names' status 2 "$gplan" $model --emit picture
+check 'a wide report has a sketch' has "$dir/wide" 'The arena over time'
+check 'a narrow report has none' lacks "$dir/narrow" 'The arena over time'
+check 'the report has the fragmentation' has "$dir/narrow" 'fragmentation'
+check 'a sketch is as wide as the terminal' awk 'length($0) > 100 && /aaa|ppp/ { exit 1 }' "$dir/wide"
+check 'a depth is a number' status 2 "$gplan" $model --depth x --emit dot
+check 'kinds have names' status 2 "$gplan" $model --emit picture
 
 # ---- The page, used
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
@@ -133,8 +119,8 @@ if [ -n "$browser" ]; then
     "$gplan" "$dir/many.g" -o "$dir/many.html"
     for page in "$dir/plan--train.html" "$dir/many.html"; do
         use "$page"
-        ok "${page##*/} runs to its end" has "$dir/results" 'errors'
-        ok "${page##*/} has no errors" has "$dir/results" '^0 errors'
+        check "${page##*/} runs to its end" has "$dir/results" 'errors'
+        check "${page##*/} has no errors" has "$dir/results" '^0 errors'
         while read -r line; do
             case $line in
             ok:*) passed=$((passed + 1)) ;;
@@ -146,5 +132,4 @@ else
     echo 'Chromium is not installed: the page is not opened'
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

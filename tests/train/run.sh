@@ -2,33 +2,15 @@
 # Training, from the model to the trained parameters: tests/train/run.sh path/to/gplan
 # Emitted models are trained beside references in double (reference.h), stopped, killed, resumed,
 # cut into micro-batches, and set to tasks that they must learn.
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-gplan=$1
-case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
-here=$(cd "$(dirname "$0")" && pwd)
-examples=$here/../../examples
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+examples=$root/examples
 cd "$work" || exit 1
-passed=0
-failed=0
+loud=yes
 strict='-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Wno-unused-function'
 sanitize='-g -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 export ASAN_OPTIONS=detect_leaks=0
-
-check() { # NAME COMMAND...; what a program prints is shown
-    name=$1
-    shift
-    if "$@" >log 2>&1; then
-        passed=$((passed + 1))
-        sed "s/^/$name: /" log
-    else
-        failed=$((failed + 1))
-        echo "failed: $name: $*"
-        head -n 30 log
-    fi
-}
 
 emit() { # MODEL SOURCE OPTIONS...: MODEL.c and MODEL.h
     emitted=$1
@@ -284,5 +266,4 @@ task() { # MODEL ARGUMENTS...
 check spirals task spirals
 check characters task chars "$here/../../LICENSE"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish
