@@ -14,6 +14,7 @@
  *
  * A write meets only what lies where it writes, so this is near-linear in the occurrences.
  */
+#include "planner/check_places.h"
 #include "planner/check_spans.h"
 #include "planner/planner.h"
 
@@ -38,9 +39,7 @@ typedef struct {
     ARRAY(Content) content;
     Id *held;       /* by buffer: the content written through it last, or NONE */
     uint32_t *read; /* by buffer: when the program at hand reads it for the last time */
-    uint64_t *base; /* by buffer: where it begins. The caller's memory lies behind the arena, each
-                       block of it apart from the others. */
-    uint64_t space; /* bytes of all that */
+    Places places;  /* of buffers */
     Spans spans;    /* of contents */
     const char *error;
 } Check;
@@ -60,129 +59,7 @@ static bool fail(Check *c, const char *format, ...)
 
 static const char *name_of(const Check *c, Id buffer)
 {
-    const Buffer *b = &c->plan->buffer[buffer];
-    if (b->value != NONE)
-        return c->g->value.at[b->value].name;
-    return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
-}
-
-/* ---- Where a buffer lies -------------------------------------------------------------------- */
-
-static uint64_t element(const Check *c, const Buffer *b)
-{
-    return b->value == NONE ? 1 : dtype_size((Dtype)c->g->value.at[b->value].dtype);
-}
-
-static void extent(const Check *c, Id id, uint64_t *begin, uint64_t *end)
-{
-    const Buffer *b = &c->plan->buffer[id];
-    uint64_t size = element(c, b), last = 0;
-    if (b->value == NONE) {
-        *begin = c->base[id];
-        *end = c->base[id] + b->bytes;
-        return;
-    }
-    for (int i = 0; i < b->layout.rank; i++)
-        last += (uint64_t)((b->layout.dim[i] - 1) * b->layout.stride[i]);
-    *begin = c->base[id] + (uint64_t)b->layout.offset * size;
-    *end = *begin + (last + 1) * size;
-}
-
-static bool same_strides(const View *a, const View *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->stride[i] != b->stride[i] || a->stride[i] <= 0)
-            return false;
-    return true;
-}
-
-/* Two boxes on one grid, the second `distance` elements after the first: is there an element of
- * both? Each axis can stand a whole period back, so every way to write the distance is tried. */
-static bool boxes_meet(const View *a, const View *b, int axis, int64_t distance)
-{
-    if (axis == a->rank)
-        return distance == 0;
-    int64_t stride = a->stride[axis], steps = distance / stride;
-    for (int64_t s = steps; s <= steps + 1; s++) /* the rest may be negative once */
-        if (s < a->dim[axis] && s + b->dim[axis] > 0 &&
-            boxes_meet(a, b, axis + 1, distance - s * stride))
-            return true;
-    if (distance < 0) {
-        int64_t s = steps - 1;
-        if (s < a->dim[axis] && s + b->dim[axis] > 0)
-            return boxes_meet(a, b, axis + 1, distance - s * stride);
-    }
-    return false;
-}
-
-static bool overlap(const Check *c, Id first, Id second)
-{
-    const Buffer *a = &c->plan->buffer[first], *b = &c->plan->buffer[second];
-    uint64_t a_begin, a_end, b_begin, b_end;
-    extent(c, first, &a_begin, &a_end);
-    extent(c, second, &b_begin, &b_end);
-    if (a_begin >= b_end || b_begin >= a_end)
-        return false;
-    uint64_t size = element(c, a);
-    if (a->value == NONE || b->value == NONE || size != element(c, b) ||
-        c->base[first] != c->base[second] || !same_strides(&a->layout, &b->layout))
-        return true;
-    return boxes_meet(&a->layout, &b->layout, 0, b->layout.offset - a->layout.offset);
-}
-
-static bool same_bytes(const Check *c, Id first, Id second)
-{
-    const Buffer *a = &c->plan->buffer[first], *b = &c->plan->buffer[second];
-    return c->base[first] == c->base[second] && a->layout.offset == b->layout.offset &&
-           element(c, a) == element(c, b) && view_is_dense(&a->layout) &&
-           view_is_dense(&b->layout) && view_count(&a->layout) == view_count(&b->layout);
-}
-
-/* Each axis steps over all that lies within it, so no two elements share bytes. */
-static bool lies_apart(const View *layout)
-{
-    int64_t inner = 1;
-    for (int i = layout->rank; i-- > 0;) {
-        if (layout->dim[i] == 1)
-            continue;
-        if (layout->stride[i] < inner)
-            return false;
-        inner = layout->dim[i] * layout->stride[i];
-    }
-    return layout->offset >= 0;
-}
-
-static bool check_buffer(Check *c, Id id)
-{
-    const Buffer *b = &c->plan->buffer[id];
-    uint64_t begin, end, align = c->target->align;
-    if (b->value != NONE) {
-        const Value *value = &c->g->value.at[b->value];
-        if (b->layout.rank != value->rank ||
-            memcmp(b->layout.dim, value->dim, value->rank * sizeof *value->dim) != 0)
-            return fail(c, "buffer %u has other dims than %s", id, value->name);
-        if (b->bytes < value_bytes(value))
-            return fail(c, "buffer %u is smaller than %s", id, value->name);
-        if (!lies_apart(&b->layout))
-            return fail(c, "buffer %u has elements of %s in each other's place", id, value->name);
-        if (b->kind <= BUFFER_OUTPUT && !view_is_dense(&b->layout))
-            return fail(c, "buffer %u: the caller would find gaps in %s", id, value->name);
-    }
-    extent(c, id, &begin, &end);
-    if (b->external) {
-        const Buffer *root = &c->plan->buffer[b->root];
-        if (begin < c->base[id] || end < begin || end > c->base[id] + root->bytes)
-            return fail(c, "buffer %u (%s) ends outside the caller's memory", id, name_of(c, id));
-        return true;
-    }
-    if (b->offset % align)
-        return fail(c, "buffer %u (%s) is not aligned to %u bytes", id, name_of(c, id),
-                    (unsigned)align);
-    if (end > c->plan->arena || end < begin)
-        return fail(c, "buffer %u (%s) ends outside the arena", id, name_of(c, id));
-    return true;
+    return places_name(&c->places, buffer);
 }
 
 /* ---- Memory --------------------------------------------------------------------------------- */
@@ -199,7 +76,7 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
                        .absorbed = END,
                        .around = NONE,
                        .persistent = persistent};
-    extent(c, buffer, &content.begin, &content.end);
+    places_extent(&c->places, buffer, &content.begin, &content.end);
     ARRAY_PUSH(c->arena, &c->content, content);
     c->held[buffer] = id;
     spans_add(&c->spans, content.begin, content.end, id);
@@ -211,7 +88,7 @@ static bool replaces(const Check *c, Id buffer, const Content *content)
     Id value = c->plan->buffer[buffer].value;
     return value != NONE && content->value != NONE &&
            c->g->value.at[value].previous == content->value &&
-           same_bytes(c, buffer, content->buffer);
+           places_same(&c->places, buffer, content->buffer);
 }
 
 /* The outermost of the concat results that a content has become part of, or itself. */
@@ -251,7 +128,8 @@ static bool survives(Id id, void *data)
     bool useless = !content->persistent && c->read[content->buffer] < w->time;
     if (content->covered != END || useless)
         return false;
-    if (!overlap(c, w->buffer, content->buffer) || is_spared(c, id, w->keep, w->keeps))
+    if (!places_overlap(&c->places, w->buffer, content->buffer) ||
+        is_spared(c, id, w->keep, w->keeps))
         return true;
     if (content->persistent && !replaces(c, w->buffer, content))
         return !fail(c, "step %u writes %s over %s, which persists", w->time, name_of(c, w->buffer),
@@ -265,7 +143,7 @@ static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
 {
     Write write = {c, buffer, time, keep, keeps};
     uint64_t begin, end;
-    extent(c, buffer, &begin, &end);
+    places_extent(&c->places, buffer, &begin, &end);
     spans_meet(&c->spans, begin, end, survives, &write);
     return !c->error;
 }
@@ -312,7 +190,8 @@ static bool in_window(const Check *c, const Node *node, Id operand_buffer, Id re
 {
     const Buffer *in = &c->plan->buffer[operand_buffer], *out = &c->plan->buffer[result_buffer];
     if (strcmp(node->op->name, "concat") != 0 ||
-        c->base[operand_buffer] != c->base[result_buffer] || in->layout.rank != out->layout.rank)
+        c->places.base[operand_buffer] != c->places.base[result_buffer] ||
+        in->layout.rank != out->layout.rank)
         return false;
     int axis = (int)node_attr(c->g, (Id)(node - c->g->node.at), "axis")->list[0];
     int64_t begin = 0;
@@ -338,27 +217,28 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
     const Node *first = &c->g->node.at[c->plan->clusters->node[cluster->node]];
     const Id *in = &c->plan->arg[o->arg], *out = in + cluster->operands;
     for (Id i = 0; i < cluster->operands; i++) {
-        if (o->workspace != NONE && overlap(c, in[i], o->workspace))
+        if (o->workspace != NONE && places_overlap(&c->places, in[i], o->workspace))
             return fail(c, "step %u: workspace covers its operand %s", time, name_of(c, in[i]));
         for (Id k = 0; k < cluster->results; k++) {
-            if (!overlap(c, in[i], out[k]))
+            if (!places_overlap(&c->places, in[i], out[k]))
                 continue;
             const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
-            if (made->previous == c->plan->buffer[in[i]].value && same_bytes(c, in[i], out[k]))
+            if (made->previous == c->plan->buffer[in[i]].value &&
+                places_same(&c->places, in[i], out[k]))
                 continue;
             if (in_window(c, first, in[i], out[k]))
                 keep[(*keeps)++] = in[i];
-            else if (!same_bytes(c, in[i], out[k]) || made->output != 0 ||
+            else if (!places_same(&c->places, in[i], out[k]) || made->output != 0 ||
                      !may_take(c, cluster, c->plan->buffer[in[i]].value))
                 return fail(c, "step %u: the result %s covers the operand %s", time,
                             name_of(c, out[k]), name_of(c, in[i]));
         }
     }
     for (Id k = 0; k < cluster->results; k++) {
-        if (o->workspace != NONE && overlap(c, out[k], o->workspace))
+        if (o->workspace != NONE && places_overlap(&c->places, out[k], o->workspace))
             return fail(c, "step %u: workspace covers its result %s", time, name_of(c, out[k]));
         for (Id m = 0; m < k; m++)
-            if (overlap(c, out[k], out[m]))
+            if (places_overlap(&c->places, out[k], out[m]))
                 return fail(c, "step %u: the results %s and %s overlap", time, name_of(c, out[k]),
                             name_of(c, out[m]));
     }
@@ -640,26 +520,6 @@ static void find_peak(Check *c)
     c->plan->peak = (uint64_t)peak;
 }
 
-static bool find_bases(Check *c)
-{
-    const Plan *plan = c->plan;
-    c->base = ARENA_ARRAY(c->arena, uint64_t, plan->buffers);
-    c->space = plan->arena;
-    for (Id i = 0; i < plan->buffers; i++) {
-        const Buffer *b = &plan->buffer[i];
-        if (b->root >= plan->buffers || plan->buffer[b->root].root != b->root ||
-            plan->buffer[b->root].external != b->external)
-            return fail(c, "buffer %u lies in a buffer that cannot hold it", i);
-        c->base[i] = b->external ? c->space : b->offset;
-        if (b->external && b->root == i)
-            c->space += b->bytes;
-    }
-    for (Id i = 0; i < plan->buffers; i++)
-        if (plan->buffer[i].external)
-            c->base[i] = c->base[plan->buffer[i].root];
-    return true;
-}
-
 static bool has_state(Check *c)
 {
     for (Id i = 0; i < c->plan->buffers; i++) {
@@ -671,23 +531,21 @@ static bool has_state(Check *c)
     return c->target->state == 0 || fail(c, "there is no place for the target's state");
 }
 
-static void find_places(Check *c)
+static void find_spans(Check *c)
 {
     Id buffers = c->plan->buffers;
     uint64_t *place = ARENA_ARRAY(c->arena, uint64_t, 2 * (size_t)buffers);
     for (Id i = 0; i < buffers; i++)
-        extent(c, i, &place[2 * i], &place[2 * i + 1]);
+        places_extent(&c->places, i, &place[2 * i], &place[2 * i + 1]);
     c->spans = spans_new(c->arena, place, 2 * (size_t)buffers);
 }
 
 static bool replay(Check *c)
 {
-    if (!find_bases(c) || !has_state(c))
+    c->error = places_find(&c->places, c->plan, c->target, c->arena);
+    if (c->error || !has_state(c))
         return false;
-    for (Id i = 0; i < c->plan->buffers; i++)
-        if (!check_buffer(c, i))
-            return false;
-    find_places(c);
+    find_spans(c);
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &c->plan->program[p];
         if (!begin_program(c, program) || !check_runs(c, program, p))
