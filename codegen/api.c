@@ -36,6 +36,20 @@ static const char *const api_words[] = {
     "profile_print", "load_constants",
 };
 
+void api_write(const Api *api, Out *o, const char *text)
+{
+    out_template(o, text, api->prefix, api->capitals);
+}
+
+static const Dialect *dialect_of(const Target *target)
+{
+    static const Dialect *const all[] = {&dialect_c, &dialect_cuda};
+    size_t i = 0;
+    while (strcmp(all[i]->target, target->name) != 0)
+        i++;
+    return all[i];
+}
+
 /* The buffer that holds an input, a parameter or an output. */
 static Id *find_buffers(const Plan *plan)
 {
@@ -88,6 +102,9 @@ static void name_tensor(Api *api, Names *macros, ApiTensor *t)
             macros, arena_printf(arena, "%s_%s_COUNT", api->capitals, name_capitals(arena, word)));
         if (t->slot != NONE)
             t->bind = name_claim(&api->names, arena_printf(arena, "%s_bind_%s", api->prefix, word));
+        const char *copy = *t->kind == 'I' ? api->dialect->set : api->dialect->get;
+        if (copy && t->slot == NONE)
+            t->copy = name_claim(&api->names, arena_printf(arena, copy, api->prefix, word));
     }
 }
 
@@ -96,10 +113,14 @@ static void name_all(Api *api)
     Arena *arena = api->plan->graph->arena;
     Names macros = {.arena = arena, .macros = true};
     api->names = (Names){.arena = arena};
+    for (const char *const *word = api->dialect->own; *word; word++)
+        name_claim(&api->names, *word);
     api->prefix = name_claim(&api->names, api->options->prefix);
     api->capitals = name_claim(&macros, name_capitals(arena, api->prefix));
     for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++)
         name_claim(&api->names, arena_printf(arena, "%s_%s", api->prefix, api_words[i]));
+    for (const char *const *word = api->dialect->words; *word; word++)
+        name_claim(&api->names, arena_printf(arena, "%s_%s", api->prefix, *word));
     for (size_t i = 0; i < api->tensors; i++)
         name_tensor(api, &macros, &api->tensor[i]);
 }
@@ -136,6 +157,7 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     Api *api = ARENA_NEW(g->arena, Api);
     api->plan = plan;
     api->options = options;
+    api->dialect = dialect_of(options->target);
     api->tensor = ARENA_ARRAY(g->arena, ApiTensor, g->value.count + g->output.count);
     api->unused = ARENA_ARRAY(g->arena, const char *, g->value.count);
     number_slots(api);

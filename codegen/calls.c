@@ -116,7 +116,7 @@ static Id add_function(Emission *e, const Cluster *c, const Out *text, uint64_t 
                           .text = text->at,
                           .hash = hash,
                           .cluster = c,
-                          .small = is_elementwise(e, c) && element_count(e, c) < SMALL});
+                          .count = is_elementwise(e, c) ? element_count(e, c) : 0});
     return id;
 }
 
@@ -161,9 +161,16 @@ void calls_make(Emission *e)
     }
 }
 
+void function_write(const Emission *e, const char *type, const char *name, const char *text, Out *o)
+{
+    size_t head = strcspn(text, "\n");
+    write_wrapped(o, arena_printf(e->arena, "%s %s%.*s", type, name, (int)head, text));
+    out(o, "%s\n", text + head);
+}
+
 void functions_write(const Emission *e, Out *o)
 {
-    bool many = e->function.count >= MANY_FUNCTIONS;
+    bool many = e->function.count >= MANY_FUNCTIONS && !e->dialect->launch;
     if (many)
         out(o, "/* Loops over few elements: there are so many that compiling them for speed would "
                "take long. */\n"
@@ -174,12 +181,13 @@ void functions_write(const Emission *e, Out *o)
                "#endif\n\n");
     for (size_t i = 0; i < e->function.count; i++) {
         const Function *f = &e->function.at[i];
-        size_t head = strcspn(f->text, "\n");
+        bool small = f->count && f->count < SMALL;
         write_comment(e, f->cluster, o);
-        write_wrapped(o, arena_printf(e->arena, "static %s int %s%.*s",
-                                      many && f->small ? "GP_SMALL" : "GP_NOINLINE", f->name,
-                                      (int)head, f->text));
-        out(o, "%s\n", f->text + head);
+        if (f->count && e->dialect->launch)
+            e->dialect->launch(e, f, o);
+        else
+            function_write(e, many && small ? "static GP_SMALL int" : "static GP_NOINLINE int",
+                           f->name, f->text, o);
     }
 }
 

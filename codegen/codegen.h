@@ -27,10 +27,11 @@ const char *c_prefix(Arena *arena, const char *model);
 
 /* The targets; `threads` is what workspace is planned for. */
 Target target_c(uint32_t threads);
+Target target_cuda(void);
 
-/* The emitted C file and its header. */
-Text emit_c(const Plan *plan, const EmitOptions *options);
-Text emit_c_header(const Plan *plan, const EmitOptions *options);
+/* The emitted source and its header, in the language of the options' target. */
+Text emit_source(const Plan *plan, const EmitOptions *options);
+Text emit_header(const Plan *plan, const EmitOptions *options);
 /* The safetensors file with the constants that are too long for the C text; empty where there are
  * none. */
 Text emit_constants(const Plan *plan, const EmitOptions *options);

@@ -5,26 +5,7 @@
 
 #include <string.h>
 
-static void write(const Emission *e, Out *o, const char *text)
-{
-    out_template(o, text, e->api->prefix, e->api->capitals);
-}
-
 /* ---- Before the program --------------------------------------------------------------------- */
-
-static const char *const at_macro = "/* Places in memory, as arguments of the functions above. */\n"
-                                    "#define AT(offset) ((void *)(m->arena + (offset)))\n";
-
-static const char *const external_macro =
-    "#define EXTERNAL(slot, offset) ((void *)((unsigned char *)m->external[slot] + (offset)))\n";
-
-static const char *const op_macro = "/* Runs an op; leaves the function where it failed. */\n"
-                                    "#define OP(number, call)                                  \\\n"
-                                    "    do {                                                  \\\n"
-                                    "        if ((code = op_end(m, number, call)) != @_OK)     \\\n"
-                                    "            return code;                                  \\\n"
-                                    "    } while (0)\n"
-                                    "\n";
 
 static const char *const nan_check =
     "#ifdef GPLAN_CHECK_NAN\n"
@@ -39,13 +20,9 @@ static const char *const nan_check =
     "            high = middle;\n"
     "    }\n"
     "    for (; result[low].op == op; low++) {\n"
-    "        const gp_real *at = RESULT(low);\n"
-    "        for (int64_t row = 0; row < result[low].rows; row++, at += result[low].stride)\n"
-    "            for (int64_t i = 0; i < result[low].count; i++)\n"
-    "                if (at[i] != at[i])\n"
-    "                    return 1;\n"
+    "%s"
     "    }\n"
-    "    return 0;\n"
+    "%s"
     "}\n"
     "#endif\n\n";
 
@@ -63,93 +40,41 @@ static const char *const poison =
     "            high = middle;\n"
     "    }\n"
     "    for (; death[low].op == op && death[low].bytes > 0; low++)\n"
-    "        memset(m->arena + death[low].offset, 0xff, death[low].bytes);\n"
+    "        %s;\n"
     "}\n"
     "#endif\n\n";
 
-static const char *const profile = "#ifdef GPLAN_PROFILE\n"
-                                   "static double now(void)\n"
-                                   "{\n"
-                                   "    struct timespec t;\n"
-                                   "    clock_gettime(CLOCK_MONOTONIC, &t);\n"
-                                   "    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;\n"
-                                   "}\n"
-                                   "#endif\n\n";
-
-static const char *const op_end =
-    "/* After each op: what it returned, with its number; the checks that were compiled in. */\n"
-    "static GP_NOINLINE int op_end($ *m, int op, int code)\n"
-    "{\n"
-    "    if (code != GP_OK)\n"
-    "        return code | op << 4;\n"
-    "#ifdef GPLAN_CHECK_NAN\n"
-    "    if (makes_nan(m, op))\n"
-    "        return @_ENAN | op << 4;\n"
-    "#endif\n"
-    "#ifdef GPLAN_POISON\n"
-    "    poison(m, op);\n"
-    "#endif\n"
-    "#ifdef GPLAN_PROFILE\n"
-    "    const double time = now();\n"
-    "    if (m->seconds)\n"
-    "        m->seconds[op] += time - m->clock;\n"
-    "    m->clock = time;\n"
-    "#endif\n"
-    "    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)\n"
-    "        return @_ECANCEL;\n"
-    "    return @_OK;\n"
-    "}\n\n";
-
 void frame_before(Emission *e, Out *o)
 {
+    const Dialect *d = e->dialect;
     tables_tensors(e, o);
     if (e->api->slots)
         tables_slots(e, o);
     if (e->api->saved_begin < e->api->saved_end)
         tables_init(e, o);
+    if (d->before)
+        d->before(e, o);
     if (e->call.count == 0)
         return;
     tables_ops(e, o);
     tables_results(e, o);
     tables_deaths(e, o);
-    write(e, o, at_macro);
-    write(e, o, e->api->slots ? external_macro : "");
+    api_write(e->api, o, d->at);
+    api_write(e->api, o, e->api->slots ? d->external : "");
     if (e->api->slots)
         out(o, "#define RESULT(i) \\\n"
                "    (result[i].slot < 0 ? AT(result[i].offset) : EXTERNAL(result[i].slot, "
                "result[i].offset))\n");
     else
         out(o, "#define RESULT(i) AT(result[i].offset)\n");
-    write(e, o, op_macro);
-    write(e, o, nan_check);
-    write(e, o, poison);
-    write(e, o, profile);
-    write(e, o, op_end);
+    api_write(e->api, o, d->op_macro);
+    api_write(e->api, o, arena_printf(e->arena, nan_check, d->nan_check, d->nan_found));
+    api_write(e->api, o, arena_printf(e->arena, poison, d->poison));
+    api_write(e->api, o, d->profile);
+    api_write(e->api, o, d->op_end);
 }
 
 /* ---- The functions of the header ------------------------------------------------------------ */
-
-static void write_init(const Emission *e, Out *o)
-{
-    write(e, o,
-          "int $_init($ *m, void *arena, size_t bytes)\n"
-          "{\n"
-          "    memset(m, 0, sizeof *m);\n"
-          "    m->threads = @_THREADS_MAX;\n");
-    if (e->plan->arena > 0)
-        write(e, o,
-              "    if (!arena || bytes < @_ARENA_BYTES || (uintptr_t)arena % @_ARENA_ALIGN) {\n"
-              "        snprintf(m->detail, sizeof m->detail,\n"
-              "                 \"the arena must have %llu bytes and begin on a multiple of %d\",\n"
-              "                 @_ARENA_BYTES, @_ARENA_ALIGN);\n"
-              "        return @_EARENA;\n"
-              "    }\n");
-    else
-        out(o, "    (void)bytes;\n");
-    write(e, o, "    m->arena = arena;\n");
-    runs_init(e->api, o);
-    write(e, o, "    return @_OK;\n}\n\n");
-}
 
 static const char *const data_in_arena = "static void *data(const $ *m, size_t i)\n"
                                          "{\n"
@@ -161,44 +86,33 @@ static const char *const data_anywhere =
     "    return slot[i] < 0 ? m->arena + tensor[i].offset : m->external[slot[i]];\n"
     "}\n\n";
 
-static const char *const reset =
-    "/* Tensors of a file from `first` on, as they are after a reset. */\n"
-    "static void begin($ *m, size_t first, uint64_t seed)\n"
-    "{\n"
-    "    const gp_run run = {.seed = seed, .threads = m->threads};\n"
-    "    for (size_t i = first; i < SAVED_COUNT; i++) {\n"
-    "        const $_tensor *t = &tensor[SAVED + i];\n"
-    "        int64_t count = 1;\n"
-    "        for (int d = 0; d < t->rank; d++)\n"
-    "            count *= t->dim[d];\n"
-    "        if (data(m, SAVED + i))\n"
-    "            gp_initialize(&run, &init[i], t->name, data(m, SAVED + i), t->dtype, count);\n"
-    "    }\n"
-    "}\n"
-    "\n"
-    "void $_reset($ *m, uint64_t seed)\n"
-    "{\n"
-    "    m->seed = seed;\n"
-    "    m->step = 0;\n"
-    "    begin(m, 0, seed);\n"
-    "}\n\n";
-
-static const char *const reset_nothing = "void $_reset($ *m, uint64_t seed)\n"
-                                         "{\n"
-                                         "    m->seed = seed;\n"
-                                         "    m->step = 0;\n"
-                                         "}\n\n";
+static void write_reset(const Emission *e, Out *o, bool saved)
+{
+    const Dialect *d = e->dialect;
+    api_write(e->api, o, saved ? d->begin : "");
+    api_write(e->api, o,
+              arena_printf(e->arena, "%s $_reset($ *m, uint64_t seed)\n", d->reset_type));
+    api_write(e->api, o,
+              "{\n"
+              "    m->seed = seed;\n"
+              "    m->step = 0;\n");
+    api_write(e->api, o, saved ? d->reset_saved : d->reset_nothing);
+    out(o, "}\n\n");
+}
 
 static const char *const file_item =
     "static gp_item item(const void *model, size_t i)\n"
     "{\n"
+    "    const $ *m = (const $ *)model;\n"
     "    const $_tensor *t = &tensor[SAVED + i];\n"
-    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, data(model, SAVED + i), t->bytes};\n"
+    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, data(m, SAVED + i), t->bytes};\n"
     "}\n\n";
 
+/* Each begins with what the target has to wait for. */
 static const char *const files =
     "int $_load($ *m, const char *path)\n"
     "{\n"
+    "%s"
     "    unsigned char seen[SAVED_COUNT / 8 + 1] = {0};\n"
     "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT,\n"
     "                            .needed = SAVED_COUNT, .seen = seen, .detail = m->detail,\n"
@@ -208,6 +122,7 @@ static const char *const files =
     "\n"
     "int $_save(const $ *m, const char *path)\n"
     "{\n"
+    "%s"
     "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT};\n"
     "    return gp_save(path, &items);\n"
     "}\n\n";
@@ -215,6 +130,7 @@ static const char *const files =
 static const char *const trained_files =
     "int $_load($ *m, const char *path)\n"
     "{\n"
+    "%s"
     "    unsigned char seen[SAVED_COUNT / 8 + 1] = {0};\n"
     "    gp_note note[] = {{\"step\", 0}, {\"seed\", m->seed}};\n"
     "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT,\n"
@@ -225,8 +141,8 @@ static const char *const trained_files =
     "        return code;\n"
     "    m->step = note[0].number;\n"
     "    m->seed = note[1].number;\n"
-    "    if (NEEDED_COUNT < SAVED_COUNT && !(seen[NEEDED_COUNT / 8] >> NEEDED_COUNT % 8 & 1)) {\n"
-    "        begin(m, NEEDED_COUNT, m->seed); /* parameters alone */\n"
+    "    if (NEEDED_COUNT < SAVED_COUNT && !(seen[NEEDED_COUNT / 8] >> NEEDED_COUNT %% 8 & 1)) {\n"
+    "%s"
     "        m->step = 0;\n"
     "    }\n"
     "    return @_OK;\n"
@@ -234,6 +150,7 @@ static const char *const trained_files =
     "\n"
     "int $_save(const $ *m, const char *path)\n"
     "{\n"
+    "%s"
     "    gp_note note[] = {{\"step\", m->step}, {\"seed\", m->seed}};\n"
     "    const gp_items items = {\n"
     "        .item = item, .model = m, .count = SAVED_COUNT, .note = note, .notes = 2};\n"
@@ -249,6 +166,7 @@ static const char *const constants =
     "\n"
     "int $_load_constants($ *m, const char *path)\n"
     "{\n"
+    "%s"
     "    enum { COUNT = sizeof constants / sizeof *constants };\n"
     "    unsigned char seen[COUNT / 8 + 1] = {0};\n"
     "    const gp_items items = {.item = constant, .model = m, .count = COUNT, .needed = COUNT,\n"
@@ -272,12 +190,13 @@ static void write_constants(const Emission *e, Out *o)
             out(o, " */\n");
         }
     out(o, "};\n\n");
-    write(e, o, constants);
+    api_write(e->api, o, arena_printf(e->arena, constants, e->dialect->wait));
 }
 
 static void write_parameters(const Emission *e, Out *o)
 {
     const Api *api = e->api;
+    const Dialect *d = e->dialect;
     size_t saved = api->saved_end - api->saved_begin;
     out(o,
         "/* Parameters and state: the tensors from here on, so many. */\n"
@@ -287,10 +206,13 @@ static void write_parameters(const Emission *e, Out *o)
         out(o, ", NEEDED_COUNT = %zu /* the rest is state of the optimizer */",
             api->needed_end - api->saved_begin);
     out(o, " };\n\n");
-    write(e, o, api->slots ? data_anywhere : data_in_arena);
-    write(e, o, saved ? reset : reset_nothing);
-    write(e, o, file_item);
-    write(e, o, api->trains && saved ? trained_files : files);
+    api_write(e->api, o, api->slots ? data_anywhere : data_in_arena);
+    write_reset(e, o, saved);
+    api_write(e->api, o, file_item);
+    api_write(e->api, o,
+              api->trains && saved
+                  ? arena_printf(e->arena, trained_files, d->wait, d->begin_state, d->wait)
+                  : arena_printf(e->arena, files, d->wait, d->wait));
     write_constants(e, o);
 }
 
@@ -340,9 +262,8 @@ static bool can_fail(const Emission *e, const EmitCall *call)
     const OpRow *op = e->plan->graph->node.at[e->plan->clusters->node[c->node]].op;
     if (op->flags & OP_ELEMENTWISE)
         return false;
-    const char *text =
-        runtime_text(arena_printf(e->arena, "c/%s.h", op->kernel ? op->kernel : op->name));
-    return text && strstr(text, "GP_EINDEX");
+    const char *text = runtime_text(kernel_file(e, op));
+    return text && strstr(text, e->dialect->bad_index);
 }
 
 static const char *const error_texts =
@@ -356,20 +277,21 @@ static const char *const error_texts =
     "        \"a tensor that is missing, or has another shape or dtype\",\n"
     "        \"stopped by the progress function\",\n"
     "        \"a tensor without memory bound to it\",\n"
+    "%s"
     "    };\n";
 
 static void write_strerror(const Emission *e, Out *o)
 {
-    write(e, o, "const char *$_strerror(int code)\n{\n");
-    write(e, o, error_texts);
+    api_write(e->api, o, "const char *$_strerror(int code)\n{\n");
+    api_write(e->api, o, arena_printf(e->arena, error_texts, e->dialect->error_texts));
     bool any = false;
     for (size_t i = 0; i < e->call.count; i++) {
         if (!can_fail(e, &e->call.at[i]))
             continue;
         if (!any)
-            write(e, o,
-                  "    if (@_ERROR_KIND(code) == @_EINDEX)\n"
-                  "        switch (@_ERROR_OP(code)) {\n");
+            api_write(e->api, o,
+                      "    if (@_ERROR_KIND(code) == @_EINDEX)\n"
+                      "        switch (@_ERROR_OP(code)) {\n");
         any = true;
         out(o, "        case %zu:\n            return ", i);
         out_string(o, arena_printf(e->arena, "an index outside the table of %s",
@@ -378,12 +300,14 @@ static void write_strerror(const Emission *e, Out *o)
     }
     out(o, any ? "        }\n" : "");
     if (e->call.count)
-        write(e, o,
-              "#ifdef GPLAN_CHECK_NAN\n"
-              "    if (@_ERROR_KIND(code) == @_ENAN && (unsigned)@_ERROR_OP(code) < @_OPS)\n"
-              "        return op_nan[@_ERROR_OP(code)];\n"
-              "#endif\n");
-    write(e, o, "    return text[code & 15] ? text[code & 15] : \"an unknown error\";\n}\n\n");
+        api_write(e->api, o,
+                  "#ifdef GPLAN_CHECK_NAN\n"
+                  "    if (@_ERROR_KIND(code) == @_ENAN && (unsigned)@_ERROR_OP(code) < @_OPS)\n"
+                  "        return op_nan[@_ERROR_OP(code)];\n"
+                  "#endif\n");
+    api_write(e->api, o, e->call.count ? e->dialect->errors : "");
+    api_write(e->api, o,
+              "    return text[code & 15] ? text[code & 15] : \"an unknown error\";\n}\n\n");
 }
 
 static const char *const rest =
@@ -398,11 +322,7 @@ static const char *const rest =
     "    return tensor;\n"
     "}\n"
     "\n"
-    "void $_threads($ *m, int threads)\n"
-    "{\n"
-    "    m->threads = threads < 1 ? 1 : threads > @_THREADS_MAX ? @_THREADS_MAX : threads;\n"
-    "}\n"
-    "\n"
+    "%s"
     "void $_progress($ *m, int (*see)(void *user, uint64_t step, int op, int ops), void *user)\n"
     "{\n"
     "    m->progress = see;\n"
@@ -417,17 +337,13 @@ static const char *const profile_functions =
     "    m->seconds = seconds;\n"
     "}\n"
     "\n"
-    "const char *$_op_name(int op)\n"
-    "{\n"
-    "    return op_nan[op] + sizeof \"a NaN was made by\";\n"
-    "}\n"
-    "\n"
+    "%s"
     "void $_profile_print(const $ *m)\n"
     "{\n"
     "    double all = 0, last = HUGE_VAL;\n"
     "    for (int op = 0; m->seconds && op < @_OPS; op++)\n"
     "        all += m->seconds[op];\n"
-    "    printf(\"%10.3f ms in %d ops\\n\", 1e3 * all, @_OPS);\n"
+    "    printf(\"%%10.3f ms in %%d ops\\n\", 1e3 * all, @_OPS);\n"
     "    for (int shown = 0; m->seconds && shown < @_OPS && shown < 100;) {\n"
     "        double next = -1; /* the longest that is shorter than those shown */\n"
     "        for (int op = 0; op < @_OPS; op++)\n"
@@ -435,7 +351,8 @@ static const char *const profile_functions =
     "                next = m->seconds[op];\n"
     "        for (int op = 0; op < @_OPS; op++)\n"
     "            if (m->seconds[op] == next && ++shown)\n"
-    "                printf(\"%10.3f ms %5.1f%%  %4d %s\\n\", 1e3 * next, 100 * next / all, op,\n"
+    "                printf(\"%%10.3f ms %%5.1f%%%%  %%4d %%s\\n\", 1e3 * next, 100 * next / all, "
+    "op,\n"
     "                       $_op_name(op));\n"
     "        last = next;\n"
     "    }\n"
@@ -444,14 +361,18 @@ static const char *const profile_functions =
 
 void frame_after(Emission *e, Out *o)
 {
+    const Dialect *d = e->dialect;
     bool bound =
         e->api->saved_begin < e->api->saved_end && e->api->tensor[e->api->saved_begin].slot != NONE;
-    write_init(e, o);
+    d->init(e, o);
     write_parameters(e, o);
     write_accessors(e, o);
-    write(e, o, bound ? bind : "");
+    if (d->copies)
+        d->copies(e, o);
+    api_write(e->api, o, bound ? bind : "");
     runs_write(e, o);
     write_strerror(e, o);
-    write(e, o, rest);
-    write(e, o, e->call.count ? profile_functions : "");
+    api_write(e->api, o, arena_printf(e->arena, rest, d->functions));
+    if (e->call.count)
+        api_write(e->api, o, arena_printf(e->arena, profile_functions, d->profile_op_name));
 }

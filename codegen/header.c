@@ -30,7 +30,7 @@ static const char *const types =
     "    @_EFORMAT, /* it is no safetensors file, or cut short */\n"
     "    @_ETENSOR, /* a tensor is missing in it, or has another shape or dtype */\n"
     "    @_ECANCEL, /* the progress function asked to stop */\n"
-    "    @_EBIND    /* a tensor of the caller's memory has no memory yet */\n"
+    "%s"
     "};\n"
     "#define @_ERROR_KIND(code) ((code) & 15)\n"
     "#define @_ERROR_OP(code) ((code) >> 4)\n"
@@ -45,31 +45,36 @@ static const char *const types =
     "#define @_EXTERNAL ((size_t)-1)\n"
     "\n";
 
-static const char *const functions =
-    "/* Takes the memory that everything lives in; it is neither read nor written yet. */\n"
-    "int $_init($ *m, void *arena, size_t bytes);\n"
-    "/* Sets the parameters to their initial values. */\n"
-    "void $_reset($ *m, uint64_t seed);\n"
-    "/* Parameters from and to a safetensors file. A file that does not fit changes nothing; one\n"
-    " * that is written appears whole or not at all. */\n"
-    "int $_load($ *m, const char *path);\n"
-    "int $_save(const $ *m, const char *path);\n";
+static const char *const reset_declared = "/* Sets the parameters to their initial values. */\n";
 
-static const char *const trained_functions =
-    "/* Takes the memory that everything lives in; it is neither read nor written yet. */\n"
-    "int $_init($ *m, void *arena, size_t bytes);\n"
+static const char *const trained_reset_declared =
     "/* Sets the parameters to their initial values, the optimizer and the count of steps to "
     "their\n"
-    " * beginning. */\n"
-    "void $_reset($ *m, uint64_t seed);\n"
+    " * beginning. */\n";
+
+static const char *const files_declared =
+    "/* Parameters from and to a safetensors file. A file that does not fit changes nothing; one\n"
+    " * that is written appears whole or not at all. */\n";
+
+static const char *const trained_files_declared =
     "/* A safetensors file with the parameters, the state of the optimizer, and as metadata the\n"
     " * count of steps and the seed: a run that is saved, ended and loaded goes on bit for bit. "
     "From\n"
     " * a file with parameters alone the optimizer and the steps begin anew. A file that does not "
     "fit\n"
-    " * changes nothing; one that is written appears whole or not at all. */\n"
-    "int $_load($ *m, const char *path);\n"
-    "int $_save(const $ *m, const char *path);\n";
+    " * changes nothing; one that is written appears whole or not at all. */\n";
+
+static void write_functions(const Api *api, Out *o)
+{
+    api_write(api, o, api->dialect->declared_init);
+    api_write(api, o, api->trains ? trained_reset_declared : reset_declared);
+    out(o, "%s %s_reset(%s *m, uint64_t seed);\n", api->dialect->reset_type, api->prefix,
+        api->prefix);
+    api_write(api, o, api->trains ? trained_files_declared : files_declared);
+    api_write(api, o,
+              "int $_load($ *m, const char *path);\n"
+              "int $_save(const $ *m, const char *path);\n");
+}
 
 static const char *const more_functions =
     "\n"
@@ -79,8 +84,7 @@ static const char *const more_functions =
     "const char *$_error(const $ *m);\n"
     "/* Every input, output, parameter and state. */\n"
     "const $_tensor *$_tensors(size_t *count);\n"
-    "/* From 1 to @_THREADS_MAX; it changes no bit of any result. */\n"
-    "void $_threads($ *m, int threads);\n"
+    "%s"
     "/* Called after each op of a run with the number of ops done; what is not 0 stops the run. "
     "*/\n"
     "void $_progress($ *m, int (*see)(void *user, uint64_t step, int op, int ops), void *user);\n"
@@ -88,22 +92,20 @@ static const char *const more_functions =
     "/* Adds the seconds of each op to seconds[@_OPS]; prints them, the longest first. */\n"
     "void $_profile($ *m, double *seconds);\n"
     "void $_profile_print(const $ *m);\n"
-    "const char *$_op_name(int op);\n"
+    "%s"
     "#endif\n";
 
 static void write_struct(const Api *api, Out *o)
 {
-    out_template(o,
-                 "/* A model: the caller owns it and its arena. Several can run at once. */\n"
-                 "typedef struct {\n"
-                 "    unsigned char *arena;\n"
-                 "    uint64_t seed, step;\n"
-                 "    int threads;\n"
-                 "    int done, ops; /* of the run at hand */\n"
-                 "    int (*progress)(void *user, uint64_t step, int op, int ops);\n"
-                 "    void *user;\n"
-                 "    double *seconds, clock; /* of $_profile */\n",
-                 api->prefix, api->capitals);
+    api_write(api, o,
+              "/* A model: the caller owns it and its arena. Several can run at once. */\n"
+              "typedef struct {\n");
+    api_write(api, o, api->dialect->fields);
+    api_write(api, o,
+              "    int done, ops; /* of the run at hand */\n"
+              "    int (*progress)(void *user, uint64_t step, int op, int ops);\n"
+              "    void *user;\n");
+    api_write(api, o, api->dialect->clock_fields);
     runs_fields(api, o);
     if (api->slots)
         out(o, "    void *external[%u]; /* memory of the caller */\n", api->slots);
@@ -113,9 +115,10 @@ static void write_struct(const Api *api, Out *o)
 static void write_sizes(const Api *api, Out *o, size_t ops)
 {
     out(o, "#define %s_ARENA_BYTES %lluull\n", api->capitals, (unsigned long long)api->plan->arena);
-    out(o, "#define %s_ARENA_ALIGN 64\n", api->capitals);
-    out(o, "#define %s_THREADS_MAX %u\n", api->capitals,
-        api->options->threads ? api->options->threads : 1);
+    out(o, "#define %s_ARENA_ALIGN %u\n", api->capitals, api->options->target->align);
+    if (api->dialect->has_threads)
+        out(o, "#define %s_THREADS_MAX %u\n", api->capitals,
+            api->options->threads ? api->options->threads : 1);
     out(o, "#define %s_OPS %zu\n\n", api->capitals, ops);
     bool any = false;
     for (size_t i = 0; i < api->tensors; i++) {
@@ -141,6 +144,8 @@ static void write_accessor(const Api *api, const ApiTensor *t, Out *o)
     Dtype dtype = (Dtype)g->value.at[t->value].dtype;
     const char *type = c_api_type(dtype);
     bool input = strcmp(t->kind, "INPUT") == 0;
+    if (t->copy)
+        out(o, "int %s(%s *m, %s%s *host);\n", t->copy, api->prefix, input ? "const " : "", type);
     if (t->slot == NONE)
         out(o, input ? "%s *%s(%s *m);" : "const %s *%s(const %s *m);", type, t->accessor,
             api->prefix);
@@ -160,10 +165,11 @@ static void write_accessors(const Api *api, Out *o)
     bool external = false;
     for (size_t i = 0; i < api->tensors; i++)
         external |= api->tensor[i].accessor && api->tensor[i].slot != NONE;
-    out(o, external
-               ? "/* Inputs and outputs are the caller's memory: bind them before the first run. "
-                 "*/\n"
-               : "/* Inputs keep what the caller wrote; outputs stand until the next run. */\n");
+    api_write(
+        api, o,
+        external ? "/* Inputs and outputs are the caller's memory: bind them before the first run. "
+                   "*/\n"
+                 : api->dialect->accessors);
     for (size_t i = 0; i < api->tensors; i++)
         if (api->tensor[i].accessor)
             write_accessor(api, &api->tensor[i], o);
@@ -174,12 +180,11 @@ static void write_accessors(const Api *api, Out *o)
     }
     out(o, "\n");
     if (api->saved_begin < api->saved_end && api->tensor[api->saved_begin].slot != NONE)
-        out_template(o,
-                     "/* Parameters are the caller's memory: bind each under its name before the "
-                     "first run.\n"
-                     " * reset and load write to it. */\n"
-                     "int $_bind($ *m, const char *name, void *data);\n\n",
-                     api->prefix, api->capitals);
+        api_write(api, o,
+                  "/* Parameters are the caller's memory: bind each under its name before the "
+                  "first run.\n"
+                  " * reset and load write to it. */\n"
+                  "int $_bind($ *m, const char *name, void *data);\n\n");
 }
 
 static void write_constants(const Api *api, Out *o)
@@ -196,12 +201,11 @@ static void write_constants(const Api *api, Out *o)
             out_comment(o, api->tensor[i].name);
             out(o, "\n");
         }
-    out_template(o,
-                 " * reset leaves them as they are: load them after init, and one that is trained "
-                 "again after a\n"
-                 " * reset. A file that save wrote has them too, so load is enough then. */\n"
-                 "int $_load_constants($ *m, const char *path);\n",
-                 api->prefix, api->capitals);
+    api_write(api, o,
+              " * reset leaves them as they are: load them after init, and one that is trained "
+              "again after a\n"
+              " * reset. A file that save wrote has them too, so load is enough then. */\n"
+              "int $_load_constants($ *m, const char *path);\n");
 }
 
 static size_t count_ops(const Plan *plan)
@@ -213,7 +217,7 @@ static size_t count_ops(const Plan *plan)
     return ops;
 }
 
-Text emit_c_header(const Plan *plan, const EmitOptions *options)
+Text emit_header(const Plan *plan, const EmitOptions *options)
 {
     const Graph *g = plan->graph;
     Api *api = api_make(plan, options);
@@ -228,18 +232,19 @@ Text emit_c_header(const Plan *plan, const EmitOptions *options)
     if (strcmp(api->prefix, g->name) != 0)
         out(&o, " * C would refuse the name %s, so its functions begin with %s_.\n", g->name,
             api->prefix);
-    out(&o, " *\n * Everything it needs lies in one arena of %s; it allocates nothing. */\n",
-        size_text(g->arena, plan->arena));
-    out_template(&o, head, api->prefix, api->capitals);
+    out(&o, api->dialect->memory, size_text(g->arena, plan->arena));
+    api_write(api, &o, head);
     write_sizes(api, &o, count_ops(plan));
-    out_template(&o, types, api->prefix, api->capitals);
+    api_write(api, &o, arena_printf(g->arena, types, api->dialect->codes));
     runs_types(api, &o);
     write_struct(api, &o);
     write_accessors(api, &o);
-    out_template(&o, api->trains ? trained_functions : functions, api->prefix, api->capitals);
+    write_functions(api, &o);
     write_constants(api, &o);
     runs_declare(api, &o);
-    out_template(&o, more_functions, api->prefix, api->capitals);
-    out_template(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n", api->prefix, api->capitals);
+    const Dialect *d = api->dialect;
+    api_write(api, &o,
+              arena_printf(g->arena, more_functions, d->declared_more, d->declared_profile));
+    out(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     return out_done(&o);
 }

@@ -75,6 +75,15 @@ static void drop_comment(Out *o)
 
 static void add_file(Inliner *n, const char *file);
 
+/* What an include in `file` means: base.h in c/math.h is c/base.h, ../c/math.h in cuda/x.cuh is
+ * c/math.h. */
+static const char *path_from(Arena *arena, const char *file, const char *include)
+{
+    if (strncmp(include, "../", 3) == 0)
+        return include + 3;
+    return arena_printf(arena, "%.*s/%s", (int)strcspn(file, "/"), file, include);
+}
+
 static void add_line(Inliner *n, Line line)
 {
     bool blank = line.length == 0;
@@ -86,11 +95,12 @@ static void add_line(Inliner *n, Line line)
 }
 
 /* Includes are followed or collected, others kept. Only those that no #if but the guard covers. */
-static bool add_include(Inliner *n, Line line, int depth)
+static bool add_include(Inliner *n, const char *file, Line line, int depth)
 {
     if (starts(line, "#include \"")) {
         const char *word = word_after(n->arena, line, "#include \"");
-        add_file(n, arena_copy(n->arena, word, strlen(word) - 1));
+        word = arena_copy(n->arena, word, strlen(word) - 1);
+        add_file(n, path_from(n->arena, file, word));
         return true;
     }
     if (starts(line, "#include <") && depth <= 1) {
@@ -107,16 +117,16 @@ static void add_file(Inliner *n, const char *file)
     if (has(n->done.at, n->done.count, file))
         return;
     ARRAY_PUSH(n->arena, &n->done, file);
-    const char *text = runtime_text(arena_printf(n->arena, "c/%s", file));
+    const char *text = runtime_text(file);
     if (!text) {
-        fprintf(stderr, "gplan: internal error: the runtime has no file c/%s\n", file);
+        fprintf(stderr, "gplan: internal error: the runtime has no file %s\n", file);
         exit(3);
     }
     Line *line;
     size_t count = split(n->arena, text, &line);
     for (size_t i = 0; i < count; i++) /* what it stands on comes before its own comment */
         if (starts(line[i], "#include \""))
-            add_include(n, line[i], 0);
+            add_include(n, file, line[i], 0);
     const char *guard = NULL;
     int depth = 0;
     for (size_t i = 0; i < count; i++) {
@@ -132,7 +142,7 @@ static void add_file(Inliner *n, const char *file)
         if (guard && depth == 0 && starts(line[i], "#endif"))
             continue;
         depth += starts(line[i], "#if");
-        if (add_include(n, line[i], depth))
+        if (add_include(n, file, line[i], depth))
             continue;
         if (starts(line[i], "GP_WORKSPACE(")) {
             drop_comment(&n->body);

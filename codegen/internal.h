@@ -46,6 +46,7 @@ typedef struct {
     const char *accessor; /* inputs and outputs: the function; else NULL */
     const char *count;    /* and its macro */
     const char *bind;     /* where it is the caller's memory: the function that takes it */
+    const char *copy;     /* on a device: the function that copies it from or to the host */
     const char *kind;     /* INPUT, OUTPUT, PARAM, STATE */
     const Buffer *buffer;
     Id slot;         /* in external[], or NONE */
@@ -53,9 +54,12 @@ typedef struct {
     View view;
 } ApiTensor;
 
+typedef struct Dialect Dialect;
+
 typedef struct {
     const Plan *plan;
     const EmitOptions *options;
+    const Dialect *dialect; /* of the options' target */
     const char *prefix, *capitals;
     ApiTensor *tensor;
     size_t tensors;
@@ -71,9 +75,10 @@ typedef struct {
 } Api;
 
 Api *api_make(const Plan *plan, const EmitOptions *options);
-const char *c_type(Dtype dtype);     /* gp_real, int32_t */
-const char *c_api_type(Dtype dtype); /* float, int32_t */
-const char *c_dtype(Dtype dtype);    /* F32: after GP_ or the prefix */
+void api_write(const Api *api, Out *o, const char *text); /* a template */
+const char *c_type(Dtype dtype);                          /* gp_real, int32_t */
+const char *c_api_type(Dtype dtype);                      /* float, int32_t */
+const char *c_dtype(Dtype dtype);                         /* F32: after GP_ or the prefix */
 
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
@@ -103,7 +108,7 @@ typedef struct {
     const char *text;       /* from the parameters on: what makes it the function it is */
     uint64_t hash;          /* of text */
     const Cluster *cluster; /* the first that calls it */
-    bool small;             /* a loop over few elements */
+    int64_t count;          /* elements of a loop; 0: a kernel */
 } Function;
 
 typedef struct {
@@ -115,6 +120,7 @@ typedef struct {
 
 typedef struct {
     Api *api;
+    const Dialect *dialect;
     const Plan *plan;
     Arena *arena;
     ARRAY(Function) function;
@@ -126,15 +132,74 @@ typedef struct {
         Id call, calls; /* emission->call[...] */
         Id functions;   /* forward_0, forward_1, ...: left by program_write */
     } program[PROGRAMS];
-    ARRAY(const char *) file; /* runtime/c files that are needed, each once */
+    ARRAY(const char *) file; /* of the runtime that are needed, each once */
 } Emission;
+
+/* ---- What a target writes its own way (dialect_c.c, dialect_cuda.c) -------------------------- */
+
+typedef struct Loop Loop; /* loop.h */
+
+/* Texts are templates: $ is the model's prefix, @ the same in capitals. */
+struct Dialect {
+    const char *target;       /* its name */
+    const char *kernel;       /* the file of a kernel in the runtime: "c/%s.h" */
+    const char *bad_index;    /* what the text of a kernel has that may meet one */
+    const char *const *needs; /* files that every program has, up to a NULL */
+    const char *const *words; /* functions of the header beside those of every target, likewise */
+    const char *const *own;   /* names in its files that no model may have, likewise */
+
+    /* The functions of clusters. */
+    void (*nest)(Loop *l);                                        /* the body of a loop */
+    void (*launch)(const Emission *e, const Function *f, Out *o); /* a loop as a function; NULL:
+                                                                     it is one already */
+    /* An operand that is a number in the model's text: what declares it goes to `to`. Returns its
+     * address. */
+    const char *(*literal)(const Emission *e, const Occurrence *o, const Value *value,
+                           const char *name, Out *to);
+    void (*call)(const Emission *e, const Occurrence *o, const Node *node, Out *o_);
+
+    /* The source: how to compile it, what stands at its top and behind the runtime. */
+    const char *compile, *includes, *clocks, *checks;
+    /* What stands before the program; nan_check and poison: what is done with each place. */
+    const char *at, *external, *op_macro, *nan_check, *nan_found, *poison, *profile, *op_end;
+    void (*before)(const Emission *e, Out *o); /* what the rest stands on; may be NULL */
+    void (*init)(const Emission *e, Out *o);
+    const char *begin, *begin_state, *wait; /* parameters: first values, the file waits for */
+    const char *reset_type, *reset_saved, *reset_nothing;
+    void (*copies)(const Emission *e, Out *o);     /* of inputs and outputs; may be NULL */
+    void (*runs_begin)(const Emission *e, Out *o); /* before the programs; may be NULL */
+    void (*forward)(const Emission *e, Out *o);
+    void (*eval)(const Emission *e, Out *o);
+    void (*step)(const Emission *e, Out *o);
+    const char *error_texts, *errors, *functions, *profile_op_name;
+
+    /* The header. */
+    bool has_threads;
+    const char *memory, *codes, *fields, *clock_fields, *accessors;
+    const char *declared_init, *declared_forward, *declared_step, *declared_more, *declared_profile;
+    const char *set, *get; /* how functions that copy inputs and outputs are named; may be NULL */
+};
+extern const Dialect dialect_c, dialect_cuda;
+/* Bytes of a number that a kernel takes as an operand, at the end of its workspace. */
+enum { CUDA_NUMBER = 16 };
 
 /* Writes the function of one occurrence (parameters and body) and its arguments. */
 void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: loop.c */
 void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: kernel.c */
+const char *kernel_file(const Emission *e, const OpRow *op);
+/* The settings of a kernel as a struct: what opens it (with the op's name), stands before each
+ * field, between two, and closes it; lists: whether a list can be written in one piece. */
+typedef struct {
+    const char *open, *before, *between, *close;
+    bool lists;
+} KernelSyntax;
+void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *syntax, Out *o);
 /* All functions, in the order of their first call. */
 void functions_write(const Emission *e, Out *o);
-void emission_need(Emission *e, const char *file); /* "math.h" */
+/* One of them: its type and name before the text from its parameters on. */
+void function_write(const Emission *e, const char *type, const char *name, const char *text,
+                    Out *o);
+void emission_need(Emission *e, const char *file); /* "c/math.h" */
 void emission_address(Emission *e, Address address);
 
 /* Fills functions and calls of a program (calls.c). */
@@ -150,6 +215,11 @@ void runs_fields(const Api *api, Out *o);  /* of the struct */
 void runs_declare(const Api *api, Out *o); /* in the header */
 void runs_init(const Api *api, Out *o);    /* what a model begins with */
 void runs_write(const Emission *e, Out *o);
+/* All micro-batches of a program, `each` behind every one; `run` and `code` are there. */
+void runs_times(const Emission *e, Out *o, ProgramKind program, const char *each);
+size_t runs_calls(const Emission *e, ProgramKind program);  /* of all of them */
+uint64_t runs_loss(const Emission *e, ProgramKind program); /* where the loss lies */
+bool runs_valid(const Api *api); /* whether samples of a batch may not count */
 /* What the rest of the file reads (tables.c). */
 void tables_tensors(const Emission *e, Out *o);
 void tables_slots(const Emission *e, Out *o);

@@ -509,12 +509,13 @@ static Target read_target(Reader *r)
 {
     const json_t *target = json_object_get(r->file, "target");
     const char *name = get_text(r, target, "name");
-    Target c = target_c((uint32_t)get_integer(r, target, "threads", 1, 1024));
-    if (!r->error && strcmp(name, c.name) != 0)
+    uint32_t threads = (uint32_t)get_integer(r, target, "threads", 1, 1024);
+    Target known = name && strcmp(name, "cuda") == 0 ? target_cuda() : target_c(threads);
+    if (!r->error && (strcmp(name, known.name) != 0 || threads != known.threads))
         fail(r, "the target '%s' is not known here", name);
-    if (!r->error && get_integer(r, target, "align", 1, 1 << 20) != c.align)
-        fail(r, "the target %s aligns to %u bytes", c.name, c.align);
-    return c;
+    if (!r->error && get_integer(r, target, "align", 1, 1 << 20) != known.align)
+        fail(r, "the target %s aligns to %u bytes", known.name, known.align);
+    return known;
 }
 
 bool plan_read(Arena *arena, const json_t *file, PlanFile *read, const char **error)

@@ -16,8 +16,18 @@ static void write_numbers(Out *o, int count, const int64_t *number)
     out(o, count ? "}" : "0}");
 }
 
-/* .attr = &(const gp_conv2d_attr){...}, where the kernel has settings. */
-static void write_settings(const Graph *g, const Node *node, Out *o)
+static void write_setting(Out *o, const Arg *arg, const Attr *attr)
+{
+    out(o, " = ");
+    if (arg->kind == ARG_FLOAT)
+        out(o, attr->number == attr->number ? "%.17g" : "NAN", attr->number);
+    else if (arg->kind == ARG_INTS)
+        write_numbers(o, arg->count, attr->list);
+    else
+        out(o, "%lld", (long long)attr->number);
+}
+
+void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *syntax, Out *o)
 {
     bool first = true;
     for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
@@ -26,18 +36,19 @@ static void write_settings(const Graph *g, const Node *node, Out *o)
         if (!is_setting(arg))
             continue;
         if (first)
-            out(o, "        .attr = &(const gp_%s_attr){", node->op->name);
-        out(o, "%s.%s = ", first ? "" : ", ", arg->name);
-        first = false;
-        if (arg->kind == ARG_FLOAT)
-            out(o, attr->number == attr->number ? "%.17g" : "NAN", attr->number);
-        else if (arg->kind == ARG_INTS)
-            write_numbers(o, arg->count, attr->list);
-        else
-            out(o, "%lld", (long long)attr->number);
+            out(o, syntax->open, node->op->name);
+        int numbers = arg->kind == ARG_INTS && !syntax->lists ? arg->count : 1;
+        for (int k = 0; k < numbers; k++) {
+            out(o, "%s%s%s", first ? "" : syntax->between, syntax->before, arg->name);
+            first = false;
+            if (arg->kind == ARG_INTS && !syntax->lists)
+                out(o, "[%d] = %lld", k, (long long)attr->list[k]);
+            else
+                write_setting(o, arg, attr);
+        }
     }
     if (!first)
-        out(o, "},\n");
+        out(o, "%s", syntax->close);
 }
 
 static void write_tensor(Out *o, const char *name, Dtype dtype, const View *view)
@@ -79,19 +90,17 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
         return;
     }
     const Value *value = &g->value.at[use.value];
-    const char *name = operand_name(p, node, i), *type = c_type((Dtype)value->dtype);
+    const char *name = operand_name(p, node, i);
     if (value->kind == VALUE_LITERAL) {
         View view = use_view(g, use);
         memset(view.stride, 0, sizeof view.stride);
-        out(&p->literals, "    const %s %s = ", type, name);
-        out_real(&p->literals, value->literal);
-        out(&p->literals, ";\n");
-        write_tensor(&p->tensors, arena_printf(e->arena, "&%s", name), (Dtype)value->dtype, &view);
+        name = e->dialect->literal(e, o, value, name, &p->literals);
+        write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
         return;
     }
     Id buffer = access_buffer(e->plan, o, use.value);
     View view = access_view(e->plan, use, buffer);
-    out(&p->parameters, ", const %s *%s", type, name);
+    out(&p->parameters, ", const %s *%s", c_type((Dtype)value->dtype), name);
     emission_address(e, access_address(e->api, buffer, &view));
     write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
 }
@@ -112,6 +121,11 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
     write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
 }
 
+const char *kernel_file(const Emission *e, const OpRow *op)
+{
+    return arena_printf(e->arena, e->dialect->kernel, op->kernel ? op->kernel : op->name);
+}
+
 void kernel_write(Emission *e, const Occurrence *o, Out *text)
 {
     const Graph *g = e->plan->graph;
@@ -121,11 +135,10 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
                .parameters = out_new(e->arena),
                .tensors = out_new(e->arena),
                .literals = out_new(e->arena)};
-    static const char *const ours[] = {"run", "work", "key", "in", "out"};
+    static const char *const ours[] = {"run", "work", "key", "in", "out", "attr", "call"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         name_claim(&p.names, ours[i]);
-    emission_need(
-        e, arena_printf(e->arena, "%s.h", node->op->kernel ? node->op->kernel : node->op->name));
+    emission_need(e, kernel_file(e, node->op));
     if (node->uses)
         out(&p.tensors, "    const gp_tensor in[] = {\n");
     for (Id i = 0; i < node->uses; i++)
@@ -143,15 +156,6 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     }
     out(text, "(const gp_run *run%s)\n{\n%s%s    };\n", p.parameters.at, p.literals.at,
         p.tensors.at);
-    out(text, "    return gp_%s(&(const gp_call){\n", node->op->name);
-    if (node->uses)
-        out(text, "        .in = in, .ins = %u, ", node->uses);
-    out(text, "%s.out = out, .outs = %u, .run = run,\n", node->uses ? "" : "        ",
-        node->values);
-    if (o->workspace != NONE)
-        out(text, "        .work = work,\n");
-    if (node->op->flags & OP_RANDOM)
-        out(text, "        .key = key,\n");
-    write_settings(g, node, text);
-    out(text, "    });\n}\n");
+    e->dialect->call(e, o, node, text);
+    out(text, "}\n");
 }

@@ -3,48 +3,12 @@
  * Axes that lie evenly in every operand are joined first, so most clusters are one loop. A
  * result may take the bytes of an operand of the same element, so there is no `restrict`; the
  * iterations are independent all the same, and the loop says so. */
-#include "codegen/internal.h"
+#include "codegen/loop.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
-
-enum {
-    MAX_ACCESSES = 128,
-    PARALLEL = 1 << 14, /* elements from which threads pay */
-    CHUNK = 1 << 13,    /* elements that a thread takes at a time */
-};
-
-/* An operand as it is read, or a result as it is written. */
-typedef struct {
-    Id value, view; /* view of a Use; results: NONE */
-    Id parameter;   /* of the function */
-    View at;
-    int local; /* v0, v1, ... that holds the element */
-    bool result;
-} Access;
-
-typedef struct {
-    Emission *e;
-    const Graph *g;
-    const Occurrence *o;
-    const Cluster *c;
-    Out *text;
-    Access access[MAX_ACCESSES];
-    int accesses;
-    int *local;  /* by node of the cluster: of its value */
-    Id *literal; /* literals with a local: their values, from local first_literal on */
-    int literals, first_literal;
-    int locals;
-    int rank;
-    int64_t dim[MAX_RANK];
-    Id first_address;
-    int keys; /* parameters that are keys of random numbers */
-    bool random;
-} Loop;
-
-static const char index_name[MAX_RANK + 1] = "ijklmnpq";
 
 /* ---- What is read and written --------------------------------------------------------------- */
 
@@ -149,7 +113,7 @@ static void collapse(Loop *l)
         }
 }
 
-static int64_t total(const Loop *l)
+int64_t loop_total(const Loop *l)
 {
     int64_t count = 1;
     for (int d = 0; d < l->rank; d++)
@@ -167,7 +131,7 @@ static void write_index(const Loop *l, const View *at)
             continue;
         const char *sign = first ? (stride < 0 ? "-" : "") : stride < 0 ? " - " : " + ";
         int64_t size = stride < 0 ? -stride : stride;
-        out(l->text, "%s%c", sign, index_name[d]);
+        out(l->text, "%s%c", sign, LOOP_INDEX[d]);
         if (size != 1)
             out(l->text, " * %lld", (long long)size);
         first = false;
@@ -176,16 +140,9 @@ static void write_index(const Loop *l, const View *at)
         out(l->text, "0");
 }
 
-static void indent(const Loop *l, int depth)
+void loop_indent(const Loop *l, int depth)
 {
     out(l->text, "%*s", 4 * depth, "");
-}
-
-static void write_for(Loop *l, int d, int depth)
-{
-    indent(l, depth);
-    out(l->text, "for (int64_t %c = 0; %c < %lld; %c++)", index_name[d], index_name[d],
-        (long long)l->dim[d], index_name[d]);
 }
 
 /* ---- Expressions ---------------------------------------------------------------------------- */
@@ -310,7 +267,7 @@ static void write_converted(Loop *l, const Node *node)
         from_number |= operand != BOOL;
     }
     if (to[dtype] && from_float) {
-        emission_need(l->e, "scalar.h");
+        emission_need(l->e, "c/scalar.h");
         before = to[dtype];
         after = ")";
     } else if (dtype == BOOL && from_number && !(node->op->flags & OP_TO_BOOL)) {
@@ -328,7 +285,7 @@ static void write_converted(Loop *l, const Node *node)
 static void write_load(Loop *l, Access *a, int depth)
 {
     a->local = l->locals++;
-    indent(l, depth);
+    loop_indent(l, depth);
     out(l->text, "const %s v%d = x%u[", local_type((Dtype)l->g->value.at[a->value].dtype), a->local,
         a->parameter);
     write_index(l, &a->at);
@@ -341,7 +298,7 @@ static bool is_fixed(const Loop *l, const Access *a)
     return l->rank > 0 && a->at.stride[l->rank - 1] == 0;
 }
 
-static void write_loads(Loop *l, bool fixed, int depth)
+void loop_loads(Loop *l, bool fixed, int depth)
 {
     for (int i = 0; i < l->accesses; i++)
         if (!l->access[i].result && is_fixed(l, &l->access[i]) == fixed)
@@ -349,7 +306,7 @@ static void write_loads(Loop *l, bool fixed, int depth)
 }
 
 /* Integers as literals get a name, since `v0 && 1` looks like a mistake to a compiler. */
-static void write_literals(Loop *l, int depth)
+void loop_literals(Loop *l, int depth)
 {
     l->first_literal = l->locals;
     for (Id k = 0; k < l->c->nodes; k++) {
@@ -364,7 +321,7 @@ static void write_literals(Loop *l, int depth)
             if (known)
                 continue;
             l->literal[l->literals++] = id;
-            indent(l, depth);
+            loop_indent(l, depth);
             out(l->text, "const %s v%d = ", local_type((Dtype)value->dtype), l->locals++);
             write_literal(l, value);
             out(l->text, ";\n");
@@ -372,22 +329,25 @@ static void write_literals(Loop *l, int depth)
     }
 }
 
-static void write_element(Loop *l, int depth)
+void loop_element(Loop *l, int depth)
 {
-    write_loads(l, false, depth);
+    loop_loads(l, false, depth);
     if (l->random) {
-        indent(l, depth);
+        loop_indent(l, depth);
         out(l->text, "const int64_t at = ");
         View dense = {.rank = (uint8_t)l->rank};
         int64_t stride = 1;
         for (int d = l->rank; d-- > 0; stride *= l->dim[d])
             dense.stride[d] = stride;
-        write_index(l, &dense);
+        if (l->flat)
+            out(l->text, "%s", l->flat);
+        else
+            write_index(l, &dense);
         out(l->text, ";\n");
     }
     for (Id k = 0; k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
-        indent(l, depth);
+        loop_indent(l, depth);
         out(l->text, "const %s v%d = ", local_type((Dtype)l->g->value.at[node->value].dtype),
             l->locals);
         write_converted(l, node);
@@ -400,7 +360,7 @@ static void write_element(Loop *l, int depth)
         if (!a->result)
             continue;
         Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
-        indent(l, depth);
+        loop_indent(l, depth);
         out(l->text, "x%u[", a->parameter);
         write_index(l, &a->at);
         out(l->text, "] = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
@@ -409,46 +369,6 @@ static void write_element(Loop *l, int depth)
 }
 
 /* ---- The function --------------------------------------------------------------------------- */
-
-static void write_nest(Loop *l)
-{
-    int depth = 1;
-    bool parallel = total(l) >= PARALLEL;
-    if (!l->random) /* without OpenMP nobody else names it */
-        out(l->text, "    (void)run;\n");
-    write_literals(l, depth);
-    if (l->rank == 1 && parallel) {
-        write_loads(l, true, depth);
-        out(l->text,
-            "    GP_PARALLEL(run, 1)\n"
-            "    for (int64_t from = 0; from < %lld; from += %d) {\n"
-            "        const int64_t to = from + %d < %lld ? from + %d : %lld;\n"
-            "        GP_IVDEP\n"
-            "        for (int64_t i = from; i < to; i++) {\n",
-            (long long)l->dim[0], CHUNK, CHUNK, (long long)l->dim[0], CHUNK, (long long)l->dim[0]);
-        write_element(l, 3);
-        out(l->text, "        }\n    }\n");
-        return;
-    }
-    for (int d = 0; d + 1 < l->rank; d++) {
-        if (d == 0 && parallel)
-            out(l->text, "    GP_PARALLEL(run, 1)\n");
-        write_for(l, d, depth++);
-        out(l->text, " {\n");
-    }
-    write_loads(l, true, depth);
-    if (l->rank > 0) {
-        indent(l, depth);
-        out(l->text, "GP_IVDEP\n");
-        write_for(l, l->rank - 1, depth++);
-        out(l->text, " {\n");
-    }
-    write_element(l, depth);
-    while (--depth >= 1) {
-        indent(l, depth);
-        out(l->text, "}\n");
-    }
-}
 
 static void write_parameters(Loop *l)
 {
@@ -492,16 +412,16 @@ void loop_write(Emission *e, const Occurrence *o, Out *text)
               .first_address = (Id)e->address.count};
     l.local = ARENA_ARRAY(e->arena, int, l.c->nodes);
     l.literal = ARENA_ARRAY(e->arena, Id, max_uses(&l));
-    emission_need(e, "math.h");
+    emission_need(e, "c/math.h");
     for (Id k = 0; k < l.c->nodes; k++) { /* what its expressions call */
         const char *kernel = l.g->node.at[cluster_node(&l, k)].op->kernel;
         if (kernel)
-            emission_need(e, arena_printf(e->arena, "%s.h", kernel));
+            emission_need(e, arena_printf(e->arena, "c/%s.h", kernel));
     }
     find_accesses(&l);
     collapse(&l);
     write_parameters(&l);
     out(text, "{\n");
-    write_nest(&l);
-    out(text, "    return GP_OK;\n}\n");
+    e->dialect->nest(&l);
+    out(text, "}\n");
 }

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static void write(const Api *api, Out *o, const char *text)
-{
-    out_template(o, text, api->prefix, api->capitals);
-}
-
 static bool has_outputs(const Api *api)
 {
     for (size_t i = 0; i < api->tensors; i++)
@@ -18,7 +13,7 @@ static bool has_outputs(const Api *api)
 }
 
 /* Only the mean of a loss knows of samples that do not count. */
-static bool has_valid(const Api *api)
+bool runs_valid(const Api *api)
 {
     const Graph *g = api->plan->graph;
     for (size_t n = 0; n < g->node.count && api->trains && api->batch; n++)
@@ -54,17 +49,7 @@ static const char *const train_fields =
     "    double share;\n"
     "    int64_t valid; /* samples of the batch that count; 0: all */\n";
 
-static const char *const forward_declared = "/* Computes the outputs from the inputs. */\n"
-                                            "int $_forward($ *m);\n";
-
-static const char *const train_declared =
-    "/* The loss of the batch in the inputs, without dropout; changes nothing that is saved. */\n"
-    "int $_eval($ *m, float *loss);\n"
-    "/* One step of training on the batch in the inputs; the loss is that before the update, and\n"
-    " * may be NULL. Where it fails with an index outside its table no parameter has changed; "
-    "where\n"
-    " * the progress function stopped it some may have: load or reset then. */\n"
-    "int $_step($ *m, float *loss);\n"
+static const char *const rate_declared =
     "/* The learning rate, and the share of it that each step takes. For the first `warmup` steps\n"
     " * it rises from lr / warmup to lr. Then it stays (@_CONSTANT); falls in a line or as a "
     "cosine\n"
@@ -86,20 +71,22 @@ static const char *const valid_declared =
 void runs_declare(const Api *api, Out *o)
 {
     if (has_outputs(api))
-        write(api, o, forward_declared);
-    if (api->trains)
-        write(api, o, train_declared);
-    if (has_valid(api))
-        write(api, o, valid_declared);
+        api_write(api, o, api->dialect->declared_forward);
+    if (api->trains) {
+        api_write(api, o, api->dialect->declared_step);
+        api_write(api, o, rate_declared);
+    }
+    if (runs_valid(api))
+        api_write(api, o, valid_declared);
 }
 
 void runs_types(const Api *api, Out *o)
 {
-    if (has_valid(api))
+    if (runs_valid(api))
         out(o, "/* Samples of a batch. */\n#define %s_BATCH %lld\n\n", api->capitals,
             (long long)api->batch);
     if (api->trains)
-        write(api, o, train_constants);
+        api_write(api, o, train_constants);
 }
 
 void runs_fields(const Api *api, Out *o)
@@ -137,8 +124,7 @@ static void write_program(const Emission *e, Out *o, ProgramKind program, const 
             program_name(program), i, e->api->capitals, indent);
 }
 
-/* All of its micro-batches; `each` follows on every one. */
-static void write_times(const Emission *e, Out *o, ProgramKind program, const char *each)
+void runs_times(const Emission *e, Out *o, ProgramKind program, const char *each)
 {
     uint32_t times = e->plan->program[program].times;
     if (e->program[program].calls)
@@ -152,46 +138,13 @@ static void write_times(const Emission *e, Out *o, ProgramKind program, const ch
         out(o, "    }\n");
 }
 
-static void write_begin(Out *o, size_t ops)
-{
-    out(o, "    int code;\n    m->done = 0;\n    m->ops = %zu;\n", ops);
-    out(o, "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
-}
-
-static size_t count_calls(const Emission *e, ProgramKind program)
+size_t runs_calls(const Emission *e, ProgramKind program)
 {
     return (size_t)e->program[program].calls * e->plan->program[program].times;
 }
 
-/* What holds for a whole run. `losses`: it knows which samples count. */
-static void write_run(const Emission *e, Out *o, ProgramKind program, bool losses, const char *more)
-{
-    uint32_t times = e->plan->program[program].times;
-    out(o, "    %sgp_run run = {.seed = m->seed, .step = m->step, .threads = m->threads",
-        times > 1 ? "" : "const ");
-    if (losses && has_valid(e->api))
-        out(o, ",\n                  .batch = %lld, .valid = m->valid", (long long)e->api->batch);
-    if (times > 1)
-        out(o, ",\n                  .micros = %u", times);
-    out(o, "%s};\n", more);
-}
-
-static void write_forward(const Emission *e, Out *o)
-{
-    write(e->api, o, "int $_forward($ *m)\n{\n");
-    write(e->api, o, e->api->slots ? frame_check_bound : "");
-    if (e->program[PROGRAM_FORWARD].calls) {
-        write_run(e, o, PROGRAM_FORWARD, false, "");
-        write_begin(o, count_calls(e, PROGRAM_FORWARD));
-        write_times(e, o, PROGRAM_FORWARD, "");
-    } else if (!e->api->slots) {
-        out(o, "    (void)m;\n");
-    }
-    write(e->api, o, "    return @_OK;\n}\n\n");
-}
-
 /* Where the loss of a program lies. */
-static uint64_t loss_offset(const Emission *e, ProgramKind program)
+uint64_t runs_loss(const Emission *e, ProgramKind program)
 {
     const Plan *plan = e->plan;
     const Graph *g = plan->graph;
@@ -207,42 +160,6 @@ static uint64_t loss_offset(const Emission *e, ProgramKind program)
             }
     }
     return 0;
-}
-
-/* Runs the program and leaves its loss in `sum`: each micro-batch has its share of the mean. */
-static void write_sum(const Emission *e, Out *o, ProgramKind program)
-{
-    out(o, "    double sum = 0;\n");
-    write_times(e, o, program,
-                arena_printf(e->arena, "sum += (double)*(const gp_real *)AT(%llu);",
-                             (unsigned long long)loss_offset(e, program)));
-}
-
-static void write_eval(const Emission *e, Out *o)
-{
-    write(e->api, o, "int $_eval($ *m, float *loss)\n{\n");
-    write(e->api, o, e->api->slots ? frame_check_bound : "");
-    write_run(e, o, PROGRAM_EVAL, true, "");
-    write_begin(o, count_calls(e, PROGRAM_EVAL));
-    write_sum(e, o, PROGRAM_EVAL);
-    write(e->api, o, "    *loss = (float)sum;\n    return @_OK;\n}\n\n");
-}
-
-static void write_step(const Emission *e, Out *o)
-{
-    write(e->api, o, "int $_step($ *m, float *loss)\n{\n");
-    write(e->api, o, e->api->slots ? frame_check_bound : "");
-    write_run(e, o, PROGRAM_MICRO, true,
-              arena_printf(e->arena, ",\n                  .lr = %s_lr(m)", e->api->prefix));
-    write_begin(o, count_calls(e, PROGRAM_MICRO) + count_calls(e, PROGRAM_UPDATE));
-    write_sum(e, o, PROGRAM_MICRO);
-    if (e->program[PROGRAM_UPDATE].calls)
-        write_times(e, o, PROGRAM_UPDATE, "");
-    write(e->api, o,
-          "    m->step++;\n"
-          "    if (loss)\n"
-          "        *loss = (float)sum;\n"
-          "    return @_OK;\n}\n\n");
 }
 
 static const char *const settings =
@@ -276,13 +193,16 @@ static const char *const valid = "void $_valid($ *m, int64_t samples)\n"
 
 void runs_write(const Emission *e, Out *o)
 {
+    const Dialect *d = e->dialect;
+    if (d->runs_begin)
+        d->runs_begin(e, o);
     if (has_outputs(e->api))
-        write_forward(e, o);
+        d->forward(e, o);
     if (!e->api->trains)
         return;
-    write(e->api, o, settings);
-    if (has_valid(e->api))
-        write(e->api, o, valid);
-    write_eval(e, o);
-    write_step(e, o);
+    api_write(e->api, o, settings);
+    if (runs_valid(e->api))
+        api_write(e->api, o, valid);
+    d->eval(e, o);
+    d->step(e, o);
 }

@@ -66,10 +66,13 @@ static const struct {
     const char *name;
     Text (*emit)(const Plan *plan, const EmitOptions *options);
     Text (*draw)(const Graph *g, const EmitOptions *options); /* needs no plan */
+    int target;                                               /* TARGET_AUTO: any */
 } kinds[] = {
-    {"c", emit_c, NULL},       {"h", emit_c_header, NULL},  {"report", emit_report, NULL},
-    {"dot", emit_dot, NULL},   {"svg", emit_svg, NULL},     {"html", emit_html, NULL},
-    {"json", emit_json, NULL}, {"trace", emit_trace, NULL}, {"graph", NULL, emit_graph},
+    {"c", emit_source, NULL, TARGET_C},       {"cu", emit_source, NULL, TARGET_CUDA},
+    {"h", emit_header, NULL, TARGET_AUTO},    {"report", emit_report, NULL, TARGET_AUTO},
+    {"dot", emit_dot, NULL, TARGET_AUTO},     {"svg", emit_svg, NULL, TARGET_AUTO},
+    {"html", emit_html, NULL, TARGET_AUTO},   {"json", emit_json, NULL, TARGET_AUTO},
+    {"trace", emit_trace, NULL, TARGET_AUTO}, {"graph", NULL, emit_graph, TARGET_AUTO},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -83,24 +86,30 @@ static int find_kind(const Options *o)
     return -1;
 }
 
+static int find_target(const Options *o)
+{
+    int kind = find_kind(o);
+    return o->target ? (int)o->target : kind >= 0 ? kinds[kind].target : TARGET_AUTO;
+}
+
 static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
                          const EmitOptions *emit)
 {
     int kind = find_kind(o);
     OutFile file[3] = {{o->output, kinds[kind].emit(plan, emit)}};
-    if (kinds[kind].emit != emit_c)
+    if (kinds[kind].emit != emit_source)
         return files_write(diag, file, 1);
     file[2].text = emit_constants(plan, emit);
     if (!o->output) {
         if (file[2].text.length > 0)
             return diag_error(diag, (Place){0},
-                              "%s has constants that go to a file beside the C text: give -o "
-                              "FILE.c",
-                              plan->graph->name);
+                              "%s has constants that go to a file beside the text: give -o "
+                              "FILE.%s",
+                              plan->graph->name, kinds[kind].name);
         return files_write(diag, file, 1);
     }
     file[1].path = beside(arena, o->output, "h");
-    file[1].text = emit_c_header(plan, emit);
+    file[1].text = emit_header(plan, emit);
     file[2].path = beside(arena, o->output, "safetensors");
     if (file[2].text.length > 0 && !constants_may_replace(file[2].path)) {
         diag_error(diag, (Place){0}, "%s: is not a file of constants, and would be lost",
@@ -147,11 +156,22 @@ static int check_usage(const Options *o)
         fprintf(stderr, "\n");
         return 2;
     }
-    if (o->emit && strcmp(o->emit, "c") == 0 && o->output &&
+    if (find_kind(o) >= 0 && kinds[find_kind(o)].emit == emit_source && o->output &&
         (strcmp(extension(o->output), "h") == 0 ||
          strcmp(extension(o->output), "safetensors") == 0)) {
-        fprintf(stderr, "gplan: -o %s: what goes beside the C text would be the same file\n",
+        fprintf(stderr, "gplan: -o %s: what goes beside the text would be the same file\n",
                 o->output);
+        return 2;
+    }
+    int kind = find_kind(o);
+    if (kind >= 0 && kinds[kind].target && kinds[kind].target != find_target(o)) {
+        fprintf(stderr, "gplan: --target %s is not written as %s: give FILE.%s\n",
+                o->target == TARGET_CUDA ? "cuda" : "c", kinds[kind].name,
+                o->target == TARGET_CUDA ? "cu" : "c");
+        return 2;
+    }
+    if (find_target(o) == TARGET_CUDA && o->threads > 1) {
+        fprintf(stderr, "gplan: --threads is for C: a GPU has its own\n");
         return 2;
     }
     if (o->dump && !known(o->dump)) {
@@ -209,7 +229,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     }
 
     /* questions that take plans of their own: the largest value; micro-batches and slices */
-    Subject subject = {arena, diag, o, source, ast, g, target_c(o->threads)};
+    Target target = find_target(o) == TARGET_CUDA ? target_cuda() : target_c(o->threads);
+    Subject subject = {arena, diag, o, source, ast, g, target};
     PlanOptions how = plan_options(o);
     if (o->max)
         return answer_max(&subject);
@@ -243,7 +264,6 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return answer_pareto(&subject);
 
     /* order, what is computed again, in place, lifetimes, offsets */
-    Target target = subject.target;
     Plan *plan = chosen.plan ? chosen.plan : plan_make(g, clusters, &target, &how);
     watch_end();
 

@@ -21,11 +21,11 @@ static void show_ops(void)
 
 /* clang-format off */
 const Option option_table[] = {
-    {'o', "output", "FILE", "write FILE; .c also writes the header .h beside it",
+    {'o', "output", "FILE", "write FILE; .c and .cu also write the header .h beside it",
      .kind = OPTION_FILE, .field = FIELD(output)},
     {0, "emit", "KIND", "what to write (default: by FILE's extension)",
      .kind = OPTION_TEXT, .field = FIELD(emit),
-     .words = "c h report dot svg html json trace graph"},
+     .words = "c cu h report dot svg html json trace graph"},
     {0, "depth", "N", "in dot and graph, draw blocks from level N on as one box",
      .kind = OPTION_COUNT, .field = FIELD(depth), .most = 1024},
     {0, "budget", "SIZE", "bytes the program may use: 8G, 512M, 1.5GiB, 4096",
@@ -56,6 +56,8 @@ const Option option_table[] = {
     {0, "pareto", NULL,
      "print what budgets cost, from the smallest to one without recomputation; --emit csv or json",
      .kind = OPTION_FLAG, .field = FIELD(pareto)},
+    {0, "target", "TARGET", "what the plan is for (default: cuda where a .cu file is written, else c)",
+     .kind = OPTION_WORD, .field = FIELD(target), .words = "auto c cuda"},
     {0, "threads", "N", "threads the emitted code will use (default 1)",
      .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
     {0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",

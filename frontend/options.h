@@ -7,6 +7,7 @@
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 enum { SLICES_AUTO, SLICES_ALWAYS, SLICES_NEVER };
+enum { TARGET_AUTO, TARGET_C, TARGET_CUDA };
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
     uint64_t effort;
     double seconds;
     uint32_t threads;
+    uint32_t target;          /* TARGET_AUTO: by what is written */
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */

@@ -44,14 +44,14 @@ typedef struct {
     size_t detail_size;
 } gp_items;
 
-GP_FUNCTION const char *gp_dtype_name(int dtype)
+GP_HOST const char *gp_dtype_name(int dtype)
 {
     static const char *const name[] = {"F32", "F16", "BF16", "I32", "I64", "U8", "BOOL"};
     return name[dtype];
 }
 
 /* All of the bytes, or false. */
-GP_FUNCTION int gp_write_all(int file, const void *data, size_t bytes)
+GP_HOST int gp_write_all(int file, const void *data, size_t bytes)
 {
     const char *at = (const char *)data;
     while (bytes > 0) {
@@ -66,7 +66,7 @@ GP_FUNCTION int gp_write_all(int file, const void *data, size_t bytes)
     return 1;
 }
 
-GP_FUNCTION int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
+GP_HOST int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
 {
     char *at = (char *)data;
     while (bytes > 0) {
@@ -83,6 +83,22 @@ GP_FUNCTION int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
     return 1;
 }
 
+/* The bytes of a tensor, to and from the file. On a device they go through pieces of the host's
+ * memory: cuda/model.cuh. */
+GP_HOST int gp_write_data(int file, const void *data, size_t bytes);
+GP_HOST int gp_read_data(int file, void *data, size_t bytes, uint64_t offset);
+#ifndef GP_CUDA
+GP_HOST int gp_write_data(int file, const void *data, size_t bytes)
+{
+    return gp_write_all(file, data, bytes);
+}
+
+GP_HOST int gp_read_data(int file, void *data, size_t bytes, uint64_t offset)
+{
+    return gp_read_at(file, data, bytes, offset);
+}
+#endif
+
 /* ---- Saving --------------------------------------------------------------------------------- */
 
 /* Text of the header: counted only while file is -1. */
@@ -93,14 +109,14 @@ typedef struct {
     char buffer[1024];
 } gp_writer;
 
-GP_FUNCTION void gp_flush(gp_writer *w)
+GP_HOST void gp_flush(gp_writer *w)
 {
     if (w->file >= 0 && !w->failed && !gp_write_all(w->file, w->buffer, w->used))
         w->failed = 1;
     w->used = 0;
 }
 
-GP_FUNCTION void gp_put(gp_writer *w, const char *text)
+GP_HOST void gp_put(gp_writer *w, const char *text)
 {
     for (; *text; text++) {
         if (w->used == sizeof w->buffer)
@@ -110,7 +126,7 @@ GP_FUNCTION void gp_put(gp_writer *w, const char *text)
     }
 }
 
-GP_FUNCTION void gp_put_number(gp_writer *w, uint64_t number)
+GP_HOST void gp_put_number(gp_writer *w, uint64_t number)
 {
     char text[24];
     size_t at = sizeof text;
@@ -121,7 +137,7 @@ GP_FUNCTION void gp_put_number(gp_writer *w, uint64_t number)
     gp_put(w, text + at);
 }
 
-GP_FUNCTION void gp_put_string(gp_writer *w, const char *text)
+GP_HOST void gp_put_string(gp_writer *w, const char *text)
 {
     gp_put(w, "\"");
     for (; *text; text++) {
@@ -135,7 +151,7 @@ GP_FUNCTION void gp_put_string(gp_writer *w, const char *text)
     gp_put(w, "\"");
 }
 
-GP_FUNCTION void gp_put_header(gp_writer *w, const gp_items *items)
+GP_HOST void gp_put_header(gp_writer *w, const gp_items *items)
 {
     uint64_t offset = 0;
     gp_put(w, "{");
@@ -168,7 +184,7 @@ GP_FUNCTION void gp_put_header(gp_writer *w, const gp_items *items)
         gp_put(w, " ");
 }
 
-GP_FUNCTION int gp_write_items(int file, const gp_items *items)
+GP_HOST int gp_write_items(int file, const gp_items *items)
 {
     gp_writer count = {.file = -1}, w = {.file = file};
     gp_put_header(&count, items);
@@ -182,13 +198,13 @@ GP_FUNCTION int gp_write_items(int file, const gp_items *items)
     int good = !w.failed;
     for (size_t i = 0; good && i < items->count; i++) {
         gp_item t = items->item(items->model, i);
-        good = t.data && gp_write_all(file, t.data, t.bytes);
+        good = t.data && gp_write_data(file, t.data, t.bytes);
     }
     return good && fsync(file) == 0;
 }
 
 /* So that a crash right after the rename finds the new name. */
-GP_FUNCTION void gp_sync_folder(char *path)
+GP_HOST void gp_sync_folder(char *path)
 {
     char *end = strrchr(path, '/');
     const char *folder = end == path ? "/" : end ? path : ".";
@@ -203,7 +219,7 @@ GP_FUNCTION void gp_sync_folder(char *path)
 
 /* The file appears whole or not at all: it is written under another name first. errno says why
  * it failed. */
-GP_FUNCTION int gp_save(const char *path, const gp_items *items)
+GP_HOST int gp_save(const char *path, const gp_items *items)
 {
     char name[4096];
     int length = snprintf(name, sizeof name, "%s.%ld.tmp", path, (long)getpid());
@@ -266,7 +282,7 @@ typedef struct {
     } while (0)
 
 /* The next character of the header; 0 at its end and after an error. */
-GP_FUNCTION int gp_peek(gp_reader *r)
+GP_HOST int gp_peek(gp_reader *r)
 {
     if (r->code)
         return 0;
@@ -285,7 +301,7 @@ GP_FUNCTION int gp_peek(gp_reader *r)
     return r->buffer[r->used];
 }
 
-GP_FUNCTION int gp_next(gp_reader *r)
+GP_HOST int gp_next(gp_reader *r)
 {
     int c = gp_peek(r);
     if (c)
@@ -293,7 +309,7 @@ GP_FUNCTION int gp_next(gp_reader *r)
     return c;
 }
 
-GP_FUNCTION int gp_skip_space(gp_reader *r)
+GP_HOST int gp_skip_space(gp_reader *r)
 {
     int c;
     while ((c = gp_peek(r)) == ' ' || c == '\n' || c == '\t' || c == '\r')
@@ -301,7 +317,7 @@ GP_FUNCTION int gp_skip_space(gp_reader *r)
     return c;
 }
 
-GP_FUNCTION int gp_accept(gp_reader *r, int wanted)
+GP_HOST int gp_accept(gp_reader *r, int wanted)
 {
     if (gp_skip_space(r) != wanted)
         return 0;
@@ -309,7 +325,7 @@ GP_FUNCTION int gp_accept(gp_reader *r, int wanted)
     return 1;
 }
 
-GP_FUNCTION void gp_expect(gp_reader *r, int wanted)
+GP_HOST void gp_expect(gp_reader *r, int wanted)
 {
     if (!gp_accept(r, wanted))
         GP_COMPLAIN(r, GP_EFORMAT, "%s: no safetensors file: its header has no '%c' in its place",
@@ -318,7 +334,7 @@ GP_FUNCTION void gp_expect(gp_reader *r, int wanted)
 
 /* Four hex digits of a JSON escape as UTF-8; halves of pairs come out as they stand, which is
  * enough to tell such a name from ours. */
-GP_FUNCTION int gp_read_escape(gp_reader *r, char *out)
+GP_HOST int gp_read_escape(gp_reader *r, char *out)
 {
     unsigned code = 0;
     for (int i = 0; i < 4; i++) {
@@ -345,7 +361,7 @@ GP_FUNCTION int gp_read_escape(gp_reader *r, char *out)
 }
 
 /* A string that is too long is cut: it is then none of the names that are looked for. */
-GP_FUNCTION void gp_read_string(gp_reader *r, char *text, size_t size)
+GP_HOST void gp_read_string(gp_reader *r, char *text, size_t size)
 {
     size_t length = 0;
     int c;
@@ -370,7 +386,7 @@ GP_FUNCTION void gp_read_string(gp_reader *r, char *text, size_t size)
     text[length] = 0;
 }
 
-GP_FUNCTION uint64_t gp_read_number(gp_reader *r)
+GP_HOST uint64_t gp_read_number(gp_reader *r)
 {
     uint64_t number = 0;
     int digits = 0;
@@ -386,7 +402,7 @@ GP_FUNCTION uint64_t gp_read_number(gp_reader *r)
 
 /* Anything, unread: metadata and fields that are not known. Strings are minded, since they may
  * hold brackets. */
-GP_FUNCTION void gp_skip_value(gp_reader *r)
+GP_HOST void gp_skip_value(gp_reader *r)
 {
     int depth = 0;
     do {
@@ -411,7 +427,7 @@ GP_FUNCTION void gp_skip_value(gp_reader *r)
     } while (r->code == GP_OK);
 }
 
-GP_FUNCTION void gp_read_shape(gp_reader *r, gp_entry *e)
+GP_HOST void gp_read_shape(gp_reader *r, gp_entry *e)
 {
     gp_expect(r, '[');
     if (gp_accept(r, ']'))
@@ -425,7 +441,7 @@ GP_FUNCTION void gp_read_shape(gp_reader *r, gp_entry *e)
     gp_expect(r, ']');
 }
 
-GP_FUNCTION void gp_read_field(gp_reader *r, gp_entry *e)
+GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
 {
     char field[16];
     gp_read_string(r, field, sizeof field);
@@ -449,7 +465,7 @@ GP_FUNCTION void gp_read_field(gp_reader *r, gp_entry *e)
 }
 
 /* The place of a name among the tensors; count where it is none of them. */
-GP_FUNCTION size_t gp_find_item(gp_reader *r, const char *name)
+GP_HOST size_t gp_find_item(gp_reader *r, const char *name)
 {
     size_t count = r->items->count;
     for (size_t k = 0; k < count; k++) {
@@ -462,8 +478,7 @@ GP_FUNCTION size_t gp_find_item(gp_reader *r, const char *name)
     return count;
 }
 
-GP_FUNCTION void gp_shape_text(char *text, size_t size, const char *dtype, int rank,
-                               const int64_t *dim)
+GP_HOST void gp_shape_text(char *text, size_t size, const char *dtype, int rank, const int64_t *dim)
 {
     int length = snprintf(text, size, "%s[", dtype);
     for (int i = 0; i < rank && i < GP_MAX_RANK && length > 0 && (size_t)length < size; i++)
@@ -473,7 +488,7 @@ GP_FUNCTION void gp_shape_text(char *text, size_t size, const char *dtype, int r
         snprintf(text + length, size - (size_t)length, "]");
 }
 
-GP_FUNCTION void gp_check_entry(gp_reader *r, const gp_entry *e, const gp_item *t)
+GP_HOST void gp_check_entry(gp_reader *r, const gp_entry *e, const gp_item *t)
 {
     int same = e->rank == t->rank && strcmp(e->dtype, gp_dtype_name(t->dtype)) == 0;
     for (int i = 0; same && i < t->rank; i++)
@@ -494,7 +509,7 @@ GP_FUNCTION void gp_check_entry(gp_reader *r, const gp_entry *e, const gp_item *
 }
 
 /* A number as text; what is none stays unread. */
-GP_FUNCTION void gp_read_note(gp_reader *r, const char *name, int load)
+GP_HOST void gp_read_note(gp_reader *r, const char *name, int load)
 {
     char text[24];
     uint64_t number = 0;
@@ -507,7 +522,7 @@ GP_FUNCTION void gp_read_note(gp_reader *r, const char *name, int load)
             r->items->note[i].number = number;
 }
 
-GP_FUNCTION void gp_read_metadata(gp_reader *r, int load)
+GP_HOST void gp_read_metadata(gp_reader *r, int load)
 {
     if (gp_skip_space(r) != '{') {
         gp_skip_value(r);
@@ -529,7 +544,7 @@ GP_FUNCTION void gp_read_metadata(gp_reader *r, int load)
 }
 
 /* One tensor of the header: checked the first time, loaded the second. */
-GP_FUNCTION void gp_read_entry(gp_reader *r, int load)
+GP_HOST void gp_read_entry(gp_reader *r, int load)
 {
     gp_entry e = {.fields = 0};
     gp_read_string(r, e.name, sizeof e.name);
@@ -548,7 +563,7 @@ GP_FUNCTION void gp_read_entry(gp_reader *r, int load)
         return; /* not ours: a file may hold more */
     gp_item t = r->items->item(r->items->model, i);
     if (load) {
-        if (!gp_read_at(r->file, t.data, t.bytes, r->data + e.begin))
+        if (!gp_read_data(r->file, t.data, t.bytes, r->data + e.begin))
             GP_COMPLAIN(r, GP_EFILE, "%s: %s cannot be read", r->path, t.name);
         return;
     }
@@ -561,7 +576,7 @@ GP_FUNCTION void gp_read_entry(gp_reader *r, int load)
     r->items->seen[i / 8] |= (unsigned char)(1 << i % 8);
 }
 
-GP_FUNCTION void gp_read_header(gp_reader *r, int load)
+GP_HOST void gp_read_header(gp_reader *r, int load)
 {
     r->at = 8;
     r->end = r->data;
@@ -583,7 +598,7 @@ GP_FUNCTION void gp_read_header(gp_reader *r, int load)
                         r->path);
 }
 
-GP_FUNCTION int gp_load(const char *path, const gp_items *items)
+GP_HOST int gp_load(const char *path, const gp_items *items)
 {
     gp_reader r = {.file = open(path, O_RDONLY), .path = path, .items = items};
     unsigned char length[8];

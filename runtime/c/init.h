@@ -14,7 +14,7 @@ typedef struct {
 } gp_init;
 
 /* The key of a tensor's random numbers: FNV-1a over its name. */
-GP_FUNCTION uint64_t gp_key(const char *name)
+GP_HOST uint64_t gp_key(const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *name; name++)
@@ -22,7 +22,7 @@ GP_FUNCTION uint64_t gp_key(const char *name)
     return hash;
 }
 
-GP_FUNCTION void gp_set(void *data, int dtype, int64_t i, double number)
+GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 {
     if (dtype == GP_F32)
         ((gp_real *)data)[i] = (gp_real)number;
@@ -34,21 +34,22 @@ GP_FUNCTION void gp_set(void *data, int dtype, int64_t i, double number)
         ((uint8_t *)data)[i] = (uint8_t)number;
 }
 
-GP_FUNCTION void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
-                               int dtype, int64_t count)
+/* Elements from `from` on, a multiple of 4, `count` of them: so a tensor can be made in pieces. */
+GP_HOST void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
+                           int dtype, int64_t from, int64_t count)
 {
     if (init->kind == GP_INIT_FILE)
         return;
     if (init->kind == GP_INIT_UNIFORM) {
-        gp_random_uniform(run, gp_key(name), init->a, init->b, (gp_real *)data, count);
+        gp_random_uniform(run, gp_key(name), init->a, init->b, (gp_real *)data, from, count);
         return;
     }
     if (init->kind == GP_INIT_NORMAL) {
-        gp_random_normal(run, gp_key(name), init->a, init->b, (gp_real *)data, count);
+        gp_random_normal(run, gp_key(name), init->a, init->b, (gp_real *)data, from, count);
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        gp_set(data, dtype, i, init->kind == GP_INIT_LIST ? init->list[i] : init->a);
+        gp_set(data, dtype, i, init->kind == GP_INIT_LIST ? init->list[from + i] : init->a);
 }
 
 #endif

@@ -79,14 +79,15 @@ GP_FUNCTION gp_real gp_random_keep(const gp_run *run, uint64_t key, int64_t i, d
     return gp_random_word(run, key, i) < least ? 0 : (gp_real)(1 / (1 - rate));
 }
 
-/* From `low` up to, not including, `high`; as fine as 24 bits. */
+/* From `low` up to, not including, `high`; as fine as 24 bits. The first is number `from` of what
+ * the key draws, a multiple of 4. */
 GP_FUNCTION void gp_random_uniform(const gp_run *run, uint64_t key, double low, double high,
-                                   gp_real *to, int64_t count)
+                                   gp_real *to, int64_t from, int64_t count)
 {
     GP_PARALLEL(run, count > 4096)
     for (int64_t block = 0; block < (count + 3) / 4; block++) {
         uint32_t word[4];
-        gp_random_block(run, key, (uint64_t)block, word);
+        gp_random_block(run, key, (uint64_t)(from / 4 + block), word);
         for (int64_t i = 4 * block; i < count && i < 4 * block + 4; i++)
             to[i] = (gp_real)(low + (high - low) * ((double)(word[i % 4] >> 8) * 0x1p-24));
     }
@@ -94,12 +95,12 @@ GP_FUNCTION void gp_random_uniform(const gp_run *run, uint64_t key, double low, 
 
 /* Box and Muller: two words make two numbers. The largest deviation drawn is 6.66. */
 GP_FUNCTION void gp_random_normal(const gp_run *run, uint64_t key, double mean, double deviation,
-                                  gp_real *to, int64_t count)
+                                  gp_real *to, int64_t from, int64_t count)
 {
     GP_PARALLEL(run, count > 4096)
     for (int64_t block = 0; block < (count + 3) / 4; block++) {
         uint32_t word[4];
-        gp_random_block(run, key, (uint64_t)block, word);
+        gp_random_block(run, key, (uint64_t)(from / 4 + block), word);
         for (int64_t i = 4 * block; i < count && i < 4 * block + 4; i++) {
             const uint32_t *pair = word + (i % 4) / 2 * 2;
             double radius = sqrt(-2 * log(((double)pair[0] + 1) * 0x1p-32));

@@ -56,7 +56,7 @@ static Moments moments(const gp_real *x)
 Test(random, uniform_numbers_fill_their_range_evenly)
 {
     static gp_real x[MANY];
-    gp_random_uniform(&(gp_run){.seed = 7, .threads = 1}, 11, -3, 5, x, MANY);
+    gp_random_uniform(&(gp_run){.seed = 7, .threads = 1}, 11, -3, 5, x, 0, MANY);
     Moments m = moments(x);
     cr_expect(m.least >= -3 && m.least < -2.99 && m.most < 5 && m.most > 4.99);
     cr_expect(fabs(m.mean - 1) < 0.04, "mean %g", m.mean);
@@ -73,7 +73,7 @@ Test(random, uniform_numbers_fill_their_range_evenly)
 Test(random, normal_numbers_have_the_moments_of_the_normal_distribution)
 {
     static gp_real x[MANY];
-    gp_random_normal(&(gp_run){.seed = 7, .threads = 1}, 12, 2, 0.5, x, MANY);
+    gp_random_normal(&(gp_run){.seed = 7, .threads = 1}, 12, 2, 0.5, x, 0, MANY);
     Moments m = moments(x);
     cr_expect(fabs(m.mean - 2) < 0.008, "mean %g", m.mean);
     cr_expect(fabs(m.deviation - 0.5) < 0.006, "deviation %g", m.deviation);
@@ -84,7 +84,7 @@ Test(random, normal_numbers_have_the_moments_of_the_normal_distribution)
 Test(random, neighbours_are_not_related)
 {
     static gp_real x[MANY];
-    gp_random_normal(&(gp_run){.seed = 1, .threads = 1}, 1, 0, 1, x, MANY);
+    gp_random_normal(&(gp_run){.seed = 1, .threads = 1}, 1, 0, 1, x, 0, MANY);
     for (int lag = 1; lag <= 4; lag++) {
         double product = 0;
         for (int i = 0; i + lag < MANY; i++)
@@ -115,9 +115,23 @@ Test(random, a_tensor_is_the_start_of_a_longer_one)
 {
     static gp_real longer[1003], shorter[501];
     gp_run run = {.seed = 3, .threads = 1};
-    gp_random_normal(&run, 9, 0, 1, longer, 1003);
-    gp_random_normal(&run, 9, 0, 1, shorter, 501);
+    gp_random_normal(&run, 9, 0, 1, longer, 0, 1003);
+    gp_random_normal(&run, 9, 0, 1, shorter, 0, 501);
     cr_expect_arr_eq(longer, shorter, sizeof shorter);
+}
+
+Test(random, a_tensor_can_be_drawn_in_pieces)
+{
+    static gp_real whole[1003], pieces[1003];
+    gp_run run = {.seed = 3, .threads = 1};
+    gp_random_normal(&run, 9, 0, 1, whole, 0, 1003);
+    gp_random_normal(&run, 9, 0, 1, pieces, 0, 404);
+    gp_random_normal(&run, 9, 0, 1, pieces + 404, 404, 599);
+    cr_expect_arr_eq(whole, pieces, sizeof whole);
+    gp_random_uniform(&run, 9, -1, 1, whole, 0, 1003);
+    gp_random_uniform(&run, 9, -1, 1, pieces, 0, 404);
+    gp_random_uniform(&run, 9, -1, 1, pieces + 404, 404, 599);
+    cr_expect_arr_eq(whole, pieces, sizeof whole);
 }
 
 /* ---- dropout --------------------------------------------------------------------------------- */

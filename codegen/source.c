@@ -1,4 +1,4 @@
-/* The emitted C file: where everything lies, the runtime it uses, a function for each kind of
+/* The emitted file: where everything lies, the runtime it uses, a function for each kind of
  * cluster, the program, and the functions of its header. */
 #include "codegen/internal.h"
 
@@ -75,35 +75,33 @@ static void write_top(const Emission *e, Out *o)
     out_comment(o, g->source ? g->source->file : "a graph");
     out(o, ". The functions to call are in ");
     out_comment(o, e->api->options->header);
-    out(o,
-        ".\n *\n * Compile with -O3 -march=native -fopenmp for speed. -DGPLAN_PROFILE adds a time "
-        "per op,\n * -DGPLAN_POISON fills what is dead with NaN, -DGPLAN_CHECK_NAN stops at the "
-        "first op that\n * makes one.\n");
+    out(o, ".\n *\n%s", e->dialect->compile);
     out(o, " *\n * The arena: %llu bytes, of which %llu hold parameters and inputs.\n",
         (unsigned long long)plan->arena, (unsigned long long)plan->persistent);
     write_offsets(plan, o);
     out(o, " */\n");
 }
 
-Text emit_c(const Plan *plan, const EmitOptions *options)
+Text emit_source(const Plan *plan, const EmitOptions *options)
 {
     Arena *arena = plan->graph->arena;
     Emission e = {.api = api_make(plan, options), .plan = plan, .arena = arena};
-    emission_need(&e, "base.h");
-    emission_need(&e, "file.h");
+    e.dialect = e.api->dialect;
+    for (const char *const *file = e.dialect->needs; *file; file++)
+        emission_need(&e, *file);
     if (e.api->saved_begin < e.api->saved_end)
-        emission_need(&e, "init.h");
+        emission_need(&e, "c/init.h");
     if (e.api->trains)
-        emission_need(&e, "schedule.h");
+        emission_need(&e, "c/schedule.h");
     calls_make(&e);
     Out o = out_new(arena);
     write_top(&e, &o);
-    out(&o, "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n\n#include ");
+    out(&o, "%s#include ", e.dialect->includes);
     out_string(&o, options->header);
-    out(&o, "\n\n#ifdef GPLAN_PROFILE\n#include <time.h>\n#endif\n");
+    out(&o, "\n\n%s", e.dialect->clocks);
     inline_files(arena, e.file.at, e.file.count, &o);
-    out(&o, "_Static_assert(sizeof(gp_real) == 4, \"the arena was planned for floats\");\n\n"
-            "/* ---- The model: one function for each kind of step ---- */\n\n");
+    out(&o, "%s/* ---- The model: one function for each kind of step ---- */\n\n",
+        e.dialect->checks);
     functions_write(&e, &o);
     frame_before(&e, &o);
     program_write(&e, &o);

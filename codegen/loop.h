@@ -1,0 +1,54 @@
+/* A cluster of elementwise ops while its function is written (loop.c), and what the nests of the
+ * targets are made of. */
+#ifndef GPLAN_CODEGEN_LOOP_H
+#define GPLAN_CODEGEN_LOOP_H
+
+#include "codegen/internal.h"
+
+/* An operand as it is read, or a result as it is written. */
+typedef struct {
+    Id value, view; /* view of a Use; results: NONE */
+    Id parameter;   /* of the function */
+    View at;
+    int local; /* v0, v1, ... that holds the element */
+    bool result;
+} Access;
+
+enum { MAX_ACCESSES = 128 };
+
+struct Loop {
+    Emission *e;
+    const Graph *g;
+    const Occurrence *o;
+    const Cluster *c;
+    Out *text;
+    Access access[MAX_ACCESSES];
+    int accesses;
+    int *local;  /* by node of the cluster: of its value */
+    Id *literal; /* literals with a local: their values, from local first_literal on */
+    int literals, first_literal;
+    int locals;
+    int rank;
+    int64_t dim[MAX_RANK];
+    Id first_address;
+    int keys; /* parameters that are keys of random numbers */
+    bool random;
+    const char *flat; /* the number of the element, where the nest has it; else NULL */
+};
+
+/* What the variables of the nest are called, by axis. */
+#define LOOP_INDEX "ijklmnpq"
+
+void loop_nest_c(Loop *l);
+void loop_nest_cuda(Loop *l);
+void loop_launch_cuda(const Emission *e, const Function *f, Out *o);
+int64_t loop_total(const Loop *l); /* elements */
+void loop_indent(const Loop *l, int depth);
+/* Integers that the expressions have as literals. */
+void loop_literals(Loop *l, int depth);
+/* Reads the operands that do (not) change along the last axis. */
+void loop_loads(Loop *l, bool fixed, int depth);
+/* Reads the rest, computes and writes one element. */
+void loop_element(Loop *l, int depth);
+
+#endif

@@ -1,0 +1,98 @@
+/* The targets: what their kernels ask for. */
+#include "codegen/internal.h"
+#include "runtime/cuda/state.h"
+#include "runtime/runtime.h"
+
+#include <string.h>
+
+static gp_tensor describe(Dtype dtype, const View *view)
+{
+    gp_tensor t = {.dtype = (int32_t)dtype, .rank = view->rank};
+    memcpy(t.dim, view->dim, sizeof t.dim);
+    memcpy(t.stride, view->stride, sizeof t.stride);
+    return t;
+}
+
+_Static_assert((int)F32 == GP_F32 && (int)BF16 == GP_BF16 && (int)I64 == GP_I64 &&
+                   (int)BOOL == GP_BOOL && (int)MAX_RANK == GP_MAX_RANK,
+               "the frontend and the runtime number dtypes alike");
+
+/* What a kernel wants for this node. */
+static uint64_t ask(const gp_kernel *kernel, const Target *target, const Graph *g, const Node *node)
+{
+    if (!kernel || !kernel->workspace)
+        return 0;
+    gp_tensor *in = ARENA_ARRAY(g->arena, gp_tensor, node->uses + 1);
+    gp_tensor out[MAX_OUTPUTS];
+    gp_setting setting[MAX_ARGS] = {0};
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(g, node, i);
+        if (use.value == NONE)
+            continue;
+        View view = use_view(g, use);
+        in[i] = describe((Dtype)g->value.at[use.value].dtype, &view);
+    }
+    for (Id i = 0; i < node->values; i++) {
+        const Value *value = &g->value.at[node_value(node, i)];
+        View view = value_view(value);
+        out[i] = describe((Dtype)value->dtype, &view);
+    }
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
+        const Attr *attr = &g->attr.at[node->attr + (Id)i];
+        setting[i].number = attr->number;
+        memcpy(setting[i].list, attr->list, sizeof setting[i].list);
+    }
+    gp_run run = {.threads = (int32_t)target->threads};
+    gp_call call = {.in = in,
+                    .out = out,
+                    .ins = (int32_t)node->uses,
+                    .outs = (int32_t)node->values,
+                    .run = &run};
+    return kernel->workspace(&call, setting);
+}
+
+static const Node *kernel_node(const Graph *g, const Clusters *clusters, Id id)
+{
+    const Cluster *c = &clusters->at[id];
+    const Node *node = &g->node.at[clusters->node[c->node]];
+    return c->nodes == 1 && !(node->op->flags & OP_ELEMENTWISE) ? node : NULL;
+}
+
+static uint64_t workspace_c(const Target *target, const Graph *g, const Clusters *clusters, Id id)
+{
+    const Node *node = kernel_node(g, clusters, id);
+    return node ? ask(runtime_kernel(node->op->name), target, g, node) : 0;
+}
+
+Target target_c(uint32_t threads)
+{
+    return (Target){.name = "c", .align = 64, .threads = threads, .workspace = workspace_c};
+}
+
+/* Numbers of the model's text that kernels take as operands need a place on the device: they lie
+ * behind the kernel's own workspace. */
+static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clusters *clusters,
+                               Id id)
+{
+    const Node *node = kernel_node(g, clusters, id);
+    if (!node)
+        return 0;
+    uint64_t bytes = ask(runtime_cuda_work(node->op->name), target, g, node), numbers = 0;
+    for (Id i = 0; i < node->uses; i++) {
+        Id value = node_use(g, node, i).value;
+        numbers += value != NONE && g->value.at[value].kind == VALUE_LITERAL;
+    }
+    if (numbers == 0)
+        return bytes;
+    return (bytes + CUDA_NUMBER - 1) / CUDA_NUMBER * CUDA_NUMBER + numbers * CUDA_NUMBER;
+}
+
+/* 256 bytes are what cudaMalloc itself aligns to. */
+Target target_cuda(void)
+{
+    return (Target){.name = "cuda",
+                    .align = 256,
+                    .threads = 1,
+                    .state = sizeof(gp_state),
+                    .workspace = workspace_cuda};
+}

@@ -1,0 +1,129 @@
+/* What an emitted program needs beside its kernels: the state of a run on the device, numbers
+ * that kernels find there, and copies between files and the device. */
+#ifndef GP_MODEL_CUH
+#define GP_MODEL_CUH
+
+#include "base.cuh"
+#include "state.h"
+
+#include "../c/file.h"
+#include "../c/schedule.h"
+
+/* What refused a call, in words: CUDA, or with a minus cuBLAS. */
+GP_HOST const char *gp_why(int why)
+{
+    return why < 0 ? cublasGetStatusString((cublasStatus_t)-why)
+                   : cudaGetErrorString((cudaError_t)why);
+}
+
+/* A cluster of elementwise ops over `count` elements, in the function that is called for it. */
+#define GP_LAUNCH_EACH(call_run, kernel, count, ...)                         \
+    do {                                                                     \
+        gp_call gp_each = {};                                                \
+        gp_each.run = call_run;                                              \
+        GP_LAUNCH(&gp_each, kernel, gp_blocks(count, GP_BLOCK), GP_BLOCK, 0, \
+                  gp_device_of(&gp_each)->run, __VA_ARGS__);                 \
+    } while (0)
+
+/* ---- The state of a run --------------------------------------------------------------------- */
+
+static __global__ GP_UNUSED void gp_state_set(gp_state *to, gp_state from, int anew)
+{
+    const int32_t error = anew ? 0 : to->error;
+    *to = from;
+    to->error = error;
+}
+
+static __global__ GP_UNUSED void gp_state_begin(gp_state *s, int32_t micros)
+{
+    s->run.micro = 0;
+    s->run.micros = micros;
+    s->run.lr = s->lr * gp_schedule(s->schedule, s->warmup, s->steps, s->share, s->run.step);
+    s->sum = 0;
+}
+
+static __global__ GP_UNUSED void gp_state_next(gp_state *s)
+{
+    s->run.micro++;
+}
+
+/* After a micro-batch: each has its share of the mean. */
+static __global__ GP_UNUSED void gp_state_loss(gp_state *s, const gp_real *loss)
+{
+    s->sum += (double)*loss;
+    s->run.micro++;
+}
+
+static __global__ GP_UNUSED void gp_state_end(gp_state *s)
+{
+    s->run.step++;
+}
+
+/* What the host would tell the device, as a number: equal where the device knows it already. */
+GP_HOST uint64_t gp_state_hash(const gp_state *s)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    const unsigned char *byte = (const unsigned char *)s;
+    for (size_t i = 0; i < sizeof *s; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    return hash ? hash : 1;
+}
+
+/* A number of the model's text as an operand of a kernel. */
+template <class T> static __global__ GP_UNUSED void gp_number(T *to, T number)
+{
+    *to = number;
+}
+
+#define GP_NUMBER(call_run, type, to, number)                     \
+    do {                                                          \
+        gp_call gp_set = {};                                      \
+        gp_set.run = call_run;                                    \
+        GP_LAUNCH(&gp_set, gp_number<type>, 1, 1, 0, to, number); \
+    } while (0)
+
+/* -DGPLAN_CHECK_NAN: rows of `count` numbers, `stride` apart. */
+static __global__ GP_UNUSED void gp_find_nan(int32_t *found, const gp_real *x, int64_t rows,
+                                             int64_t count, int64_t stride)
+{
+    for (GP_EACH(i, rows * count)) {
+        const gp_real number = x[i / count * stride + i % count];
+        if (number != number)
+            atomicMax(found, 1);
+    }
+}
+
+/* ---- Files ---------------------------------------------------------------------------------- */
+
+enum { GP_PIECE = 1 << 16 }; /* bytes of the host's memory that copies go through */
+
+GP_HOST int gp_write_data(int file, const void *data, size_t bytes)
+{
+    unsigned char piece[GP_PIECE];
+    const unsigned char *at = (const unsigned char *)data;
+    for (size_t n; bytes > 0; at += n, bytes -= n) {
+        n = bytes < sizeof piece ? bytes : sizeof piece;
+        if (cudaMemcpy(piece, at, n, cudaMemcpyDeviceToHost) != cudaSuccess) {
+            errno = EIO;
+            return 0;
+        }
+        if (!gp_write_all(file, piece, n))
+            return 0;
+    }
+    return 1;
+}
+
+GP_HOST int gp_read_data(int file, void *data, size_t bytes, uint64_t offset)
+{
+    unsigned char piece[GP_PIECE];
+    unsigned char *at = (unsigned char *)data;
+    for (size_t n; bytes > 0; at += n, offset += n, bytes -= n) {
+        n = bytes < sizeof piece ? bytes : sizeof piece;
+        if (!gp_read_at(file, piece, n, offset) ||
+            cudaMemcpy(at, piece, n, cudaMemcpyHostToDevice) != cudaSuccess)
+            return 0;
+    }
+    return 1;
+}
+
+#endif

@@ -1,0 +1,125 @@
+#!/bin/sh
+# Emitted CUDA, run on the CPU by tests/cuda_on_cpu beside the emitted C: tests/cuda/run.sh gplan
+# Whole models must compute what the C program does, whatever the order of threads, within a
+# budget or not, step by step or replayed. With nvcc on the machine a few are compiled with it too;
+# `make cuda-check` takes them all.
+set -u
+[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
+gplan=$1
+case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
+examples=$here/../../examples
+train=$here/../train
+emulator=$here/../cuda_on_cpu
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+# The kernels and programs of both targets in the same arithmetic; what fields are left out of an
+# initializer are 0.
+cpp='-std=c++17 -Wall -Wextra -Werror -Wno-missing-field-initializers -ffp-contract=off'
+sanitize='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0
+
+check() { # NAME COMMAND...; what a program prints is shown
+    name=$1
+    shift
+    if "$@" >log 2>&1; then
+        passed=$((passed + 1))
+        sed "s/^/$name: /" log
+    else
+        failed=$((failed + 1))
+        echo "failed: $name: $*"
+        head -n 30 log
+    fi
+}
+
+emulate() {
+    for source in "$emulator"/*.cpp; do
+        # shellcheck disable=SC2086
+        g++ $cpp $sanitize -DGP_CUDA_ON_CPU -I"$emulator" -c "$source" \
+            -o "emulator_$(basename "$source" .cpp).o" || return 1
+    done
+    # shellcheck disable=SC2086
+    g++ $cpp -O1 "$here/near.cpp" -o near
+}
+
+# drive as PROGRAM for the model that was emitted as FOLDER/MODEL.c or .cu
+build_c() { # MODEL FOLDER PROGRAM FLAGS...
+    model=$1
+    folder=$2
+    program=$3
+    shift 3
+    gcc -std=c11 -O1 -ffp-contract=off -c "$folder/$model.c" -o c.o &&
+        build "$model" "$folder" "$program" c.o "$@"
+}
+
+build_cuda() { # MODEL FOLDER PROGRAM FLAGS...
+    model=$1
+    folder=$2
+    program=$3
+    shift 3
+    # shellcheck disable=SC2086
+    g++ $cpp $sanitize -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$folder/$model.cu" -o cu.o &&
+        build "$model" "$folder" "$program" cu.o -DON_DEVICE $sanitize -DGP_CUDA_ON_CPU \
+            -I"$emulator" emulator_*.o "$@"
+}
+
+build() { # MODEL FOLDER PROGRAM OBJECT FLAGS...
+    model=$1
+    folder=$2
+    program=$3
+    object=$4
+    shift 4
+    capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
+    grep -q "int ${model}_step(" "$folder/$model.h" && set -- "$@" -DTRAINS
+    grep -q "int ${model}_forward(" "$folder/$model.h" && set -- "$@" -DFORWARD
+    # shellcheck disable=SC2086
+    g++ $cpp "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" -include "$folder/$model.h" \
+        -I"$here" "${main:-$here/drive.cpp}" "$object" "$@" -lm -o "$program"
+}
+
+# ---- Whole models beside the C program --------------------------------------------------------
+
+# Both plans, both programs; then every way to run CUDA's gives the same bytes.
+model() { # MODEL SOURCE TOLERANCE OPTIONS...
+    model=$1
+    source=$2
+    tolerance=$3
+    shift 3
+    mkdir -p c cuda
+    "$gplan" "$source" "$@" --quiet -o "c/$model.c" &&
+        "$gplan" "$source" "$@" --quiet -o "cuda/$model.cu" &&
+        build_c "$model" c on_c && ./on_c "c/$model.dump" 4 plain &&
+        build_cuda "$model" cuda on_cuda && ./on_cuda "cuda/$model.dump" 4 plain &&
+        ./near "$tolerance" "c/$model.dump" "cuda/$model.dump"
+}
+
+# The program of the last model in other ways.
+same() { # MODEL HOW ORDER
+    CUDA_ON_CPU_ORDER=$3 ./on_cuda other.dump 4 "$2" && cmp "cuda/$1.dump" other.dump
+}
+
+# Steps that nobody waits for: all but the losses.
+silent() { # MODEL
+    ./on_cuda silent.dump 4 silent && grep -v '^loss ' "cuda/$1.dump" | cmp - silent.dump
+}
+
+ways() { # MODEL
+    check "$1 in descending order" same "$1" plain descending
+    check "$1 in shuffled order" same "$1" plain shuffled
+    check "$1 in memory of its own" same "$1" created ascending
+    if grep -q "int $1_step(" "cuda/$1.h"; then
+        check "$1 replayed" same "$1" replay ascending
+        check "$1 replayed, shuffled" same "$1" replay shuffled
+        check "$1 without waiting" silent "$1"
+    fi
+}
+
+check 'the emulator' emulate
+check each model each "$here/each.g" 0
+ways each
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
