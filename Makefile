@@ -160,7 +160,9 @@ $(EMULATOR): $(B)/%.o: %.cpp
 $(B)/cuda/adapters.o $(R)/cuda/adapters.o: $(G)/adapters.cpp $(KERNELS)
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -c $< -o $@
-$(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double
+# Tiny limits, so that a small case has several slices and parts, and counts in 64 bits.
+$(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double -DGP_SLICE_REALS=16 -DGP_PART_DEPTH=8 \
+	-DGP_NARROW=8
 CUDA_TESTS := $(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \
 	$(B)/cuda/tests/ops/random_test $(B)/cuda/tests/ops/reduce_test \
 	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/ops/attention_test \

@@ -20,6 +20,13 @@
 
 #define GP_DEVICE __device__ static inline GP_UNUSED
 
+/* Before a loop over an array that is to stay in registers. */
+#ifdef __CUDACC__
+#define GP_UNROLL _Pragma("unroll")
+#else
+#define GP_UNROLL
+#endif
+
 /* gp_run.device points to one, in host memory. */
 typedef struct {
     cudaStream_t stream;

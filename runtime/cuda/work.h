@@ -5,4 +5,163 @@
 
 #include "../c/base.h"
 
+/* ---- Products ------------------------------------------------------------------------------- */
+
+GP_FUNCTION int64_t gp_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+GP_FUNCTION int64_t gp_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+GP_FUNCTION int64_t gp_size(int64_t a)
+{
+    return a < 0 ? -a : a;
+}
+
+/* What cuBLAS gets: as much as the result, to add parts of it up; with less than 16 KiB some of its
+ * routines fail, and more than 4 MiB help few. */
+GP_FUNCTION size_t gp_blas_bytes(int64_t results)
+{
+    const int64_t bytes = results * (int64_t)sizeof(gp_real), least = 16 << 10, most = 4 << 20;
+    return (size_t)(bytes < least ? least : bytes < most ? gp_ceil_div(bytes, 256) * 256 : most);
+}
+
+GP_WORKSPACE(matmul)
+{
+    return gp_blas_bytes(gp_count(&c->out[0]));
+}
+
+enum { GP_TILE = 64, GP_TILES_WANTED = 256 }; /* as many blocks as keep a large device busy */
+#ifndef GP_PART_DEPTH
+#define GP_PART_DEPTH 256 /* of a part, at least */
+#endif
+
+/* Into how many parts the depth of a product is cut, where it has too few tiles. */
+GP_FUNCTION int64_t gp_tile_parts(int64_t rows, int64_t columns, int64_t depth, int64_t batches)
+{
+    const int64_t tiles = gp_ceil_div(rows, GP_TILE) * gp_ceil_div(columns, GP_TILE) * batches;
+    const int64_t parts = gp_least(GP_TILES_WANTED / tiles, depth / GP_PART_DEPTH);
+    return parts > 1 ? parts : 1;
+}
+
+/* One result for each part. */
+GP_FUNCTION size_t gp_tile_bytes(const gp_tensor *to, int64_t parts)
+{
+    return parts > 1 ? (size_t)(parts * gp_count(to)) * sizeof(gp_real) : 0;
+}
+
+/* ---- Convolutions --------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
+} gp_conv2d_attr;
+typedef gp_conv2d_attr gp_conv2d_weight_grad_attr, gp_conv_transpose2d_attr;
+
+GP_FUNCTION int64_t gp_conv2d_parts(const gp_call *c)
+{
+    const gp_conv2d_attr *a = (const gp_conv2d_attr *)c->attr;
+    const gp_tensor *w = &c->in[1], *y = &c->out[0];
+    if (w->dim[1] == 1) /* summed directly */
+        return 1;
+    return gp_tile_parts(y->dim[1] / a->groups, y->dim[0] * y->dim[2] * y->dim[3], gp_span(w, 1, 4),
+                         a->groups);
+}
+
+GP_WORKSPACE(conv2d)
+{
+    return gp_tile_bytes(&c->out[0], gp_conv2d_parts(c));
+}
+
+/* Of one phase of the result: see conv_transpose2d.cuh. */
+GP_FUNCTION int64_t gp_conv_transpose2d_parts(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = (const gp_conv_transpose2d_attr *)c->attr;
+    const gp_tensor *w = &c->in[1], *y = &c->out[0];
+    const int64_t inputs = c->in[0].dim[1] / a->groups, phases = a->stride[0] * a->stride[1];
+    if (inputs == 1)
+        return 1;
+    return gp_tile_parts(w->dim[1], gp_ceil_div(y->dim[0] * y->dim[2] * y->dim[3], phases),
+                         inputs * w->dim[2] * w->dim[3] / phases, a->groups);
+}
+
+GP_WORKSPACE(conv_transpose2d)
+{
+    return gp_tile_bytes(&c->out[0], gp_conv_transpose2d_parts(c));
+}
+
+GP_FUNCTION int64_t gp_conv2d_weight_grad_parts(const gp_call *c)
+{
+    const gp_conv2d_weight_grad_attr *a = (const gp_conv2d_weight_grad_attr *)c->attr;
+    const gp_tensor *dy = &c->in[1], *dw = &c->out[0];
+    if (dw->dim[1] == 1)
+        return 1;
+    return gp_tile_parts(dw->dim[0] / a->groups, gp_span(dw, 1, 4),
+                         dy->dim[0] * dy->dim[2] * dy->dim[3], a->groups);
+}
+
+GP_WORKSPACE(conv2d_weight_grad)
+{
+    return gp_tile_bytes(&c->out[0], gp_conv2d_weight_grad_parts(c));
+}
+
+/* ---- Attention ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int64_t causal;
+    double scale;
+} gp_attend_attr;
+typedef gp_attend_attr gp_attend_grad_attr;
+
+/* A number for each query. */
+GP_WORKSPACE(attend_grad)
+{
+    return (size_t)gp_span(&c->in[0], 0, 3) * sizeof(gp_real);
+}
+
+/* ---- Losses of a product -------------------------------------------------------------------- */
+
+typedef struct {
+    double label_smoothing;
+    int64_t ignore;  /* whether there is an id to ignore */
+    int64_t ignored; /* which */
+} gp_cross_entropy_rows_attr;
+typedef gp_cross_entropy_rows_attr gp_product_loss_attr, gp_product_loss_grad_attr;
+
+#ifndef GP_SLICE_REALS
+#define GP_SLICE_REALS (1 << 22)
+#endif
+
+/* How many rows of logits there are at once. */
+GP_FUNCTION int64_t gp_slice_rows(const gp_call *c)
+{
+    const int64_t rows = gp_count(&c->in[2]), classes = c->in[1].dim[1];
+    return classes < GP_SLICE_REALS ? gp_least(GP_SLICE_REALS / classes, rows) : 1;
+}
+
+/* The logits of a slice, and cuBLAS's part behind them. */
+GP_FUNCTION size_t gp_slice_bytes(const gp_call *c)
+{
+    const int64_t logits = gp_slice_rows(c) * c->in[1].dim[1] * (int64_t)sizeof(gp_real);
+    return (size_t)(gp_ceil_div(logits, 256) * 256);
+}
+
+GP_FUNCTION size_t gp_slice_blas_bytes(const gp_call *c)
+{
+    return gp_blas_bytes(gp_slice_rows(c) * c->in[1].dim[1]);
+}
+
+GP_WORKSPACE(product_loss)
+{
+    return gp_slice_bytes(c) + gp_slice_blas_bytes(c);
+}
+
+GP_WORKSPACE(product_loss_grad)
+{
+    return gp_product_loss_workspace(c);
+}
+
 #endif

@@ -1,0 +1,155 @@
+/* Pooling of images [N, C, H, W]: the largest or the mean of each window, a thread for each; and of
+ * whole planes, a block for each. */
+#ifndef GP_POOL_CUH
+#define GP_POOL_CUH
+
+#include "../c/window.h"
+#include "base.cuh"
+
+typedef struct {
+    int64_t kernel[2], stride[2], pad[4]; /* pad: top, left, bottom, right */
+} gp_maxpool2d_attr;
+
+typedef struct {
+    int64_t kernel[2], stride[2], pad[4], count_include_pad;
+} gp_avgpool2d_attr;
+
+/* Plane i (of N * C) of a tensor. */
+GP_DEVICE gp_real *gp_plane(const gp_tensor &t, int64_t i)
+{
+    return (gp_real *)t.data + i / t.dim[1] * t.stride[0] + i % t.dim[1] * t.stride[1];
+}
+
+/* The places of window number o of an axis: from .. to - 1, those inside the image. */
+GP_DEVICE gp_range gp_pool_window(int64_t o, int64_t kernel, int64_t stride, int64_t pad,
+                                  int64_t size)
+{
+    const int64_t first = o * stride - pad, end = first + kernel;
+    const gp_range r = {first > 0 ? first : 0, end < size ? end : size};
+    return r;
+}
+
+/* How many places of window o count in its mean: with `all`, those of the padded image. */
+GP_DEVICE int64_t gp_pool_count(const gp_avgpool2d_attr &a, int axis, int64_t o, int64_t size)
+{
+    const int64_t first = o * a.stride[axis] - a.pad[axis], end = first + a.kernel[axis];
+    const int64_t low = a.count_include_pad ? -a.pad[axis] : 0;
+    const int64_t high = size + (a.count_include_pad ? a.pad[2 + axis] : 0);
+    return (end < high ? end : high) - (first > low ? first : low);
+}
+
+/* The larger one; a NaN is kept. */
+GP_DEVICE gp_real gp_pool_larger(gp_real old, gp_real v)
+{
+    return v > old || v != v ? v : old;
+}
+
+static __global__ void gp_maxpool_outputs(gp_maxpool2d_attr a, gp_tensor x, gp_tensor y)
+{
+    const int64_t width = y.dim[3], size = y.dim[2] * width;
+    for (GP_EACH(i, y.dim[0] * y.dim[1] * size)) {
+        const int64_t oh = i % size / width, ow = i % width;
+        const gp_range rows = gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]);
+        const gp_range columns = gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]);
+        const gp_real *plane = gp_plane(x, i / size);
+        gp_real best = -(gp_real)INFINITY;
+        for (int64_t h = rows.from; h < rows.to; h++)
+            for (int64_t w = columns.from; w < columns.to; w++)
+                best = gp_pool_larger(best, plane[h * x.stride[2] + w * x.stride[3]]);
+        gp_plane(y, i / size)[oh * y.stride[2] + ow * y.stride[3]] = best;
+    }
+}
+
+static __global__ void gp_avgpool_outputs(gp_avgpool2d_attr a, gp_tensor x, gp_tensor y)
+{
+    const int64_t width = y.dim[3], size = y.dim[2] * width;
+    for (GP_EACH(i, y.dim[0] * y.dim[1] * size)) {
+        const int64_t oh = i % size / width, ow = i % width;
+        const gp_range rows = gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]);
+        const gp_range columns = gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]);
+        const gp_real *plane = gp_plane(x, i / size);
+        gp_real sum = 0;
+        for (int64_t h = rows.from; h < rows.to; h++)
+            for (int64_t w = columns.from; w < columns.to; w++)
+                sum += plane[h * x.stride[2] + w * x.stride[3]];
+        gp_plane(y, i / size)[oh * y.stride[2] + ow * y.stride[3]] =
+            sum / (gp_real)(gp_pool_count(a, 0, oh, x.dim[2]) * gp_pool_count(a, 1, ow, x.dim[3]));
+    }
+}
+
+GP_KERNEL(maxpool2d)
+{
+    GP_LAUNCH(c, gp_maxpool_outputs, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
+              *(const gp_maxpool2d_attr *)c->attr, c->in[0], c->out[0]);
+    return GP_OK;
+}
+
+GP_KERNEL(avgpool2d)
+{
+    GP_LAUNCH(c, gp_avgpool_outputs, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
+              *(const gp_avgpool2d_attr *)c->attr, c->in[0], c->out[0]);
+    return GP_OK;
+}
+
+/* ---- Whole planes --------------------------------------------------------------------------- */
+
+/* Element i of a plane, whose axes are those behind the second. */
+GP_DEVICE gp_real gp_plane_element(const gp_tensor &x, const gp_real *plane, int64_t i)
+{
+    int64_t at = 0;
+    for (int d = x.rank; d-- > 2; i /= x.dim[d])
+        at += i % x.dim[d] * x.stride[d];
+    return plane[at];
+}
+
+struct gp_pool_join {
+    __device__ gp_real operator()(gp_real a, gp_real b) const
+    {
+        return gp_pool_larger(a, b);
+    }
+};
+
+/* In double, since a plane may be large. */
+static __global__ void gp_plane_means(gp_tensor x, gp_tensor y)
+{
+    const int64_t size = gp_span(&x, 2, x.rank);
+    for (GP_EACH_BLOCK(i, x.dim[0] * x.dim[1])) {
+        double sum = 0;
+        for (int64_t k = threadIdx.x; k < size; k += blockDim.x)
+            sum += (double)gp_plane_element(x, gp_plane(x, i), k);
+        sum = gp_block_sum(sum);
+        if (threadIdx.x == 0)
+            *gp_plane(y, i) = (gp_real)(sum / (double)size);
+    }
+}
+
+static __global__ void gp_plane_largest(gp_tensor x, gp_tensor y)
+{
+    const int64_t size = gp_span(&x, 2, x.rank);
+    for (GP_EACH_BLOCK(i, x.dim[0] * x.dim[1])) {
+        gp_real best = -(gp_real)INFINITY;
+        for (int64_t k = threadIdx.x; k < size; k += blockDim.x)
+            best = gp_pool_larger(best, gp_plane_element(x, gp_plane(x, i), k));
+        best = gp_block_join(best, gp_pool_join());
+        if (threadIdx.x == 0)
+            *gp_plane(y, i) = best;
+    }
+}
+
+GP_KERNEL(global_avgpool)
+{
+    const gp_tensor *x = &c->in[0];
+    GP_LAUNCH(c, gp_plane_means, gp_blocks(x->dim[0] * x->dim[1], 1),
+              gp_block_of(gp_span(x, 2, x->rank)), 0, *x, c->out[0]);
+    return GP_OK;
+}
+
+GP_KERNEL(global_maxpool)
+{
+    const gp_tensor *x = &c->in[0];
+    GP_LAUNCH(c, gp_plane_largest, gp_blocks(x->dim[0] * x->dim[1], 1),
+              gp_block_of(gp_span(x, 2, x->rank)), 0, *x, c->out[0]);
+    return GP_OK;
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* The gradients of pooling. Windows may overlap, so each place of the image gathers what the
+ * windows that see it give it, in their order: maxpool2d_grad asks of each whether this place was
+ * its largest, avgpool2d_grad needs the sizes alone. */
+#ifndef GP_POOL_GRAD_CUH
+#define GP_POOL_GRAD_CUH
+
+#include "pool.cuh"
+
+typedef gp_maxpool2d_attr gp_maxpool2d_grad_attr;
+typedef gp_avgpool2d_attr gp_avgpool2d_grad_attr;
+
+/* The windows of an axis that see place `at`. */
+GP_DEVICE gp_range gp_pool_windows(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
+                                   int64_t outputs)
+{
+    const int64_t reach = at + pad - kernel + 1, last = (at + pad) / stride + 1;
+    const gp_range r = {reach > 0 ? (reach + stride - 1) / stride : 0,
+                        last < outputs ? last : outputs};
+    return r;
+}
+
+/* Whether the window took (h, w): the first of its largest, or the first NaN. */
+GP_DEVICE int gp_maxpool_took(const gp_tensor &x, const gp_real *plane, gp_range rows,
+                              gp_range columns, int64_t h, int64_t w)
+{
+    const gp_real own = plane[h * x.stride[2] + w * x.stride[3]];
+    for (int64_t i = rows.from; i < rows.to; i++)
+        for (int64_t j = columns.from; j < columns.to; j++) {
+            const gp_real v = plane[i * x.stride[2] + j * x.stride[3]];
+            const int before = i < h || (i == h && j < w);
+            if (own != own ? before && v != v : before ? !(v < own) : !(v <= own))
+                return 0;
+        }
+    return 1;
+}
+
+static __global__ void gp_maxpool_places(gp_maxpool2d_attr a, gp_tensor x, gp_tensor dy,
+                                         gp_real *dx)
+{
+    const int64_t width = x.dim[3], size = x.dim[2] * width;
+    for (GP_EACH(i, x.dim[0] * x.dim[1] * size)) {
+        const int64_t h = i % size / width, w = i % width;
+        const gp_range down = gp_pool_windows(h, a.kernel[0], a.stride[0], a.pad[0], dy.dim[2]);
+        const gp_range across = gp_pool_windows(w, a.kernel[1], a.stride[1], a.pad[1], dy.dim[3]);
+        gp_real sum = 0;
+        for (int64_t oh = down.from; oh < down.to; oh++)
+            for (int64_t ow = across.from; ow < across.to; ow++)
+                if (gp_maxpool_took(
+                        x, gp_plane(x, i / size),
+                        gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]),
+                        gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]), h, w))
+                    sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow];
+        dx[i] = sum;
+    }
+}
+
+static __global__ void gp_avgpool_places(gp_avgpool2d_attr a, gp_tensor dy, gp_tensor dx)
+{
+    const int64_t width = dx.dim[3], size = dx.dim[2] * width;
+    for (GP_EACH(i, dx.dim[0] * dx.dim[1] * size)) {
+        const gp_range down =
+            gp_pool_windows(i % size / width, a.kernel[0], a.stride[0], a.pad[0], dy.dim[2]);
+        const gp_range across =
+            gp_pool_windows(i % width, a.kernel[1], a.stride[1], a.pad[1], dy.dim[3]);
+        gp_real sum = 0;
+        for (int64_t oh = down.from; oh < down.to; oh++)
+            for (int64_t ow = across.from; ow < across.to; ow++)
+                sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow] /
+                       (gp_real)(gp_pool_count(a, 0, oh, dx.dim[2]) *
+                                 gp_pool_count(a, 1, ow, dx.dim[3]));
+        ((gp_real *)dx.data)[i] = sum;
+    }
+}
+
+GP_KERNEL(maxpool2d_grad)
+{
+    GP_LAUNCH(c, gp_maxpool_places, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
+              *(const gp_maxpool2d_attr *)c->attr, c->in[0], c->in[1], (gp_real *)c->out[0].data);
+    return GP_OK;
+}
+
+GP_KERNEL(avgpool2d_grad)
+{
+    GP_LAUNCH(c, gp_avgpool_places, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
+              *(const gp_avgpool2d_attr *)c->attr, c->in[0], c->out[0]);
+    return GP_OK;
+}
+
+#endif
