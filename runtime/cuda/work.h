@@ -128,8 +128,8 @@ typedef struct {
     double label_smoothing;
     int64_t ignore;  /* whether there is an id to ignore */
     int64_t ignored; /* which */
-} gp_cross_entropy_rows_attr;
-typedef gp_cross_entropy_rows_attr gp_product_loss_attr, gp_product_loss_grad_attr;
+} gp_product_loss_attr;
+typedef gp_product_loss_attr gp_product_loss_grad_attr;
 
 #ifndef GP_SLICE_REALS
 #define GP_SLICE_REALS (1 << 22)

@@ -30,7 +30,8 @@ static size_t workspace_of(int64_t length, int threads)
     gp_run run = {.threads = threads};
     gp_call call = {.in = in, .ins = 4, .run = &run};
     gp_setting setting[MAX_ARGS] = {{0}};
-    return runtime_kernel("attend")->workspace(&call, setting);
+    const gp_kernel *kernel = runtime_kernel("attend");
+    return kernel->workspace ? kernel->workspace(&call, setting) : 0;
 }
 
 Test(attention, scratch_does_not_grow_with_the_length)
