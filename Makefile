@@ -40,7 +40,7 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
-.PHONY: FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
+.PHONY: cuda-check FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
 all: gplan libgplan.a
 
 help:
@@ -49,6 +49,7 @@ help:
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
 	@echo 'make soak       the random tests for long: SOAK=2000 graphs'
 	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
+	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
 	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat'
 	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch'
@@ -175,6 +176,12 @@ $(B)/cuda/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) \
 		$(B)/cuda/adapters.o $(EMULATOR) $(B)/libgplan.a
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
+
+# Every example's .cu through nvcc, for all architectures; `make test` takes a few for one.
+cuda-check:
+	@$(MAKE) --no-print-directory -s setup PACKAGES='$(BUILD_PACKAGES) g++'
+	@$(MAKE) --no-print-directory -s gplan
+	@tests/cuda/nvcc.sh ./gplan all
 
 check-programs: $(TEST_PROGRAMS) $(B)/gplan
 

@@ -101,11 +101,16 @@ static void write_reset(const Emission *e, Out *o, bool saved)
 }
 
 static const char *const file_item =
+    "static const $ *gp_self(const void *gp_model)\n"
+    "{\n"
+    "    return (const $ *)gp_model; /* no model has a name that begins so */\n"
+    "}\n"
+    "\n"
     "static gp_item item(const void *model, size_t i)\n"
     "{\n"
-    "    const $ *m = (const $ *)model;\n"
     "    const $_tensor *t = &tensor[SAVED + i];\n"
-    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, data(m, SAVED + i), t->bytes};\n"
+    "    void *at = data(gp_self(model), SAVED + i);\n"
+    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, at, t->bytes};\n"
     "}\n\n";
 
 /* Each begins with what the target has to wait for. */

@@ -1,6 +1,6 @@
 /* The runtime as it stands in an emitted file: the text of each file that is needed, once, after
  * those that it includes. System includes are collected at the top; include guards and the
- * functions that only gplan calls (GP_WORKSPACE) stay out. */
+ * functions that only gplan calls (GP_WORKSPACE of C) stay out. */
 #include "codegen/internal.h"
 #include "runtime/runtime.h"
 
@@ -144,7 +144,7 @@ static void add_file(Inliner *n, const char *file)
         depth += starts(line[i], "#if");
         if (add_include(n, file, line[i], depth))
             continue;
-        if (starts(line[i], "GP_WORKSPACE(")) {
+        if (starts(line[i], "GP_WORKSPACE(") && starts((Line){file, strlen(file)}, "c/")) {
             drop_comment(&n->body);
             while (i < count && !starts(line[i], "}"))
                 i++;
