@@ -47,7 +47,7 @@ help:
 	@echo 'make            builds ./gplan and libgplan.a (CC=clang works too)'
 	@echo 'make demo       plans a training step under a budget, compiles its C, trains with it'
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
-	@echo 'make soak       the random tests for long: SOAK=2000 graphs'
+	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
 	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
@@ -190,14 +190,18 @@ test:
 	@$(MAKE) --no-print-directory -j2 SANITIZE=1 check-programs
 	@tests/run.sh build/$(notdir $(CC))-sanitized
 
-# The same tests with more seeds, under the sanitizers.
-SOAK ?= 2000
+# The same tests with more seeds, under the sanitizers; the last lines say what training came to.
+SOAK ?= 1000
 SOAKED := $(shell grep -l GPLAN_SOAK $(TESTS))
+PROOF := build/proof
 soak:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
 	@$(MAKE) --no-print-directory -j2 SANITIZE=1 $(SOAKED:%.c=build/$(notdir $(CC))-sanitized/%)
+	@rm -f $(PROOF)
 	@set -e; for test in $(SOAKED:%.c=build/$(notdir $(CC))-sanitized/%); do \
-	  echo "$$test: $(SOAK) graphs"; GPLAN_SOAK=$(SOAK) $$test -j2 --color=never; done
+	  echo "$$test: $(SOAK) graphs"; \
+	  GPLAN_PROOF=$(abspath $(PROOF)) GPLAN_SOAK=$(SOAK) $$test -j2 --color=never; done
+	@tests/plan/proof.sh $(PROOF)
 
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= $(shell date +%s)000

@@ -1,5 +1,6 @@
 #include "tests/plan/run_plan.h"
 
+#include "codegen/internal.h"
 #include "runtime/runtime.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 /* Reads as NaN in f32, as -1 in integers. */
 enum { POISON = 0xff };
 
-static const gp_run one_thread = {.seed = 1, .threads = 1};
+static const gp_run once = {.seed = 1, .threads = 1, .lr = 0.01};
 
 /* ---- What persistent values hold ------------------------------------------------------------- */
 
@@ -88,11 +89,12 @@ typedef struct {
     gp_tensor *in, out[MAX_OUTPUTS];
     Number *number; /* of literals, by operand */
     gp_setting setting[MAX_ARGS];
+    const gp_run *run;
 } Step;
 
-static Step step_new(const Graph *g, Id node)
+static Step step_new(const Graph *g, Id node, const gp_run *run)
 {
-    Step s = {.g = g, .node = &g->node.at[node]};
+    Step s = {.g = g, .node = &g->node.at[node], .run = run};
     s.in = calloc(s.node->uses + 1, sizeof *s.in);
     s.number = calloc(s.node->uses + 1, sizeof *s.number);
     for (int i = 0; i < MAX_ARGS && s.node->op->args[i].name; i++) {
@@ -126,8 +128,8 @@ static gp_call step_call(const Step *s)
                      .out = s->out,
                      .ins = (int32_t)s->node->uses,
                      .outs = (int32_t)s->node->values,
-                     .key = 1,
-                     .run = &one_thread};
+                     .key = key_of(s->node->stream),
+                     .run = s->run};
 }
 
 static int step_run(const Step *s, void *work)
@@ -141,21 +143,32 @@ static int step_run(const Step *s, void *work)
 
 /* ---- Without a plan -------------------------------------------------------------------------- */
 
+/* A version of state lies where the first lay; an input of a micro-batch in the whole one. */
+static unsigned char *block_of(const PlainRun *run, Id value)
+{
+    while (run->graph->value.at[value].previous != NONE)
+        value = run->graph->value.at[value].previous;
+    const Value *v = &run->graph->value.at[value];
+    if (v->whole != NONE)
+        return run->block[v->whole] + (uint64_t)run->run.micro * value_bytes(v);
+    return run->block[value];
+}
+
 static int plain_step(PlainRun *run, Id node)
 {
     const Graph *g = run->graph;
-    Step s = step_new(g, node);
+    Step s = step_new(g, node, &run->run);
     for (Id i = 0; i < s.node->uses; i++) {
         Use use = node_use(g, s.node, i);
         if (use.value == NONE || s.in[i].data)
             continue;
         View view = use_view(g, use);
-        s.in[i] = tensor_at(run->block[use.value], (Dtype)g->value.at[use.value].dtype, &view);
+        s.in[i] = tensor_at(block_of(run, use.value), (Dtype)g->value.at[use.value].dtype, &view);
     }
     for (Id i = 0; i < s.node->values; i++) {
         const Value *value = &g->value.at[node_value(s.node, i)];
         View view = value_view(value);
-        s.out[i] = tensor_at(run->block[node_value(s.node, i)], (Dtype)value->dtype, &view);
+        s.out[i] = tensor_at(block_of(run, node_value(s.node, i)), (Dtype)value->dtype, &view);
     }
     const gp_kernel *kernel = runtime_kernel(s.node->op->name);
     gp_call call = step_call(&s);
@@ -167,21 +180,35 @@ static int plain_step(PlainRun *run, Id node)
     return status;
 }
 
-PlainRun plain_run(const Graph *g, uint64_t seed)
+static PlainRun plain_new(const Graph *g, uint64_t seed)
 {
-    PlainRun run = {g, calloc(g->value.count + 1, sizeof(unsigned char *)), 0};
+    PlainRun run = {
+        .graph = g, .block = calloc(g->value.count + 1, sizeof(unsigned char *)), .run = once};
     for (Id v = 0; v < g->value.count; v++) {
         const Value *value = &g->value.at[v];
-        if (value->kind == VALUE_LITERAL || (!persists(value) && value->node == NONE))
+        bool made =
+            value->node != NONE || value->kind == VALUE_GRADIENT || value->kind == VALUE_OUTPUT;
+        if (value->kind == VALUE_LITERAL || value->whole != NONE || (!persists(value) && !made))
             continue;
         run.block[v] = malloc(value_bytes(value));
         memset(run.block[v], POISON, value_bytes(value));
         if (persists(value))
             fill(g, v, seed, run.block[v]);
     }
-    for (Id n = 0; n < g->node.count && !run.status; n++)
-        if (g->node.at[n].program == PROGRAM_FORWARD)
-            run.status = plain_step(&run, n);
+    return run;
+}
+
+static void plain_program(PlainRun *run, ProgramKind program)
+{
+    for (Id n = 0; n < run->graph->node.count && !run->status; n++)
+        if (run->graph->node.at[n].program == program)
+            run->status = plain_step(run, n);
+}
+
+PlainRun plain_run(const Graph *g, uint64_t seed)
+{
+    PlainRun run = plain_new(g, seed);
+    plain_program(&run, PROGRAM_FORWARD);
     return run;
 }
 
@@ -201,12 +228,16 @@ typedef struct {
     unsigned char **external; /* by root buffer: the caller's memory */
     const char *wrong;
     Arena *text;
+    gp_run run;
 } Machine;
 
 static unsigned char *root_of(const Machine *m, Id buffer)
 {
     const Buffer *b = &m->plan->buffer[buffer];
-    return b->external ? m->external[b->root] : m->arena + b->offset;
+    unsigned char *root = b->external ? m->external[b->root] : m->arena + b->offset;
+    const Value *value = b->value == NONE ? NULL : &m->g->value.at[b->value];
+    bool window = value && value->whole != NONE;
+    return window ? root + (uint64_t)m->run.micro * value_bytes(value) : root;
 }
 
 /* Where the element of a value lies whose number is `linear`, as the value's dims count. */
@@ -264,7 +295,7 @@ static gp_tensor operand_at(Machine *m, Use use, Id buffer)
 /* A kernel: what nobody reads has no bytes. */
 static int kernel_step(Machine *m, const Occurrence *o, Id node)
 {
-    Step s = step_new(m->g, node);
+    Step s = step_new(m->g, node, &m->run);
     for (Id i = 0; i < s.node->uses; i++) {
         Use use = node_use(m->g, s.node, i);
         if (use.value != NONE && !s.in[i].data)
@@ -306,7 +337,7 @@ static void loop_prepare(Machine *m, const Occurrence *o, LoopNode *nodes, Id k)
     const Clusters *clusters = m->plan->clusters;
     const Cluster *c = &clusters->at[o->cluster];
     LoopNode *l = &nodes[k];
-    l->step = step_new(m->g, clusters->node[c->node + k]);
+    l->step = step_new(m->g, clusters->node[c->node + k], &m->run);
     const Node *node = l->step.node;
     l->in = calloc(node->uses + 1, sizeof *l->in);
     l->from = calloc(node->uses + 1, sizeof *l->from);
@@ -433,7 +464,7 @@ static int run_occurrence(Machine *m, const Occurrence *o)
 
 static Machine machine_new(Arena *text, const Plan *plan, uint64_t seed)
 {
-    Machine m = {.plan = plan, .g = plan->graph, .text = text};
+    Machine m = {.plan = plan, .g = plan->graph, .text = text, .run = once};
     size_t bytes = plan->arena ? (plan->arena + 63) / 64 * 64 : 64;
     m.arena = aligned_alloc(64, bytes); /* so tight that the sanitizer sees what leaves it */
     memset(m.arena, POISON, bytes);
@@ -444,7 +475,7 @@ static Machine machine_new(Arena *text, const Plan *plan, uint64_t seed)
     for (Id i = 0; i < plan->buffers; i++) {
         Id value = plan->buffer[i].value;
         if (value != NONE && persists(&m.g->value.at[value]) &&
-            m.g->value.at[value].previous == NONE)
+            m.g->value.at[value].previous == NONE && m.g->value.at[value].whole == NONE)
             fill(m.g, value, seed, operand_at(&m, use_of(value), i).data);
     }
     return m;
@@ -458,13 +489,28 @@ static void machine_free(Machine *m)
     free(m->arena);
 }
 
+static void poison(Machine *m, const Buffer *b)
+{
+    memset(m->arena + b->offset, POISON, b->bytes);
+}
+
+/* Outputs are read after the last step. */
 static void poison_dead(Machine *m, uint32_t time)
 {
     for (Id i = 0; i < m->plan->buffers; i++) {
         const Buffer *b = &m->plan->buffer[i];
-        if (b->root == i && !b->external && b->death == time + 1 && time + 1 < m->plan->end)
-            memset(m->arena + b->offset, POISON, b->bytes);
+        if (b->root == i && !b->external && b->kind >= BUFFER_ACTIVATION && b->death == time + 1)
+            poison(m, b);
     }
+}
+
+/* What no program leaves to another. */
+static void poison_all(Machine *m)
+{
+    for (Id i = 0; i < m->plan->buffers; i++)
+        if (m->plan->buffer[i].root == i && !m->plan->buffer[i].external &&
+            m->plan->buffer[i].kind >= BUFFER_OUTPUT)
+            poison(m, &m->plan->buffer[i]);
 }
 
 static bool same_element(Dtype dtype, const void *a, const void *b)
@@ -474,41 +520,158 @@ static bool same_element(Dtype dtype, const void *a, const void *b)
     return dtype == F32 && isnan(*(const float *)a) && isnan(*(const float *)b);
 }
 
-static const char *compare(Machine *m, const PlainRun *plain)
+static const char *compare_value(Machine *m, const PlainRun *plain, Id id, const char *name)
 {
-    for (size_t k = 0; k < m->g->output.count; k++) {
-        Use use = m->g->output.at[k].use;
-        const Value *value = &m->g->value.at[use.value];
-        Id buffer = NONE;
-        for (Id i = 0; i < m->plan->buffers; i++)
-            if (m->plan->buffer[i].value == use.value)
-                buffer = i;
-        if (buffer == NONE)
-            return arena_printf(m->text, "%s has no buffer", m->g->output.at[k].name);
-        View view = value_view(value);
-        gp_tensor got = operand_at(m, use_of(use.value), buffer);
-        gp_tensor want = tensor_at(plain->block[use.value], (Dtype)value->dtype, &view);
-        for (int64_t i = 0; i < value_count(value); i++)
-            if (!same_element((Dtype)value->dtype, element(&got, i), element(&want, i)))
-                return arena_printf(m->text, "%s differs from element %lld on",
-                                    m->g->output.at[k].name, (long long)i);
-    }
+    const Value *value = &m->g->value.at[id];
+    Id buffer = NONE;
+    for (Id i = 0; i < m->plan->buffers; i++)
+        if (m->plan->buffer[i].value == id)
+            buffer = i;
+    if (buffer == NONE)
+        return arena_printf(m->text, "%s has no buffer", name);
+    View view = value_view(value);
+    gp_tensor got = operand_at(m, use_of(id), buffer);
+    gp_tensor want = tensor_at(block_of(plain, id), (Dtype)value->dtype, &view);
+    for (int64_t i = 0; i < value_count(value); i++)
+        if (!same_element((Dtype)value->dtype, element(&got, i), element(&want, i)))
+            return arena_printf(m->text, "%s differs from element %lld on", name, (long long)i);
     return NULL;
 }
 
+static const char *compare_outputs(Machine *m, const PlainRun *plain, int program)
+{
+    const char *wrong = NULL;
+    for (size_t k = 0; k < m->g->output.count && !wrong; k++) {
+        Id value = m->g->output.at[k].use.value, node = m->g->value.at[value].node;
+        if ((node == NONE ? 0 : m->g->node.at[node].program) == program)
+            wrong = compare_value(m, plain, value, m->g->output.at[k].name);
+    }
+    return wrong;
+}
+
+static void run_program(Machine *m, ProgramKind kind, bool poisoned)
+{
+    const Program *program = &m->plan->program[kind];
+    for (Id i = 0; i < program->count && !m->wrong; i++) {
+        int status = run_occurrence(m, &program->at[i]);
+        if (status)
+            m->wrong = arena_printf(m->text, "step %u failed with %d", program->begin + i, status);
+        if (poisoned)
+            poison_dead(m, program->begin + i);
+    }
+}
+
 const char *plan_differs(Arena *arena, const Plan *plan, const PlainRun *plain, uint64_t seed,
-                         bool poison)
+                         bool poisoned)
 {
     Machine m = machine_new(arena, plan, seed);
-    const Program *program = &plan->program[PROGRAM_FORWARD];
-    for (Id i = 0; i < program->count && !m.wrong; i++) {
-        int status = run_occurrence(&m, &program->at[i]);
-        if (status)
-            m.wrong = arena_printf(arena, "step %u failed with %d", i, status);
-        if (poison)
-            poison_dead(&m, program->begin + i);
-    }
-    const char *wrong = m.wrong ? m.wrong : compare(&m, plain);
+    run_program(&m, PROGRAM_FORWARD, poisoned);
+    const char *wrong = m.wrong ? m.wrong : compare_outputs(&m, plain, PROGRAM_FORWARD);
     machine_free(&m);
     return wrong;
+}
+
+/* ---- Training -------------------------------------------------------------------------------- */
+
+/* A call of a program on both: all of its micro-batches. */
+static const char *run_both(PlainRun *plain, Machine *m, ProgramKind program)
+{
+    uint32_t times = program_times(m->g, program);
+    const char *wrong = NULL;
+    poison_all(m);
+    for (uint32_t micro = 0; micro < times && !wrong; micro++) {
+        plain->run.micro = m->run.micro = (int32_t)micro;
+        plain->run.micros = m->run.micros = times > 1 ? (int32_t)times : 0;
+        plain_program(plain, program);
+        if (plain->status)
+            return NULL;
+        run_program(m, program, true);
+        bool last = micro + 1 == times || program != PROGRAM_FORWARD;
+        wrong = m->wrong;
+        if (!wrong && last)
+            wrong = compare_outputs(m, plain, program);
+    }
+    return wrong;
+}
+
+/* Parameters, state and inputs. */
+static const char *compare_persistent(Machine *m, const PlainRun *plain)
+{
+    const char *wrong = NULL;
+    for (Id i = 0; i < m->plan->buffers && !wrong; i++) {
+        Id value = m->plan->buffer[i].value;
+        if (value != NONE && persists(&m->g->value.at[value]) &&
+            m->g->value.at[value].whole == NONE)
+            wrong = compare_value(m, plain, value, m->g->value.at[value].name);
+    }
+    return wrong;
+}
+
+static bool is_finite(const PlainRun *plain)
+{
+    for (Id v = 0; v < plain->graph->value.count; v++) {
+        const Value *value = &plain->graph->value.at[v];
+        if (value->kind != VALUE_PARAM && value->kind != VALUE_STATE)
+            continue;
+        for (int64_t i = 0; i < value_count(value); i++)
+            if (!isfinite(((const float *)plain->block[v])[i]))
+                return false;
+    }
+    return true;
+}
+
+PlainRun plain_train(const Graph *g, uint64_t seed, uint64_t steps)
+{
+    static const ProgramKind order[] = {PROGRAM_MICRO, PROGRAM_UPDATE, PROGRAM_FORWARD};
+    PlainRun run = plain_new(g, seed);
+    for (uint64_t step = 0; step <= steps; step++)
+        for (int p = step < steps ? 0 : 2; p < (step < steps ? 2 : 3); p++) {
+            uint32_t times = program_times(g, order[p]);
+            run.run.step = step;
+            run.run.micros = times > 1 ? (int32_t)times : 0;
+            for (uint32_t micro = 0; micro < times; micro++) {
+                run.run.micro = (int32_t)micro;
+                plain_program(&run, order[p]);
+            }
+        }
+    return run;
+}
+
+void plain_fill(const Graph *g, Id value, uint64_t seed, void *to)
+{
+    fill(g, value, seed, to);
+}
+
+bool plain_same(const PlainRun *run, Id value, const void *got)
+{
+    Dtype dtype = (Dtype)run->graph->value.at[value].dtype;
+    size_t size = dtype_size(dtype);
+    const unsigned char *want = block_of(run, value), *at = got;
+    for (int64_t i = 0; i < value_count(&run->graph->value.at[value]); i++)
+        if (!same_element(dtype, at + i * (int64_t)size, want + i * (int64_t)size))
+            return false;
+    return true;
+}
+
+Trained plan_trains(Arena *arena, const Plan *plan, uint64_t seed, uint64_t steps)
+{
+    Machine m = machine_new(arena, plan, seed);
+    PlainRun plain = plain_new(plan->graph, seed);
+    Trained trained = {.wrong = NULL};
+    for (uint64_t step = 0; step < steps && !trained.wrong && !plain.status; step++) {
+        plain.run.step = m.run.step = step;
+        trained.wrong = run_both(&plain, &m, PROGRAM_MICRO);
+        if (!trained.wrong && !plain.status)
+            trained.wrong = run_both(&plain, &m, PROGRAM_UPDATE);
+    }
+    if (!trained.wrong && !plain.status)
+        trained.wrong = compare_persistent(&m, &plain);
+    plain.run.step = m.run.step = steps;
+    if (!trained.wrong && !plain.status)
+        trained.wrong = run_both(&plain, &m, PROGRAM_FORWARD);
+    trained.ran = plain.status == 0;
+    trained.finite = is_finite(&plain);
+    plain_free(&plain);
+    machine_free(&m);
+    return trained;
 }
