@@ -8,6 +8,8 @@ struct cublasContext {
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
+    if (cuda_on_cpu_refuses())
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     *handle = new cublasContext{0};
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -21,7 +23,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle)
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
     handle->stream = stream;
-    return CUBLAS_STATUS_SUCCESS;
+    return cuda_on_cpu_refuses() ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 /* A GPU's library may write all of it at any time, so here it does: a planned workspace that
@@ -49,9 +51,10 @@ cublasStatus_t cublasSetPointerMode(cublasHandle_t handle, cublasPointerMode_t)
 
 const char *cublasGetStatusString(cublasStatus_t status)
 {
-    return status == CUBLAS_STATUS_SUCCESS         ? "success"
-           : status == CUBLAS_STATUS_INVALID_VALUE ? "an invalid value"
-                                                   : "not initialised";
+    return status == CUBLAS_STATUS_SUCCESS           ? "success"
+           : status == CUBLAS_STATUS_INVALID_VALUE   ? "an invalid value"
+           : status == CUBLAS_STATUS_NOT_INITIALIZED ? "not initialised"
+                                                     : "the product failed";
 }
 
 template <class Real> struct Product {
@@ -88,6 +91,8 @@ template <class Real> static cublasStatus_t start(cublasHandle_t handle, const P
                       p.lda > 0 && p.ldb > 0 && p.ldc > 0;
     if (!fits)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (cuda_on_cpu_refuses())
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     cuda_on_cpu_enqueue(handle->stream, [=] { multiply(p); });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -9,6 +9,7 @@
  *   CUDA_ON_CPU_ORDER   ascending (default), descending or shuffled: of blocks and of threads.
  *                       A kernel whose result depends on it has a race.
  *   CUDA_ON_CPU_SKIP    softmax.cuh:57: the barrier on that line does nothing.
+ *   CUDA_ON_CPU_FAIL    12: the twelfth call that can fail, of CUDA or cuBLAS, does.
  *
  * Memory is poisoned (bytes 0xff: NaN) before it is written: shared memory at the start of a
  * block, device memory when it is allocated, between pages that fault. What is launched or copied
@@ -154,6 +155,8 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute, int by
 
 /* Only blocks [from, to) of the next grids are run, in x; all where to is 0. */
 void cuda_on_cpu_only_blocks(int64_t from, int64_t to);
+/* Counts a call that can fail; whether it is the one that must. */
+bool cuda_on_cpu_refuses();
 /* What the emulator found wrong with a kernel, in words; NULL: nothing. */
 const char *cuda_on_cpu_fault();
 
