@@ -1,14 +1,14 @@
 /* What a run of a cluster takes: a roofline over its arithmetic and the bytes it moves.
  *
- * The constants are those of one core of a server of the early 2020s with wide vectors; only their
- * ratio matters to a plan. Arithmetic of fused loops runs well below that of products.
+ * The default constants are those of one core of a server of the early 2020s with wide vectors;
+ * only their ratio matters to a plan. Arithmetic of fused loops runs well below that of products.
  */
 #include "planner/internal.h"
 
-static const double FLOPS = 60e9;     /* a second, in products */
-static const double LOOP_FLOPS = 8e9; /* elementwise, functions counted as one */
-static const double BYTES = 10e9;     /* a second, read and written */
-static const double START = 1e-6;     /* seconds for any op at all */
+#include <string.h>
+
+const Profile default_profile = {
+    .product_flops = 60e9, .conv_flops = 60e9, .loop_flops = 8e9, .bytes = 10e9, .start = 1e-6};
 
 static double node_flops(const Graph *g, Id node)
 {
@@ -16,20 +16,27 @@ static double node_flops(const Graph *g, Id node)
     return n->op->flops ? n->op->flops(g, node) : (double)value_count(&g->value.at[n->value]);
 }
 
+/* Operations a second of a node that runs alone. */
+static double node_rate(const Profile *p, const OpRow *op)
+{
+    if (op->flags & OP_ELEMENTWISE)
+        return p->loop_flops;
+    return strncmp(op->name, "conv", 4) == 0 ? p->conv_flops : p->product_flops;
+}
+
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster)
 {
+    const Profile *p = target->profile ? target->profile : &default_profile;
     const Cluster *c = &clusters->at[cluster];
-    double bytes = 0, flops = 0, rate = c->nodes > 1 ? LOOP_FLOPS : FLOPS;
-    for (Id k = 0; k < c->nodes; k++) {
-        Id node = clusters->node[c->node + k];
-        flops += node_flops(g, node);
-        if (g->node.at[node].op->flags & OP_ELEMENTWISE)
-            rate = LOOP_FLOPS;
-    }
+    double bytes = 0, flops = 0;
+    for (Id k = 0; k < c->nodes; k++)
+        flops += node_flops(g, clusters->node[c->node + k]);
+    double rate =
+        c->nodes > 1 ? p->loop_flops : node_rate(p, g->node.at[clusters->node[c->node]].op);
     for (Id k = 0; k < c->operands; k++)
         bytes += (double)value_bytes(&g->value.at[clusters->operand[c->operand + k]]);
     for (Id k = 0; k < c->results; k++)
         bytes += (double)value_bytes(&g->value.at[clusters->result[c->result + k]]);
-    double compute = flops / (rate * target->threads), move = bytes / BYTES;
-    return START + (compute > move ? compute : move);
+    double compute = flops / (rate * target->threads), move = bytes / p->bytes;
+    return p->start + (compute > move ? compute : move);
 }

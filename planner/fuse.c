@@ -4,8 +4,9 @@
  * Requires: a simplified graph. Leaves: clusters in a valid order.
  *
  * A cluster runs where its last node stands. That is right as long as nobody outside has read
- * one of its values before that place, which is what joining a cluster asks for; so clusters
- * cannot form a cycle, and one pass over the nodes is enough. Linear in nodes and operands.
+ * one of its values before that place, and nobody has overwritten what it reads, which is what
+ * joining a cluster asks for; so clusters cannot form a cycle, and one pass over the nodes is
+ * enough. Linear in nodes and operands.
  */
 #include "planner/planner.h"
 
@@ -19,6 +20,7 @@ typedef struct {
     Id nodes;    /* in the cluster, for a root */
     Id operands; /* at most so many values from outside */
     bool read;   /* somebody outside has read one of its values */
+    Id limit;    /* the node that overwrites something it reads: it stands before that */
 } Group;
 
 typedef struct {
@@ -72,12 +74,15 @@ static bool reads_elsewhere(Fusion *f, const Node *node, Id group)
 static void join(Fusion *f, Id node, Id producer)
 {
     Id a = find(f, producer), b = find(f, node);
-    if (a == b || f->group[a].read || reads_elsewhere(f, &f->g->node.at[node], a) ||
+    if (a == b || f->group[a].read || f->group[a].limit < node ||
+        reads_elsewhere(f, &f->g->node.at[node], a) ||
         f->group[a].nodes + f->group[b].nodes > MAX_NODES ||
         f->group[a].operands + f->group[b].operands > MAX_OPERANDS)
         return;
     f->group[b].nodes += f->group[a].nodes;
     f->group[b].operands += f->group[a].operands - 1; /* what joins them comes from inside */
+    if (f->group[a].limit < f->group[b].limit)
+        f->group[b].limit = f->group[a].limit;
     f->group[a].parent = b;
 }
 
@@ -91,12 +96,40 @@ static Id operand_count(const Graph *g, const Node *node)
     return count;
 }
 
+/* By value: the node that makes its next version, in its bytes; NONE where there is none. */
+static Id *find_updates(const Graph *g)
+{
+    Id *update = ARENA_ARRAY(g->arena, Id, g->value.count);
+    memset(update, 0xff, g->value.count * sizeof *update);
+    for (Id v = 0; v < g->value.count; v++)
+        if (g->value.at[v].previous != NONE)
+            update[g->value.at[v].previous] = g->value.at[v].node;
+    return update;
+}
+
+/* The first update of something that the node reads; of another program it is none of its. */
+static Id find_limit(const Graph *g, const Node *node, const Id *update)
+{
+    Id limit = NONE;
+    for (Id i = 0; i < node->uses; i++) {
+        Id value = node_use(g, node, i).value;
+        Id by = value == NONE ? NONE : update[value];
+        if (by != NONE && g->node.at[by].program == node->program && by < limit)
+            limit = by;
+    }
+    return limit;
+}
+
 static Fusion group_nodes(const Graph *g)
 {
     Fusion f = {g, ARENA_ARRAY(g->arena, Group, g->node.count)};
+    const Id *update = find_updates(g);
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
-        f.group[n] = (Group){.parent = n, .nodes = 1, .operands = operand_count(g, node)};
+        f.group[n] = (Group){.parent = n,
+                             .nodes = 1,
+                             .operands = operand_count(g, node),
+                             .limit = find_limit(g, node, update)};
         for (Id i = 0; i < node->uses; i++)
             if (fusible(&f, node, node_use(g, node, i)))
                 join(&f, n, g->value.at[node_use(g, node, i).value].node);

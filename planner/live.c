@@ -25,7 +25,6 @@ typedef struct {
     uint32_t *ends;  /* by value that is made once: the same, before it is made */
     Id *buffer_of;   /* by value; NONE before it has one */
     bool *opened;    /* by value: it has a buffer before it is made, since windows lie in it */
-    Id taken; /* the root that a result of the occurrence at hand lies in place in, or NONE */
     bool *is_output; /* by value */
     bool *is_user;   /* by value: an output of the user's, as against a loss */
 } Live;
@@ -232,18 +231,29 @@ bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id oper
            read_plainly(g, clusters, &clusters->at[cluster], operand);
 }
 
-/* The operand whose bytes the result may take over, as a buffer; NONE where there is none. */
-static Id find_victim(const Live *l, Id cluster, Id result, uint32_t time)
+/* Another result of the occurrence lies there already: the first `results` of them have buffers. */
+static bool is_taken(const Live *l, const Cluster *c, const Occurrence *o, Id results, Id root)
 {
-    const Cluster *c = &l->clusters->at[cluster];
+    for (Id k = 0; k < results; k++)
+        if (l->buffer.at[l->plan->arg[o->arg + c->operands + k]].root == root)
+            return true;
+    return false;
+}
+
+/* The operand whose bytes result k may take over, as a buffer; NONE where there is none. */
+static Id find_victim(const Live *l, const Occurrence *o, Id k, uint32_t time)
+{
+    const Cluster *c = &l->clusters->at[o->cluster];
+    Id result = l->clusters->result[c->result + k];
     if (l->windows->host[result] != NONE || l->is_output[result])
         return NONE;
-    for (Id k = 0; k < c->operands; k++) {
-        Id value = l->clusters->operand[c->operand + k], id = l->buffer_of[value];
+    for (Id i = 0; i < c->operands; i++) {
+        Id value = l->clusters->operand[c->operand + i], id = l->buffer_of[value];
         const Buffer *buffer = &l->buffer.at[id], *root = &l->buffer.at[buffer->root];
         if (!l->is_output[value] && l->last[value] == time + 1 && root->death == time + 1 &&
-            !root->external && buffer->root != l->taken && root->bytes == buffer->bytes &&
-            may_overwrite(l->g, l->clusters, cluster, value, result))
+            !root->external && root->bytes == buffer->bytes &&
+            !is_taken(l, c, o, k, buffer->root) &&
+            may_overwrite(l->g, l->clusters, o->cluster, value, result))
             return id;
     }
     return NONE;
@@ -271,10 +281,10 @@ static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t
             l->plan->arg[o->arg + c->operands + k] = update_buffer(l, value, time, program);
             continue;
         }
-        Id victim = l->buffer_of[value] == NONE ? find_victim(l, o->cluster, value, time) : NONE;
+        Id victim = l->buffer_of[value] == NONE ? find_victim(l, o, k, time) : NONE;
         if (victim != NONE) {
             Buffer buffer = result_buffer(l, value, time, program);
-            buffer.root = l->taken = l->buffer.at[victim].root;
+            buffer.root = l->buffer.at[victim].root;
             l->buffer_of[value] = add_buffer(l, buffer);
         } else {
             open_buffer(l, value, time, program);
@@ -307,7 +317,6 @@ static void walk(Live *l)
                 l->plan->arg[o->arg + k] = l->buffer_of[l->clusters->operand[c->operand + k]];
                 assert(l->plan->arg[o->arg + k] != NONE);
             }
-            l->taken = NONE;
             add_results(l, c, o, time, p);
             add_workspace(l, o, time, p);
         }

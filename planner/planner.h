@@ -29,6 +29,16 @@ typedef struct {
     Id *of;      /* graph node -> its cluster */
 } Clusters;
 
+/* What the estimates of time are made of: a roofline. `gplan --calibrate` measures them. */
+typedef struct {
+    double product_flops; /* a second and thread, in products */
+    double conv_flops;    /* in convolutions */
+    double loop_flops;    /* in elementwise loops, a function counted as one */
+    double bytes;         /* a second, read and written */
+    double start;         /* seconds for any op at all */
+} Profile;
+extern const Profile default_profile;
+
 /* What the planner must know of where the code will run. */
 typedef struct Target {
     const char *name;
@@ -37,6 +47,7 @@ typedef struct Target {
     uint64_t state;   /* bytes that its programs keep for themselves all the time; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
+    const Profile *profile; /* NULL: default_profile */
 } Target;
 
 typedef enum {

@@ -100,6 +100,18 @@ check "--max where nothing fits"
 run net.g --accumulate auto --budget 1G --report && grep -q '^  micro-batches  *1  more' "$work/out"
 check "auto: one micro-batch where nothing asks for more"
 
+# ---- A loop that reads a parameter runs before its update, whatever it is joined with.
+cat >"$work/product.g" <<'END'
+model product(batch B = 4)
+input x : f32[B, 8]
+param s : [8] = ones
+param u : [8] = ones
+output y = x * (s * square(u))
+train mean(y) using sgd(lr = 0.1)
+END
+run "$work/product.g" --budget 1G && run "$work/product.g" --min-budget
+check "an update does not overtake a loop"
+
 # ---- Slices and micro-batches, chosen together.
 gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8"
 smallest 'gpt2, all open' $gpt

@@ -159,6 +159,14 @@ static void try_part(uint64_t part)
     cr_expect(all.recomputing * 2 > all.plans, "the graphs are too tame");
 }
 
+/* Loops with several results, two of which took over one operand. */
+Test(budget, results_of_a_loop_that_is_run_again_lie_apart)
+{
+    static const uint64_t seeds[] = {411, 757, 944};
+    for (int i = 0; i < 3; i++)
+        cr_expect(try_graph(seeds[i], &(Seen){0}));
+}
+
 Test(budget, training_keeps_it_and_computes_the_same_part_1)
 {
     try_part(0);

@@ -133,8 +133,8 @@ const char *emitted_differs(Arena *arena, const Plan *plan, const PlainRun *plai
         return "no temporary folder";
     Target target = target_c(1);
     EmitOptions how = {.header = "net.h", .prefix = "net", .threads = 1, .target = &target};
-    write_text(arena, folder, "net.c", emit_c(plan, &how));
-    write_text(arena, folder, "net.h", emit_c_header(plan, &how));
+    write_text(arena, folder, "net.c", emit_source(plan, &how));
+    write_text(arena, folder, "net.h", emit_header(plan, &how));
     write_text(arena, folder, "main.c", (Text){program, strlen(program)});
     write_numbers(arena, folder, plan, seed);
     int status = system(arena_printf(arena,
