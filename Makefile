@@ -161,9 +161,10 @@ $(EMULATOR): $(B)/%.o: %.cpp
 $(B)/cuda/adapters.o $(R)/cuda/adapters.o: $(G)/adapters.cpp $(KERNELS)
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -c $< -o $@
-# Tiny limits, so that a small case has several slices and parts, and counts in 64 bits.
+# Tiny limits, so that a small case has several slices and parts, counts in 64 bits, and has more
+# to do than a grid has blocks.
 $(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double -DGP_SLICE_REALS=16 -DGP_PART_DEPTH=8 \
-	-DGP_NARROW=8
+	-DGP_NARROW=8 -DGP_MAX_GRID=7
 CUDA_TESTS := $(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \
 	$(B)/cuda/tests/ops/random_test $(B)/cuda/tests/ops/reduce_test \
 	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/ops/attention_test \
@@ -182,6 +183,17 @@ cuda-check:
 	@$(MAKE) --no-print-directory -s setup PACKAGES='$(BUILD_PACKAGES) g++'
 	@$(MAKE) --no-print-directory -s gplan
 	@tests/cuda/nvcc.sh ./gplan all
+
+# Kernels that say of each load and store where it goes: see tests/cuda_on_cpu/race.h. Without the
+# other sanitizers, which cannot watch the same code.
+$(B)/race/adapters.o: $(G)/adapters.cpp $(KERNELS)
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(ON_CPU) $(filter-out $(OPTIMIZE),$(CXXFLAGS)) -O1 -fsanitize=thread \
+	  -DGP_MAX_GRID=3 -c $< -o $@
+$(B)/tests/barriers/%_test: $(B)/tests/barriers/%_test.o $(CASES:%.c=$(B)/%.o) \
+		$(B)/race/adapters.o $(EMULATOR) $(B)/libgplan.a
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 
 check-programs: $(TEST_PROGRAMS) $(B)/gplan
 

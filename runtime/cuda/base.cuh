@@ -85,7 +85,9 @@ GP_DEVICE void gp_bad_index(int32_t *error, int32_t op)
 
 enum { GP_WARP = 32, GP_BLOCK = 256 };
 #define GP_ALL_LANES 0xffffffffu
+#ifndef GP_MAX_GRID
 #define GP_MAX_GRID 0x7fffffff
+#endif
 
 /* Blocks for `count` threads, within the limit of a grid. */
 GP_UNUSED static inline dim3 gp_blocks(int64_t count, int64_t block)

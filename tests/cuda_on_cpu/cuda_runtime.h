@@ -188,7 +188,8 @@ enum CudaOnCpuExchange {
     EXCHANGE_UP,
     EXCHANGE_DOWN,
     EXCHANGE_XOR,
-    EXCHANGE_BALLOT
+    EXCHANGE_BALLOT,
+    EXCHANGE_NOTHING /* only wait for each other */
 };
 uint64_t cuda_on_cpu_exchange(CudaOnCpuExchange how, unsigned mask, uint64_t bits, int by,
                               int width);

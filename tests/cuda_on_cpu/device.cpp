@@ -1,6 +1,7 @@
 /* See cuda_runtime.h: grids, blocks and what threads of a block do together. */
 #include "cuda_runtime.h"
 #include "fiber.h"
+#include "race.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,8 +126,6 @@ static void become(unsigned number)
     threadIdx.z = number / blockDim.x / blockDim.y;
 }
 
-static const unsigned NOBODY = ~0u;
-
 static unsigned choose()
 {
     for (; block.next < block.order.size(); block.next++) {
@@ -220,6 +219,17 @@ static void give_up()
     abort();
 }
 
+unsigned device_thread()
+{
+    return block.at;
+}
+
+void device_fault(const char *what)
+{
+    report(what);
+    give_up();
+}
+
 static std::string place_text(const Thread *t)
 {
     const char *name = strrchr(t->file, '/');
@@ -283,6 +293,8 @@ void cuda_on_cpu_barrier(const char *file, int line)
         }
         release(i);
     }
+    race_passed(file, line);
+    race_barrier();
     wait_as(READY);
 }
 
@@ -346,14 +358,18 @@ uint64_t cuda_on_cpu_exchange(CudaOnCpuExchange how, unsigned mask, uint64_t bit
             warp[i].bits = result[i];
             release(first + i);
         }
+    if (how == EXCHANGE_NOTHING && mask == ~0u)
+        race_warp_barrier(first / WARP);
     wait_as(READY);
     return self->bits;
 }
 
 void cuda_on_cpu_warp_barrier(const char *file, int line, unsigned mask)
 {
-    if (!is_skipped(file, line))
-        cuda_on_cpu_exchange(EXCHANGE_BALLOT, mask, 0, 0, (int)WARP);
+    if (is_skipped(file, line))
+        return;
+    race_passed(file, line);
+    cuda_on_cpu_exchange(EXCHANGE_NOTHING, mask, 0, 0, (int)WARP);
 }
 
 /* ---- Shared memory -------------------------------------------------------------------------- */
@@ -366,6 +382,7 @@ static void array_poison(Array *a, const char *name, size_t bytes)
     a->bytes.assign(bytes + 2 * GUARD, POISON);
     memset(&a->bytes[0], GUARD_BYTE, GUARD);
     memset(&a->bytes[GUARD + bytes], GUARD_BYTE, GUARD);
+    race_array(&a->bytes[GUARD], bytes, name);
 }
 
 void *cuda_on_cpu_array(const void *place, const char *name, size_t bytes)
@@ -402,6 +419,7 @@ static void run_block(Order how, size_t shared)
     block.thread.assign(count, Thread());
     order_threads(how, count);
     block.array.clear();
+    race_block(count);
     if (shared > 0)
         array_poison(&block.array[&dynamic_place], "dynamic", shared);
     block.next = block.waiting = block.ended = 0;
@@ -423,6 +441,7 @@ static void run_block(Order how, size_t shared)
             block.idle.push_back(t.fiber);
         }
     check_arrays();
+    block.at = NOBODY;
 }
 
 void cuda_on_cpu_grid(const char *kernel, dim3 grid, dim3 threads, size_t shared,
