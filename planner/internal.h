@@ -36,9 +36,9 @@ void windows_set(const Graph *g, const Clusters *clusters, const Order *order,
 int concat_axis(const Graph *g, Id node);
 
 /* live.c: occurrences, buffers and lifetimes for this order and these windows; offsets are still to
- * come. */
+ * come. work: by cluster, the bytes of its workspace. */
 Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-           const PlanOptions *options, const Windows *windows);
+           const PlanOptions *options, const uint64_t *work, const Windows *windows);
 /* Whether result 0 of the cluster may take the bytes of this operand, if that dies with it. */
 bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id operand, Id result);
 uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time);

@@ -17,6 +17,7 @@ typedef struct {
     const Windows *windows;
     const Target *target;
     const PlanOptions *options;
+    const uint64_t *work; /* by cluster: bytes of workspace */
     Plan *plan;
     ARRAY(Buffer) buffer;
     uint32_t *last;  /* by value, of what was made of it last: time of the last reader, plus 1; the
@@ -295,7 +296,7 @@ static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t
 
 static void add_workspace(Live *l, Occurrence *o, uint32_t time, int program)
 {
-    uint64_t bytes = l->target->workspace(l->target, l->g, l->clusters, o->cluster);
+    uint64_t bytes = l->work[o->cluster];
     if (bytes)
         o->workspace = add_buffer(l, (Buffer){.value = NONE,
                                               .root = NONE,
@@ -323,7 +324,7 @@ static void walk(Live *l)
 }
 
 Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-           const PlanOptions *options, const Windows *windows)
+           const PlanOptions *options, const uint64_t *work, const Windows *windows)
 {
     Live l = {.g = g,
               .clusters = clusters,
@@ -331,6 +332,7 @@ Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const T
               .windows = windows,
               .target = target,
               .options = options,
+              .work = work,
               .plan = ARENA_NEW(g->arena, Plan),
               .last = ARENA_ARRAY(g->arena, uint32_t, g->value.count),
               .ends = ARENA_ARRAY(g->arena, uint32_t, g->value.count),

@@ -16,26 +16,53 @@ typedef struct {
     const Order *order;
     const Target *target;
     const PlanOptions *options;
+    uint64_t *work; /* by cluster: bytes of workspace */
     Windows windows;
     Concats concats;
+    bool *felt; /* by concat: something of it is there at the peak */
 } Planner;
 
 static Plan *lay_out(Planner *p, const Graph *g)
 {
     windows_set(g, p->clusters, p->order, &p->concats, &p->windows);
-    Plan *plan = live(g, p->clusters, p->order, p->target, p->options, &p->windows);
+    Plan *plan = live(g, p->clusters, p->order, p->target, p->options, p->work, &p->windows);
     plan->peak = live_peak(plan, p->target->align, &plan->peak_time);
     return plan;
 }
 
-/* The peak of the modes at hand. There are many tries, so each gives its memory back. */
-static uint64_t try_modes(Planner *p)
+/* The concats of which the result or an operand is live at the peak: no other lowers it. */
+static void find_felt(Planner *p, const Plan *plan)
+{
+    const Graph *g = p->g;
+    bool *there = ARENA_ARRAY(plan->graph->arena, bool, g->value.count);
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *root = &plan->buffer[plan->buffer[i].root];
+        if (plan->buffer[i].value != NONE && root->birth <= plan->peak_time &&
+            plan->peak_time < root->death)
+            there[plan->buffer[i].value] = true;
+    }
+    for (Id i = 0; i < p->concats.count; i++) {
+        const Node *node = &g->node.at[p->concats.node[i]];
+        p->felt[i] = there[node->value];
+        for (Id k = 0; k < node->uses; k++)
+            p->felt[i] |= there[node_use(g, node, k).value];
+    }
+}
+
+/* The peak of the modes at hand, where it is below `best`. There are many tries, so each gives its
+ * memory back. */
+static bool lower_peak(Planner *p, uint64_t *best)
 {
     Graph g = *p->g;
     g.arena = arena_new();
-    uint64_t peak = lay_out(p, &g)->peak;
+    const Plan *plan = lay_out(p, &g);
+    bool lower = plan->peak < *best;
+    if (lower) {
+        *best = plan->peak;
+        find_felt(p, plan);
+    }
     arena_free(g.arena);
-    return peak;
+    return lower;
 }
 
 /* One concat after the other, in the mode that gives the lowest peak with the others as they
@@ -43,16 +70,15 @@ static uint64_t try_modes(Planner *p)
 static Plan *choose_windows(Planner *p)
 {
     bool affordable = (uint64_t)p->concats.count * p->clusters->count <= TRY_CONCATS;
-    uint64_t best = affordable && p->concats.count ? try_modes(p) : 0;
+    uint64_t best = UINT64_MAX;
+    if (affordable && p->concats.count)
+        lower_peak(p, &best);
     for (Id i = 0; i < p->concats.count && affordable; i++) {
         uint8_t kept = p->concats.mode[i];
-        for (uint8_t mode = kept + 1; mode < WINDOW_MODES; mode++) {
+        for (uint8_t mode = kept + 1; mode < WINDOW_MODES && p->felt[i]; mode++) {
             p->concats.mode[i] = mode;
-            uint64_t peak = try_modes(p);
-            if (peak < best) {
-                best = peak;
+            if (lower_peak(p, &best))
                 kept = mode;
-            }
         }
         p->concats.mode[i] = kept;
     }
@@ -188,6 +214,10 @@ Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, c
                  .windows = {ARENA_ARRAY(g->arena, Id, g->value.count),
                              ARENA_ARRAY(g->arena, int64_t, g->value.count)},
                  .concats = concats_find(g, clusters)};
+    p.felt = ARENA_ARRAY(g->arena, bool, p.concats.count);
+    p.work = ARENA_ARRAY(g->arena, uint64_t, clusters->count);
+    for (Id i = 0; i < clusters->count; i++)
+        p.work[i] = target->workspace(target, g, clusters, i);
     Plan *plan = choose_windows(&p);
     pack(plan, target, pack_effort, options->seconds);
     find_floor(plan, target->align);
