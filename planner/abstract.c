@@ -3,6 +3,7 @@
  * Requires: clusters. Leaves: a problem whose nodes are the clusters of the program in the given
  * order, and a schedule of it that keeps the hints. Linear in operands.
  */
+#include "planner/again.h"
 #include "planner/internal.h"
 
 #include <string.h>
@@ -134,8 +135,8 @@ static int64_t find_held(const Build *b, int program)
 
 /* ---- Hints ---------------------------------------------------------------------------------- */
 
-/* By scope: the block around it whose inputs alone are to be stored, or NONE. Depth 0: those that
- * the model asks for; otherwise all at that depth. Parents stand before what lies in them. */
+/* By scope: the block around it, or NONE. Depth 0: of those whose inputs alone the model asks to be
+ * stored; otherwise of all at that depth. Parents stand before what lies in them. */
 static Id *find_owners(const Graph *g, uint32_t depth)
 {
     Id *owner = ARENA_ARRAY(g->arena, Id, g->scope.count);
@@ -152,9 +153,9 @@ static Id *find_owners(const Graph *g, uint32_t depth)
 }
 
 /* By value: it is read on the way forward only within the block that makes it. */
-static bool *find_inner(const Graph *g, uint32_t depth)
+static bool *find_inner(const Graph *g)
 {
-    const Id *owner = find_owners(g, depth);
+    const Id *owner = find_owners(g, 0);
     bool *inner = ARENA_ARRAY(g->arena, bool, g->value.count);
     for (Id v = 0; v < g->value.count; v++) {
         Id node = g->value.at[v].node;
@@ -189,8 +190,8 @@ static RematId first_back(const Build *b)
  * can but be stored. */
 static void add_hints(Build *b)
 {
-    const bool *inner = find_inner(b->g, 0);
-    RematId back = first_back(b);
+    const bool *inner = find_inner(b->g);
+    RematId back = b->a.back;
     for (RematId n = 0; n < b->a.problem.nodes; n++) {
         const Cluster *c = &b->clusters->at[b->a.cluster[n]];
         for (Id k = 0; k < c->results; k++)
@@ -214,68 +215,39 @@ static void add_hints(Build *b)
 
 /* ---- A schedule that keeps them ------------------------------------------------------------- */
 
-typedef struct {
-    const RematProblem *problem;
-    bool *made; /* by node: its values are there, from before the way back or made again */
-    ARRAY(RematId) node;
-    ARRAY(RematId) stack;
-} Again;
-
-/* Runs the node after all that it reads and that is not there. */
-static void run_again(Again *again, Arena *arena, RematId first)
-{
-    ARRAY_PUSH(arena, &again->stack, first);
-    while (again->stack.count) {
-        RematId n = again->stack.at[again->stack.count - 1];
-        const RematNode *node = &again->problem->node[n];
-        size_t waiting = again->stack.count;
-        for (RematId i = 0; i < node->reads; i++) {
-            RematId from = again->problem->value[again->problem->read[node->read + i]].node;
-            if (from != REMAT_NONE && !again->made[from])
-                ARRAY_PUSH(arena, &again->stack, from);
-        }
-        if (again->stack.count > waiting)
-            continue;
-        again->stack.count--;
-        if (!again->made[n])
-            ARRAY_PUSH(arena, &again->node, n);
-        again->made[n] = true;
-    }
-}
-
 /* The given order; what is dropped before the way back is made again where it is first read. */
-static RematSchedule keep_hints(const RematProblem *problem, Arena *arena)
+static RematSchedule keep_hints(const Build *b)
 {
-    Again again = {.problem = problem, .made = ARENA_ARRAY(arena, bool, problem->nodes)};
-    RematId back = REMAT_NONE;
-    for (RematId v = 0; v < problem->values; v++)
-        if (problem->value[v].drop_at != REMAT_NONE)
-            back = problem->value[v].drop_at;
-    for (RematId n = 0; n < problem->nodes; n++) {
-        run_again(&again, arena, n);
-        for (RematId v = 0; n == back && v < problem->values; v++)
-            if (problem->value[v].drop_at != REMAT_NONE)
-                again.made[problem->value[v].node] = false;
+    const RematProblem *problem = &b->a.problem;
+    bool *droppable = ARENA_ARRAY(b->g->arena, bool, problem->values);
+    bool *dropped = ARENA_ARRAY(b->g->arena, bool, problem->nodes);
+    Again again = again_new(problem, b->a.back, b->g->arena);
+    for (RematId v = 0; v < problem->values; v++) {
+        droppable[v] = problem->value[v].drop_at != REMAT_NONE;
+        if (droppable[v])
+            dropped[problem->value[v].node] = true;
     }
-    return (RematSchedule){again.node.at, again.node.count};
+    again.droppable = droppable;
+    again.dropped = dropped;
+    return again_run(&again);
 }
 
-/* All blocks at a depth with nothing but their inputs stored, whatever the hints leave open. */
-static RematSchedule checkpoint_all(const Build *b, uint32_t depth)
+/* By node: the block at the depth that it belongs to, numbered as they begin, or NONE. */
+static Id *find_blocks(const Build *b, uint32_t depth)
 {
-    const bool *inner = find_inner(b->g, depth);
-    RematProblem problem = b->a.problem;
-    RematId back = first_back(b);
-    problem.value = ARENA_ARRAY(b->g->arena, RematValue, problem.values);
-    if (problem.values)
-        memcpy(problem.value, b->value.at, problem.values * sizeof *problem.value);
-    for (Id v = 0; v < b->g->value.count && back != REMAT_NONE; v++) {
-        RematValue *value = b->number[v] == NONE ? NULL : &problem.value[b->number[v]];
-        if (value && inner[v] && value->node != REMAT_NONE && value->node < back &&
-            !(value->flags & REMAT_OUTPUT) && !(problem.node[value->node].flags & REMAT_ONCE))
-            value->drop_at = back;
+    const Graph *g = b->g;
+    const Id *owner = find_owners(g, depth);
+    Id *number = ARENA_ARRAY(g->arena, Id, g->scope.count), count = 0;
+    Id *block = ARENA_ARRAY(g->arena, Id, b->a.problem.nodes);
+    memset(number, 0xff, g->scope.count * sizeof *number);
+    for (RematId n = 0; n < b->a.problem.nodes; n++) {
+        const Cluster *c = &b->clusters->at[b->a.cluster[n]];
+        Id at = owner[g->node.at[b->clusters->node[c->node + c->nodes - 1]].scope];
+        if (at != NONE && number[at] == NONE)
+            number[at] = count++;
+        block[n] = at == NONE ? NONE : number[at];
     }
-    return keep_hints(&problem, b->g->arena);
+    return block;
 }
 
 /* A value that the schedule still stores where it should be made again. */
@@ -306,6 +278,7 @@ Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target
     problem->node = ARENA_ARRAY(g->arena, RematNode, problem->nodes);
     add_nodes(&b, program_times(g, program));
     b.a.held = find_held(&b, program);
+    b.a.back = first_back(&b);
     if (!options->no_recompute)
         add_hints(&b);
     problem->value = b.value.at;
@@ -314,10 +287,10 @@ Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target
     problem->reads = (RematId)b.read.count;
     problem->in_place = b.in_place.at;
     problem->in_places = (RematId)b.in_place.count;
-    b.a.start = b.a.hinted ? keep_hints(problem, g->arena) : remat_baseline(problem, g->arena);
+    b.a.start = b.a.hinted ? keep_hints(&b) : remat_baseline(problem, g->arena);
     if (b.a.hinted && b.a.broken == NONE)
         b.a.broken = find_broken(&b);
-    for (uint32_t depth = 1; depth <= BLOCK_DEPTHS && !relaxed; depth++)
-        b.a.blocks[depth - 1] = checkpoint_all(&b, depth);
+    for (uint32_t depth = 0; depth < BLOCK_DEPTHS && !relaxed && b.a.back != REMAT_NONE; depth++)
+        b.a.block[depth] = find_blocks(&b, depth + 1);
     return b.a;
 }

@@ -11,6 +11,7 @@
  * needs beyond the live bytes is taken off the next rung; a plan that packed too large still counts
  * for larger budgets.
  */
+#include "planner/chain.h"
 #include "planner/internal.h"
 
 #include <assert.h>
@@ -20,6 +21,13 @@
 /* The first rungs above the smallest arena are this part of the one without recomputation apart;
  * further up, where the cost is flat, this part of what lies below them. */
 enum { CLOSE_PART = 200, GROWTH_PART = 10, RUNGS = 64 };
+/* Of a graph with more clusters the rungs are so much farther apart: each takes seconds there.
+ * Where it is a chain of blocks there are none: its own schedules are closer to each other than
+ * that. */
+enum { MANY_CLUSTERS = 20000, FARTHER = 3 };
+
+/* Of the schedules of a chain those that are packed to show what there is. */
+enum { SHOWN_PART = 8 };
 
 /* Effort of the search for the smallest plan, about a second for a thousand clusters; of one for an
  * order alone; and of each rung, as a part of the first. */
@@ -51,6 +59,7 @@ typedef struct {
     Order given;      /* every cluster once */
     Order unsearched; /* that, with what the hints ask to be computed again */
     Abstract program[PROGRAMS];
+    Chain *chain[BLOCK_DEPTHS];   /* of blocks at depth 1, 2, ...; NULL: none, or another again */
     ARRAY(Known) known[PROGRAMS]; /* schedules to start from */
     uint64_t persistent;          /* bytes, aligned */
     ARRAY(Met) met;
@@ -139,6 +148,17 @@ static const Met *smallest_met(const Fit *f)
 
 /* ---- Schedules to start from ---------------------------------------------------------------- */
 
+/* The training step is the program with a way back. */
+static void find_chains(Fit *f)
+{
+    const Abstract *a = &f->program[PROGRAM_MICRO];
+    for (int i = 0; i < BLOCK_DEPTHS; i++) {
+        size_t bytes = a->problem.nodes * sizeof **a->block;
+        if (a->block[i] && (!i || memcmp(a->block[i], a->block[i - 1], bytes) != 0))
+            f->chain[i] = chain_new(&a->problem, a->block[i], a->back, f->g->arena);
+    }
+}
+
 static void know(Fit *f, int p, const RematSchedule *schedule)
 {
     RematValuation is = remat_evaluate(&f->program[p].problem, schedule);
@@ -146,8 +166,25 @@ static void know(Fit *f, int p, const RematSchedule *schedule)
         ARRAY_PUSH(f->g->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
 }
 
-/* The cheapest known within the budget; where there is none, the smallest; NULL: none at all. */
-static const RematSchedule *best_known(const Fit *f, int p, uint64_t budget)
+/* What the chains come to within the budget; where none is, their smallest. */
+static void know_chains(Fit *f, uint64_t budget)
+{
+    for (int i = 0; i < BLOCK_DEPTHS; i++) {
+        size_t count, best = 0;
+        const ChainPoint *point = f->chain[i] ? chain_points(f->chain[i], &count) : NULL;
+        if (!point)
+            continue;
+        for (size_t k = 1; k < count && (uint64_t)point[best].peak > budget; k++)
+            if (point[k].peak < point[best].peak)
+                best = k;
+        RematSchedule found = chain_schedule(f->chain[i], best);
+        know(f, PROGRAM_MICRO, &found);
+    }
+}
+
+/* The cheapest known within the budget; where there is none, the smallest. What keeps the hints in
+ * the given order is always known. */
+static const Known *best_known(const Fit *f, int p, uint64_t budget)
 {
     const Known *best = NULL;
     for (size_t i = 0; i < f->known[p].count; i++) {
@@ -158,7 +195,7 @@ static const RematSchedule *best_known(const Fit *f, int p, uint64_t budget)
             (fits == fitted && (fits ? k->cost < best->cost : k->peak < best->peak)))
             best = k;
     }
-    return best ? &best->schedule : NULL;
+    return best;
 }
 
 /* ---- Searching ------------------------------------------------------------------------------ */
@@ -180,6 +217,7 @@ static RematOptions search_options(Fit *f, uint64_t budget, uint64_t effort)
     return (RematOptions){.budget = (int64_t)budget,
                           .effort = effort ? effort : 1,
                           .seconds = options_now(f).seconds,
+                          .no_bound = true,
                           .cancel = f->options->cancel,
                           .progress = f->options->progress ? show_progress : NULL,
                           .data = f};
@@ -246,57 +284,121 @@ static RematResult thin_out(Fit *f, int p, RematResult found)
     return cheaper.fits ? cheaper : found;
 }
 
-/* Blocks of which only the inputs are stored. */
-static void meet_blocks(Fit *f)
+/* Programs in the order of what they need in the given order, the largest first. */
+static void sort_programs(const Fit *f, int program[PROGRAMS])
 {
-    for (int i = 0; i < BLOCK_DEPTHS; i++) {
-        Order order = f->given;
-        Id runs = 0;
-        for (int p = 0; p < PROGRAMS; p++) {
-            RematResult block = {.schedule = f->program[p].blocks[i]};
-            if (!remat_evaluate(&f->program[p].problem, &block.schedule).valid)
-                block.schedule = f->program[p].start;
-            runs += (Id)(block.schedule.count - f->given.count[p]);
-            adopt(f, &order, p, &f->program[p].problem, &block);
-        }
-        if (runs)
-            meet(f, &order, PACK_STEPS);
+    for (int i = 0; i < PROGRAMS; i++) {
+        int k = i;
+        for (; k && f->known[program[k - 1]].at[0].peak < f->known[i].at[0].peak; k--)
+            program[k] = program[k - 1];
+        program[k] = i;
     }
 }
 
-/* Every program as small as the search makes it. The live bytes are not the arena, so both the
- * schedule with the fewest and the one thinned out compete. */
+/* Every program as small as the search makes it, or as one before it is: they share the arena. The
+ * live bytes are not the arena, so both the schedule with the fewest and the one thinned out
+ * compete. */
 static void meet_smallest(Fit *f)
 {
-    meet_blocks(f);
+    int program[PROGRAMS] = {0};
+    uint64_t most = 0; /* that one of them needs */
     Order order = f->given, thin = f->given;
-    for (int p = 0; p < PROGRAMS; p++) {
-        if (!f->given.count[p])
-            continue;
+    find_chains(f);
+    know_chains(f, 0);
+    sort_programs(f, program);
+    for (int i = 0; i < PROGRAMS; i++) {
+        int p = program[i];
         const RematProblem *problem = &f->program[p].problem;
-        RematOptions how = search_options(f, 0, full_effort(f));
-        how.start = best_known(f, p, 0);
-        how.starts = how.start != NULL;
-        RematResult found = remat_minimize(problem, &how, f->g->arena);
-        count_effort(f, &found);
-        know(f, p, &found.schedule);
+        const Known *known = best_known(f, p, most);
+        RematResult found = {.schedule = known->schedule, .peak = known->peak};
+        if ((uint64_t)known->peak > most) {
+            RematOptions how = search_options(f, 0, full_effort(f));
+            how.start = &known->schedule;
+            how.starts = 1;
+            found = remat_minimize(problem, &how, f->g->arena);
+            count_effort(f, &found);
+            know(f, p, &found.schedule);
+        }
         adopt(f, &order, p, problem, &found);
-        found = thin_out(f, p, found);
+        if ((uint64_t)known->peak > most)
+            found = thin_out(f, p, found);
         know(f, p, &found.schedule);
         adopt(f, &thin, p, problem, &found);
+        most = (uint64_t)found.peak > most ? (uint64_t)found.peak : most;
     }
     meet(f, &order, PACK_SMALLEST);
     meet(f, &thin, PACK_SMALLEST);
 }
 
+/* ---- Chains of blocks ----------------------------------------------------------------------- */
+
+typedef struct {
+    int depth;
+    size_t point;
+    int64_t peak;
+    double cost;
+} Link;
+
+static int by_cost(const void *a, const void *b)
+{
+    const Link *x = a, *y = b;
+    if (x->cost < y->cost || x->cost > y->cost)
+        return x->cost < y->cost ? -1 : 1;
+    return x->depth != y->depth ? x->depth - y->depth
+                                : (x->point > y->point) - (x->point < y->point);
+}
+
+static bool has_chain(const Fit *f)
+{
+    for (int i = 0; i < BLOCK_DEPTHS; i++)
+        if (f->chain[i])
+            return true;
+    return false;
+}
+
+static void meet_link(Fit *f, const Link *link)
+{
+    Order order = f->given;
+    for (int p = 0; p < PROGRAMS; p++) {
+        RematResult found = {.schedule = best_known(f, p, (uint64_t)link->peak)->schedule};
+        if (p == PROGRAM_MICRO)
+            found.schedule = chain_schedule(f->chain[link->depth], link->point);
+        adopt(f, &order, p, &f->program[p].problem, &found);
+    }
+    meet(f, &order, PACK_STEPS);
+}
+
+/* From the cheapest on, up to the first whose arena is within the budget: that is the cheapest of
+ * them all, whatever the budget. Where `all`, a part of them. */
+static void meet_chains(Fit *f, uint64_t budget, bool all)
+{
+    ARRAY(Link) link = {0};
+    for (int i = 0; i < BLOCK_DEPTHS; i++) {
+        size_t count = 0;
+        const ChainPoint *point = f->chain[i] ? chain_points(f->chain[i], &count) : NULL;
+        for (size_t k = 0; k < count; k++)
+            if (!all || k % SHOWN_PART == 0)
+                ARRAY_PUSH(f->g->arena, &link, (Link){i, k, point[k].peak, point[k].cost});
+    }
+    if (link.count)
+        qsort(link.at, link.count, sizeof *link.at, by_cost);
+    for (size_t i = 0; i < link.count; i++) {
+        if ((uint64_t)link.at[i].peak > budget)
+            continue;
+        meet_link(f, &link.at[i]);
+        if (!all && f->met.at[f->met.count - 1].arena <= budget)
+            break;
+    }
+}
+
 /* ---- The ladder ----------------------------------------------------------------------------- */
 
 /* Between two arenas, ascending. */
-static size_t find_rungs(uint64_t least, uint64_t most, uint64_t rung[RUNGS])
+static size_t find_rungs(const Fit *f, uint64_t least, uint64_t most, uint64_t rung[RUNGS])
 {
-    size_t count = 0;
+    size_t count = 0, far = f->clusters->count > MANY_CLUSTERS ? FARTHER : 1;
     for (uint64_t above = 0; count < RUNGS;) {
-        uint64_t close = most / CLOSE_PART + 1, wide = above / GROWTH_PART;
+        uint64_t close = most / CLOSE_PART * far + 1, wide = above / GROWTH_PART * far;
         above += close > wide ? close : wide;
         if (least + above >= most)
             break;
@@ -305,24 +407,17 @@ static size_t find_rungs(uint64_t least, uint64_t most, uint64_t rung[RUNGS])
     return count;
 }
 
-/* The cheapest of one rung: from what the rungs below found, and from the given order. */
+/* The cheapest of one rung: from what the rungs below found, and from what the chains come to. */
 static RematResult search_rung(Fit *f, int p, uint64_t ask)
 {
-    const RematProblem *problem = &f->program[p].problem;
     RematOptions how = search_options(f, ask, full_effort(f) / RUNG_PART);
-    RematResult fresh = {.fits = false};
-    how.start = &f->program[p].start;
-    how.starts = f->program[p].hinted;
-    fresh = remat_solve(problem, &how, f->g->arena);
-    count_effort(f, &fresh);
-    if (f->cut || fresh.stop == REMAT_PROVED)
-        return fresh;
-    how = search_options(f, ask, full_effort(f) / RUNG_PART);
-    how.start = best_known(f, p, ask);
-    how.starts = how.start != NULL;
-    RematResult warm = remat_solve(problem, &how, f->g->arena);
-    count_effort(f, &warm);
-    return !fresh.fits || (warm.fits && warm.cost < fresh.cost) ? warm : fresh;
+    if (p == PROGRAM_MICRO)
+        know_chains(f, ask);
+    how.start = &best_known(f, p, ask)->schedule;
+    how.starts = 1;
+    RematResult found = remat_solve(&f->program[p].problem, &how, f->g->arena);
+    count_effort(f, &found);
+    return found;
 }
 
 static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
@@ -349,7 +444,7 @@ static void climb(Fit *f, uint64_t budget, uint64_t most)
 {
     uint64_t rung[RUNGS], slack;
     const Met *least = smallest_met(f);
-    size_t rungs = find_rungs(least->arena, most, rung);
+    size_t rungs = find_rungs(f, least->arena, most, rung);
     slack = least->arena - least->peak;
     while (rungs && rung[rungs - 1] > budget)
         rungs--;
@@ -391,10 +486,8 @@ static void meet_given(Fit *f)
     for (int p = 0; p < PROGRAMS; p++) {
         f->program[p].problem.base = (int64_t)f->persistent + f->program[p].held;
         know(f, p, &f->program[p].start);
-        for (int i = 0; i < BLOCK_DEPTHS; i++)
-            know(f, p, &f->program[p].blocks[i]);
     }
-    f->progress.least_cost = met->cost;
+    f->progress.least_cost = f->progress.bound = met->cost;
 }
 
 /* Meets what there is for the budget; all of the ladder where `all`. */
@@ -412,9 +505,12 @@ static void search(Fit *f, uint64_t budget, bool all)
     if (options->no_recompute ||
         (most <= budget && !all && (options->budget || !options->smallest)))
         return;
-    f->progress.bound = options->budget ? find_bound(f, budget) : 0;
+    f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
     meet_smallest(f);
-    if (!options->smallest && !f->cut)
+    if (options->smallest || f->cut)
+        return;
+    meet_chains(f, all ? most : budget, all);
+    if (!f->cut && (f->clusters->count <= MANY_CLUSTERS || !has_chain(f)))
         climb(f, all ? most : budget, most);
 }
 
@@ -447,7 +543,7 @@ Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
     PlanOptions now = options_now(&f);
     Plan *plan = plan_order(g, clusters, &best->order, target, &now, best->pack_effort);
     plan->least_cost = f.progress.least_cost;
-    plan->cost_bound = options->budget ? find_bound(&f, budget) : plan->least_cost;
+    plan->cost_bound = f.progress.bound;
     plan->effort = f.effort;
     plan->cut = f.cut;
     plan->broken_hint = NONE;

@@ -57,7 +57,9 @@ typedef struct {
     bool hinted;         /* something is */
     int64_t held;        /* bytes that are alive in every step, beside what persists */
     Id broken;           /* a value whose hint cannot be kept, or NONE */
-    RematSchedule blocks[BLOCK_DEPTHS]; /* only the inputs of blocks at depth 1, 2, ... stored */
+    RematId back;        /* the first node of the way back, or REMAT_NONE */
+    const Id *block[BLOCK_DEPTHS]; /* by node: its block at depth 1, 2, ..., in the order in which
+                                      they begin, or NONE; where there is a way back */
 } Abstract;
 Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target,
                   const PlanOptions *options, const Order *order, int program, bool relaxed);

@@ -103,6 +103,7 @@ typedef struct {
     uint64_t seed;
     const RematSchedule *start; /* further schedules to start from, all valid; may be NULL */
     size_t starts;
+    bool no_bound; /* saves the time for bounds: `bound` is every node once, `floor` one node */
     bool (*progress)(const RematProgress *, void *data); /* may be NULL; false stops */
     void *data;
     const volatile sig_atomic_t *cancel; /* nonzero stops; may be NULL */

@@ -152,6 +152,16 @@ static void add_row(Rows *rows, int32_t x)
     ARRAY_PUSH(model->arena, &rows->start, rows->entry.count);
 }
 
+int64_t remat_largest_step(const RematModel *model)
+{
+    int64_t most = 0;
+    for (int32_t x = 0; x < model->nodes; x++) {
+        int64_t bytes = footprint(model, x);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 /* Nodes are visited in strides that spread evenly, so that a cut leaves an even sample. */
 static void find_rows(Rows *rows, const RematModel *model, int64_t budget)
 {
@@ -162,10 +172,7 @@ static void find_rows(Rows *rows, const RematModel *model, int64_t budget)
     rows->mark = ARENA_ARRAY(model->arena, int32_t, nodes);
     rows->stack = ARENA_ARRAY(model->arena, int32_t, nodes + 1);
     ARRAY_PUSH(model->arena, &rows->start, (size_t)0);
-    for (int32_t x = 0; x < model->nodes; x++) {
-        int64_t bytes = footprint(model, x);
-        rows->floor = bytes > rows->floor ? bytes : rows->floor;
-    }
+    rows->floor = remat_largest_step(model);
     size_t stride = 1;
     while (stride < nodes)
         stride *= 2;

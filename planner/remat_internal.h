@@ -141,6 +141,8 @@ RematTable remat_readers(const RematModel *model, Arena *arena); /* by value, tr
 
 /* ---- bounds (remat_bound.c): of the extra cost, in COST_ONE; the floor above base ---- */
 int64_t remat_find_bounds(const RematModel *model, int64_t budget, int64_t *floor);
+/* What one node needs while it runs, at most: a floor that is found in linear time. */
+int64_t remat_largest_step(const RematModel *model);
 
 /* ---- annealing (remat_anneal.c), driven in rounds by remat_solve.c ---- */
 enum { REMAT_TICKS = 10000, REMAT_LOG_TABLE = 1024 }; /* ticks of one unit of effort */

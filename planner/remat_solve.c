@@ -138,7 +138,10 @@ static RematResult end(RematSearch *search, Arena *arena)
 RematResult remat_solve(const RematProblem *problem, const RematOptions *options, Arena *arena)
 {
     RematSearch search = begin(problem, options);
-    search.bound = remat_find_bounds(search.model, search.state->budget, &search.floor);
+    if (options->no_bound)
+        search.floor = remat_largest_step(search.model);
+    else
+        search.bound = remat_find_bounds(search.model, search.state->budget, &search.floor);
     if (search.state->budget < search.floor) {
         search.stop = REMAT_HOPELESS;
         search.bound = 0;
@@ -151,7 +154,10 @@ RematResult remat_solve(const RematProblem *problem, const RematOptions *options
 RematResult remat_minimize(const RematProblem *problem, const RematOptions *options, Arena *arena)
 {
     RematSearch search = begin(problem, options);
-    remat_find_bounds(search.model, -1, &search.floor);
+    if (options->no_bound)
+        search.floor = remat_largest_step(search.model);
+    else
+        remat_find_bounds(search.model, -1, &search.floor);
     search.shrink = true;
     run_rounds(&search);
     return end(&search, arena);

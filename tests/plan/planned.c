@@ -13,7 +13,7 @@ Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Targ
     return p;
 }
 
-Planned planned_text(const char *text, const PlanOptions *how, const Target *target)
+static Planned plan_text(const char *text, bool train, const PlanOptions *how, const Target *target)
 {
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, stderr, false);
@@ -24,9 +24,20 @@ Planned planned_text(const char *text, const PlanOptions *how, const Target *tar
     cr_assert(ast, "the text does not parse");
     Graph *g = lower(arena, diag, source, ast, NULL, 0);
     cr_assert(g, "the text is no model");
+    cr_assert(!train || train_add(g, ast, NULL, 0, 0), "the model cannot be trained");
     Planned p = planned_graph(arena, g, how, target);
     cr_expect_null(p.fault, "%s", p.fault);
     return p;
+}
+
+Planned planned_text(const char *text, const PlanOptions *how, const Target *target)
+{
+    return plan_text(text, false, how, target);
+}
+
+Planned planned_training(const char *text, const PlanOptions *how)
+{
+    return plan_text(text, true, how, NULL);
 }
 
 void planned_free(Planned *p)

@@ -16,6 +16,7 @@ typedef struct {
 /* `how` and `target` may be NULL: no options, the C target. Messages go to standard error; a model
  * that is wrong fails the test. */
 Planned planned_text(const char *text, const PlanOptions *how, const Target *target);
+Planned planned_training(const char *text, const PlanOptions *how); /* with its train statement */
 Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Target *target);
 void planned_free(Planned *p);
 
