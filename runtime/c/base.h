@@ -114,6 +114,24 @@ typedef struct {
 #define GP_FUNCTION static inline GP_UNUSED
 #endif
 
+/* Bytes of one element. */
+GP_FUNCTION size_t gp_size(int32_t dtype)
+{
+    switch (dtype) {
+    case GP_F32:
+        return sizeof(gp_real);
+    case GP_I64:
+        return 8;
+    case GP_I32:
+        return 4;
+    case GP_F16:
+    case GP_BF16:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
 GP_FUNCTION int64_t gp_count(const gp_tensor *t)
 {
     int64_t n = 1;

@@ -17,8 +17,9 @@ typedef struct {
 
 GP_FUNCTION gp_fold gp_fold_of(const gp_tensor *t, int64_t axes)
 {
-    gp_fold fold = {.outer = {.rank = 0}};
+    gp_fold fold;
     int last = -1;
+    memset(&fold, 0, sizeof fold);
     for (int i = 0; i < t->rank; i++)
         if (axes >> i & 1 && t->dim[i] > 1)
             last = i;

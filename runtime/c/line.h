@@ -85,7 +85,7 @@ GP_FUNCTION void gp_store_int(const gp_tensor *t, int64_t at, int64_t x)
 GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line, int64_t base,
                                         int64_t i, int64_t n, gp_real *buffer)
 {
-    const gp_real *data = t->data;
+    const gp_real *data = (const gp_real *)t->data;
     int inner = line->rank - 1;
     if (t->dtype == GP_F32 && (n == 1 || inner < 0 || (inner == 0 && line->stride[0] == 1)))
         return data + base + gp_line_at(line, i);

@@ -4,24 +4,6 @@
 
 #include "base.h"
 
-/* Bytes of one element. */
-GP_FUNCTION size_t gp_size(int32_t dtype)
-{
-    switch (dtype) {
-    case GP_F32:
-        return sizeof(gp_real);
-    case GP_I64:
-        return 8;
-    case GP_I32:
-        return 4;
-    case GP_F16:
-    case GP_BF16:
-        return 2;
-    default:
-        return 1;
-    }
-}
-
 /* n elements, `from_stride` and `to_stride` apart. */
 GP_FUNCTION void gp_move_line(size_t size, int64_t n, const unsigned char *from,
                               int64_t from_stride, unsigned char *to, int64_t to_stride)

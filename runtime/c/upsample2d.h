@@ -3,7 +3,7 @@
 #ifndef GP_UPSAMPLE2D_H
 #define GP_UPSAMPLE2D_H
 
-#include "base.h"
+#include "between.h"
 
 enum { GP_NEAREST, GP_BILINEAR };
 
@@ -11,24 +11,6 @@ typedef struct {
     int64_t mode, align_corners;
 } gp_upsample2d_attr;
 typedef gp_upsample2d_attr gp_upsample2d_grad_attr;
-
-/* An output looks at the elements `low` and `high` of an axis, `part` of the way between. */
-typedef struct {
-    int64_t low, high;
-    gp_real part;
-} gp_between;
-
-GP_FUNCTION gp_between gp_upsample_place(int64_t i, int64_t in, int64_t out, int64_t align_corners)
-{
-    double at;
-    if (align_corners)
-        at = out > 1 ? (double)i * (double)(in - 1) / (double)(out - 1) : 0;
-    else
-        at = ((double)i + 0.5) * (double)in / (double)out - 0.5;
-    at = at < 0 ? 0 : at;
-    const int64_t low = (int64_t)at < in - 1 ? (int64_t)at : in - 1;
-    return (gp_between){low, low + 1 < in ? low + 1 : low, (gp_real)(at - (double)low)};
-}
 
 GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y,
                                  const gp_upsample2d_attr *a, const gp_real *plane, int64_t row,

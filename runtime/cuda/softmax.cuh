@@ -18,13 +18,14 @@ static __global__ void gp_softmax_rows(const gp_real *x, gp_real *to, int64_t ro
 {
     for (GP_EACH_BLOCK(row, rows)) {
         const gp_real *from = x + row * n;
-        gp_real *out = to + row * n, most = -(gp_real)INFINITY, sum = 0;
+        gp_real *out = to + row * n, most = -(gp_real)INFINITY;
+        double exps = 0;
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
             most = from[i] > most ? from[i] : most;
         most = gp_block_join(most, gp_larger());
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            sum += gp_exp(from[i] - most);
-        sum = gp_block_sum(sum);
+            exps += (double)gp_exp(from[i] - most);
+        const gp_real sum = (gp_real)gp_block_sum(exps);
         const gp_real shift = is_log ? gp_log(sum) : 0, scale = 1 / sum;
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
             out[i] = is_log ? from[i] - most - shift : gp_exp(from[i] - most) * scale;

@@ -277,9 +277,9 @@ GP_UNUSED static int gp_tiles_run(const gp_call *c, gp_tiles p)
     p.right_depth =
         gp_walk_of(r.stride[0], r.stride[1], r.stride[2], p.depth_radix, GP_TILE_THREADS / GP_TILE);
     for (int i = 0; i < 2; i++) {
-        const int64_t reach = gp_size(p.first[i]) + p.size[i] +
-                              (p.depth_radix[i] + GP_TILE_DEPTH) * gp_size(p.depth_step[i]) +
-                              p.column_radix[i] * gp_size(p.column_step[i]);
+        const int64_t reach = gp_magnitude(p.first[i]) + p.size[i] +
+                              (p.depth_radix[i] + GP_TILE_DEPTH) * gp_magnitude(p.depth_step[i]) +
+                              p.column_radix[i] * gp_magnitude(p.column_step[i]);
         most = reach > most ? reach : most;
         most = p.depth_radix[i] + GP_TILE_DEPTH > most ? p.depth_radix[i] + GP_TILE_DEPTH : most;
     }

@@ -3,7 +3,162 @@
 #ifndef GP_CUDA_WORK_H
 #define GP_CUDA_WORK_H
 
-#include "../c/base.h"
+#include "../c/fold.h"
+
+/* ---- Reductions: sum, mean, prod, max, min, var ---------------------------------------------- */
+
+typedef struct {
+    int64_t axes; /* bit i: axis i is reduced */
+} gp_sum_attr;
+typedef gp_sum_attr gp_mean_attr, gp_prod_attr, gp_max_attr, gp_min_attr;
+typedef struct {
+    int64_t correction, axes;
+} gp_var_attr;
+
+/* How many parts the elements of an output are cut into, so that a few large outputs keep a GPU
+ * busy. It follows from the shape, and the bits of a sum from it. */
+GP_FUNCTION int64_t gp_reduce_chunks(const gp_fold *fold)
+{
+    const int64_t outputs = fold->outers * fold->width;
+    const int64_t least = fold->width > 1 ? 64 : 4096; /* elements of a part */
+    const int64_t wanted = (fold->width > 1 ? 65536 : 1024) / outputs;
+    const int64_t chunks = (fold->count + least - 1) / least;
+    return wanted <= 1 ? 1 : chunks < wanted ? chunks : wanted;
+}
+
+/* Parts are doubles or 64-bit integers. */
+GP_FUNCTION size_t gp_reduce_parts(const gp_call *c, int64_t axes)
+{
+    const gp_fold fold = gp_fold_of(&c->in[0], axes);
+    const int64_t chunks = gp_reduce_chunks(&fold);
+    return chunks == 1 ? 0 : (size_t)(chunks * fold.outers * fold.width) * sizeof(double);
+}
+
+GP_WORKSPACE(sum)
+{
+    return gp_reduce_parts(c, ((const gp_sum_attr *)c->attr)->axes);
+}
+
+GP_WORKSPACE(mean)
+{
+    return gp_reduce_parts(c, ((const gp_mean_attr *)c->attr)->axes);
+}
+
+GP_WORKSPACE(prod)
+{
+    return gp_reduce_parts(c, ((const gp_prod_attr *)c->attr)->axes);
+}
+
+GP_WORKSPACE(max)
+{
+    return gp_reduce_parts(c, ((const gp_max_attr *)c->attr)->axes);
+}
+
+GP_WORKSPACE(min)
+{
+    return gp_reduce_parts(c, ((const gp_min_attr *)c->attr)->axes);
+}
+
+/* Also room for the means. */
+GP_WORKSPACE(var)
+{
+    return gp_reduce_parts(c, ((const gp_var_attr *)c->attr)->axes) +
+           (size_t)gp_count(&c->out[0]) * sizeof(double);
+}
+
+/* ---- Gradients of layernorm and its kin: sums over rows, in parts ---------------------------- */
+
+typedef struct {
+    int64_t axes;   /* how many of the last axes make a row */
+    int64_t centre; /* whether the mean was taken off */
+} gp_norm_grad_attr;
+
+GP_FUNCTION int64_t gp_norm_chunks(int64_t rows)
+{
+    return rows < 1024 ? (rows + 31) / 32 : 32;
+}
+
+GP_WORKSPACE(norm_grad)
+{
+    const gp_norm_grad_attr *a = (const gp_norm_grad_attr *)c->attr;
+    const gp_tensor *x = &c->in[0];
+    const int64_t rows = gp_span(x, 0, x->rank - (int)a->axes), n = gp_count(x) / rows;
+    return (size_t)(2 * gp_norm_chunks(rows) * n) * sizeof(double);
+}
+
+/* ---- Batch normalisation: sums over a channel, in parts -------------------------------------- */
+
+typedef struct {
+    double eps;
+} gp_batchnorm_train_attr;
+
+typedef struct {
+    int64_t samples, channels, width; /* width: elements of a channel in a sample */
+    int64_t chunks;                   /* parts that a channel is cut into */
+} gp_channels;
+
+GP_FUNCTION gp_channels gp_channels_of(const gp_tensor *t)
+{
+    gp_channels s;
+    s.samples = t->dim[0];
+    s.channels = t->dim[1];
+    s.width = gp_span(t, 2, t->rank);
+    s.chunks = (s.samples * s.width + 4095) / 4096;
+    s.chunks = s.chunks < 64 ? s.chunks : 64;
+    return s;
+}
+
+/* Two sums for each part, then two numbers for each channel. */
+GP_FUNCTION size_t gp_channels_work(const gp_tensor *t)
+{
+    const gp_channels s = gp_channels_of(t);
+    return (size_t)(2 * s.channels * (s.chunks + 1)) * sizeof(double);
+}
+
+GP_WORKSPACE(batchnorm_train)
+{
+    return gp_channels_work(&c->in[0]);
+}
+
+GP_WORKSPACE(batchnorm_grad)
+{
+    return gp_channels_work(&c->in[0]);
+}
+
+/* ---- clip_factor: a sum of squares for each chunk of each gradient --------------------------- */
+
+typedef struct {
+    double limit;
+} gp_clip_factor_attr;
+
+enum { GP_CLIP_CHUNK = 1 << 16 };
+
+GP_FUNCTION int64_t gp_clip_parts(const gp_tensor *t)
+{
+    return (gp_count(t) + GP_CLIP_CHUNK - 1) / GP_CLIP_CHUNK;
+}
+
+GP_WORKSPACE(clip_factor)
+{
+    int64_t parts = 0;
+    for (int i = 0; i < c->ins; i++)
+        parts += gp_clip_parts(&c->in[i]);
+    return (size_t)parts * sizeof(double);
+}
+
+/* ---- rope: cosines and sines of every position ----------------------------------------------- */
+
+typedef struct {
+    double base;
+    int64_t offset; /* position of the first row */
+    int64_t back;   /* turns the other way: the gradient */
+} gp_rope_attr;
+
+GP_WORKSPACE(rope)
+{
+    const gp_tensor *x = &c->in[0];
+    return (size_t)(x->dim[x->rank - 2] * x->dim[x->rank - 1]) * sizeof(gp_real);
+}
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
@@ -17,7 +172,7 @@ GP_FUNCTION int64_t gp_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-GP_FUNCTION int64_t gp_size(int64_t a)
+GP_FUNCTION int64_t gp_magnitude(int64_t a)
 {
     return a < 0 ? -a : a;
 }

@@ -270,6 +270,10 @@ inline unsigned __clz(int x)
 {
     return x ? (unsigned)__builtin_clz((unsigned)x) : 32;
 }
+inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
 inline int __popc(unsigned x)
 {
     return __builtin_popcount(x);

@@ -1,0 +1,113 @@
+/* cumsum: the running sum along an axis. Reals are summed in double.
+ *
+ * A thread takes a column where the axis is not the last one; else a block takes a row, a stretch
+ * at a time: sums within a warp, then of the warps before, then of the stretches before. */
+#ifndef GP_CUMSUM_CUH
+#define GP_CUMSUM_CUH
+
+#include "base.cuh"
+
+typedef struct {
+    int64_t axis;
+} gp_cumsum_attr;
+
+GP_DEVICE void gp_cumsum_load(const gp_tensor *t, int64_t at, double *x)
+{
+    *x = (double)((const gp_real *)t->data)[at];
+}
+
+/* Integers wrap around. */
+GP_DEVICE void gp_cumsum_load(const gp_tensor *t, int64_t at, uint64_t *x)
+{
+    *x = (uint64_t)gp_load_int(t, at);
+}
+
+GP_DEVICE void gp_cumsum_store(const gp_tensor *t, int64_t at, double x)
+{
+    ((gp_real *)t->data)[at] = (gp_real)x;
+}
+
+GP_DEVICE void gp_cumsum_store(const gp_tensor *t, int64_t at, uint64_t x)
+{
+    gp_store_int(t, at, (int64_t)x);
+}
+
+template <class T>
+static __global__ void gp_cumsum_columns(gp_tensor x, gp_tensor to, int64_t outer, int64_t n,
+                                         int64_t inner)
+{
+    for (GP_EACH(column, outer * inner)) {
+        const int64_t first = column / inner * n * inner + column % inner;
+        T sum = 0;
+        for (int64_t k = 0; k < n; k++) {
+            T one;
+            gp_cumsum_load(&x, first + k * inner, &one);
+            sum += one;
+            gp_cumsum_store(&to, first + k * inner, sum);
+        }
+    }
+}
+
+/* The sum of what this thread and those before it hold; `*all` of what the block holds. */
+template <class T> __device__ inline T gp_block_scan(T x, T *all)
+{
+    GP_SHARED(T, total, [GP_WARP]);
+    const unsigned lane = threadIdx.x % GP_WARP, warp = threadIdx.x / GP_WARP;
+    for (unsigned step = 1; step < GP_WARP; step *= 2) {
+        const T before = __shfl_up_sync(GP_ALL_LANES, x, step);
+        if (lane >= step)
+            x += before;
+    }
+    if (lane == GP_WARP - 1)
+        total[warp] = x;
+    __syncthreads();
+    T before = 0, sum = 0;
+    for (unsigned i = 0; i < blockDim.x / GP_WARP; i++) {
+        before = i == warp ? sum : before;
+        sum += total[i];
+    }
+    __syncthreads(); /* the totals are read: the next call may write them */
+    *all = sum;
+    return before + x;
+}
+
+template <class T>
+static __global__ void gp_cumsum_rows(gp_tensor x, gp_tensor to, int64_t rows, int64_t n)
+{
+    for (GP_EACH_BLOCK(row, rows)) {
+        T before = 0;
+        for (int64_t from = 0; from < n; from += blockDim.x) {
+            const int64_t i = from + threadIdx.x;
+            T one = 0, all;
+            if (i < n)
+                gp_cumsum_load(&x, row * n + i, &one);
+            const T sum = before + gp_block_scan(one, &all);
+            if (i < n)
+                gp_cumsum_store(&to, row * n + i, sum);
+            before += all;
+        }
+    }
+}
+
+template <class T> static int gp_cumsum_start(const gp_call *c, int axis)
+{
+    const gp_tensor *x = &c->in[0];
+    const int64_t outer = gp_span(x, 0, axis), n = x->dim[axis];
+    const int64_t inner = gp_span(x, axis + 1, x->rank);
+    const unsigned block = gp_block_of(inner == 1 ? n : outer * inner);
+    if (inner == 1)
+        GP_LAUNCH(c, gp_cumsum_rows<T>, gp_blocks(outer, 1), block, 0, *x, c->out[0], outer, n);
+    else
+        GP_LAUNCH(c, gp_cumsum_columns<T>, gp_blocks(outer * inner, block), block, 0, *x, c->out[0],
+                  outer, n, inner);
+    return GP_OK;
+}
+
+GP_KERNEL(cumsum)
+{
+    const int axis = (int)((const gp_cumsum_attr *)c->attr)->axis;
+    return c->in[0].dtype == GP_F32 ? gp_cumsum_start<double>(c, axis)
+                                    : gp_cumsum_start<uint64_t>(c, axis);
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* layernorm, normalize (the same without scale and bias) and rmsnorm: rows of the last axes, each
+ * the work of a block.
+ *
+ * Mean and inverse deviation come from two passes over the row. They are the outputs 1 and 2
+ * (rmsnorm: the inverse root of the mean square is output 1), for a gradient; nobody has to
+ * store them. May run in place. */
+#ifndef GP_LAYERNORM_CUH
+#define GP_LAYERNORM_CUH
+
+#include "base.cuh"
+
+#include "../c/math.h"
+
+typedef struct {
+    int64_t axes; /* how many of the last axes make a row */
+    double eps;
+} gp_layernorm_attr;
+typedef gp_layernorm_attr gp_normalize_attr, gp_rmsnorm_attr;
+
+/* to = (x - mean) * inverse * scale + bias; NULL stands for ones and zeros. */
+static __global__ void gp_norm_rows(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
+                                    const gp_real *scale, const gp_real *bias, gp_real *means,
+                                    gp_real *inverses, int centre, double eps)
+{
+    for (GP_EACH_BLOCK(row, rows)) {
+        const gp_real *from = x + row * n;
+        gp_real mean = 0;
+        if (centre) {
+            double sum = 0;
+            for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+                sum += (double)from[i];
+            mean = (gp_real)(gp_block_sum(sum) / (double)n);
+        }
+        double squares = 0;
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+            squares += (double)((from[i] - mean) * (from[i] - mean));
+        const gp_real square = (gp_real)(gp_block_sum(squares) / (double)n);
+        const gp_real inverse = 1 / gp_sqrt(square + (gp_real)eps);
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+            gp_real y = (from[i] - mean) * inverse;
+            y = scale ? y * scale[i] : y;
+            to[row * n + i] = bias ? y + bias[i] : y;
+        }
+        if (threadIdx.x == 0 && means)
+            means[row] = mean;
+        if (threadIdx.x == 0 && inverses)
+            inverses[row] = inverse;
+    }
+}
+
+GP_HOST gp_real *gp_norm_output(const gp_call *c, int i)
+{
+    return i < c->outs ? (gp_real *)c->out[i].data : NULL;
+}
+
+GP_HOST int gp_norm(const gp_call *c, int centre)
+{
+    const gp_layernorm_attr *a = (const gp_layernorm_attr *)c->attr;
+    const gp_tensor *t = &c->in[0];
+    const gp_real *x = (const gp_real *)t->data;
+    const gp_real *scale = c->ins > 1 ? (const gp_real *)c->in[1].data : NULL;
+    const gp_real *bias = c->ins > 2 ? (const gp_real *)c->in[2].data : NULL;
+    const int64_t rows = gp_span(t, 0, t->rank - (int)a->axes), n = gp_count(t) / rows;
+    gp_real *means = centre ? gp_norm_output(c, 1) : NULL;
+    GP_LAUNCH(c, gp_norm_rows, gp_blocks(rows, 1), gp_block_of(n), 0, x, gp_norm_output(c, 0), rows,
+              n, scale, bias, means, gp_norm_output(c, centre ? 2 : 1), centre, a->eps);
+    return GP_OK;
+}
+
+GP_KERNEL(layernorm)
+{
+    return gp_norm(c, 1);
+}
+
+GP_KERNEL(normalize)
+{
+    return gp_norm(c, 1);
+}
+
+GP_KERNEL(rmsnorm)
+{
+    return gp_norm(c, 0);
+}
+
+#endif

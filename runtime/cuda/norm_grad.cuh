@@ -1,0 +1,100 @@
+/* The gradient of layernorm, normalize and rmsnorm: of x (output 0), scale (1) and bias (2).
+ *
+ * With n = (x - mean) * inverse and g = dy * scale: dx = inverse * (g - mean(g) - n * mean(g n)),
+ * without mean(g) for rmsnorm: a block takes a row. Scale and bias sum over rows: a thread takes a
+ * column of a chunk of rows, then chunks are joined in their order. That comes first, so that dx
+ * may lie where x or dy does. */
+#ifndef GP_NORM_GRAD_CUH
+#define GP_NORM_GRAD_CUH
+
+#include "base.cuh"
+
+/* Operands, all dense; scale and means may be NULL. */
+typedef struct {
+    const gp_real *x, *dy, *scale, *means, *inverses;
+    int64_t rows, n;
+    int centre;
+} gp_normed;
+
+static __global__ void gp_norm_grad_parts(gp_normed s, int64_t chunks, double *part)
+{
+    for (GP_EACH(task, chunks * s.n)) {
+        const int64_t k = task / s.n, i = task % s.n;
+        double dscale = 0, dbias = 0;
+        for (int64_t row = k * s.rows / chunks; row < (k + 1) * s.rows / chunks; row++) {
+            const gp_real mean = s.means ? s.means[row] : 0, dy = s.dy[row * s.n + i];
+            dscale += (double)(dy * ((s.x[row * s.n + i] - mean) * s.inverses[row]));
+            dbias += (double)dy;
+        }
+        part[task] = dscale;
+        part[chunks * s.n + task] = dbias;
+    }
+}
+
+static __global__ void gp_norm_grad_join(const double *part, int64_t chunks, int64_t n,
+                                         gp_real *dscale, gp_real *dbias)
+{
+    for (GP_EACH(i, n)) {
+        double scale = 0, bias = 0;
+        for (int64_t k = 0; k < chunks; k++) {
+            scale += part[k * n + i];
+            bias += part[(chunks + k) * n + i];
+        }
+        if (dscale)
+            dscale[i] = (gp_real)scale;
+        if (dbias)
+            dbias[i] = (gp_real)bias;
+    }
+}
+
+static __global__ void gp_norm_grad_rows(gp_normed s, gp_real *dx)
+{
+    for (GP_EACH_BLOCK(row, s.rows)) {
+        const gp_real *x = s.x + row * s.n, *dy = s.dy + row * s.n;
+        const gp_real mean = s.means ? s.means[row] : 0, inverse = s.inverses[row];
+        double sum = 0, along = 0;
+        for (int64_t i = threadIdx.x; i < s.n; i += blockDim.x) {
+            const gp_real g = s.scale ? dy[i] * s.scale[i] : dy[i];
+            sum += (double)g;
+            along += (double)(g * ((x[i] - mean) * inverse));
+        }
+        sum = gp_block_sum(sum);
+        along = gp_block_sum(along);
+        const gp_real shift = s.centre ? (gp_real)(sum / (double)s.n) : 0;
+        const gp_real slope = (gp_real)(along / (double)s.n);
+        for (int64_t i = threadIdx.x; i < s.n; i += blockDim.x) {
+            const gp_real unit = (x[i] - mean) * inverse, g = s.scale ? dy[i] * s.scale[i] : dy[i];
+            dx[row * s.n + i] = inverse * (g - shift - unit * slope);
+        }
+    }
+}
+
+/* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse deviation. */
+GP_KERNEL(norm_grad)
+{
+    const gp_norm_grad_attr *a = (const gp_norm_grad_attr *)c->attr;
+    gp_normed s;
+    s.x = (const gp_real *)c->in[0].data;
+    s.dy = (const gp_real *)c->in[1].data;
+    s.scale = (const gp_real *)c->in[2].data;
+    s.means = (const gp_real *)c->in[3].data;
+    s.inverses = (const gp_real *)c->in[4].data;
+    s.rows = gp_span(&c->in[0], 0, c->in[0].rank - (int)a->axes);
+    s.n = gp_count(&c->in[0]) / s.rows;
+    s.centre = (int)a->centre;
+    gp_real *dx = (gp_real *)c->out[0].data;
+    gp_real *dscale = (gp_real *)c->out[1].data, *dbias = (gp_real *)c->out[2].data;
+    const int64_t chunks = gp_norm_chunks(s.rows);
+    if (dscale || dbias) {
+        const unsigned block = gp_block_of(chunks * s.n);
+        double *part = (double *)c->work;
+        GP_LAUNCH(c, gp_norm_grad_parts, gp_blocks(chunks * s.n, block), block, 0, s, chunks, part);
+        GP_LAUNCH(c, gp_norm_grad_join, gp_blocks(s.n, block), block, 0, part, chunks, s.n, dscale,
+                  dbias);
+    }
+    if (dx)
+        GP_LAUNCH(c, gp_norm_grad_rows, gp_blocks(s.rows, 1), gp_block_of(s.n), 0, s, dx);
+    return GP_OK;
+}
+
+#endif

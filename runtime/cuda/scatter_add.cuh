@@ -1,0 +1,50 @@
+/* scatter_add: x with rows of updates added at indices of axis 0. May run in place of x.
+ *
+ * A block takes a row of the output, looks at all indices, a stretch at a time, and adds the
+ * updates that are the row's own in their order: the same bits as in C, and no atomics. */
+#ifndef GP_SCATTER_ADD_CUH
+#define GP_SCATTER_ADD_CUH
+
+#include "gather.cuh"
+
+static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, gp_real *to,
+                                       int64_t rows, int64_t updates, int64_t width, int32_t *error,
+                                       int32_t op)
+{
+    GP_SHARED(unsigned, hits, [GP_BLOCK / GP_WARP]); /* which updates of a stretch are the row's */
+    for (GP_EACH_BLOCK(row, rows))
+        for (int64_t from = 0; from < updates; from += blockDim.x) {
+            const int64_t i = from + threadIdx.x;
+            const int64_t at = i < updates ? gp_index_below(&index, i, rows, error, op) : -1;
+            const unsigned hit = __ballot_sync(GP_ALL_LANES, at == row);
+            if (threadIdx.x % GP_WARP == 0)
+                hits[threadIdx.x / GP_WARP] = hit;
+            __syncthreads();
+            for (unsigned warp = 0; warp < blockDim.x / GP_WARP; warp++)
+                for (unsigned left = hits[warp]; left; left &= left - 1) {
+                    const int64_t which = from + warp * GP_WARP + __ffs((int)left) - 1;
+                    for (int64_t k = threadIdx.x; k < width; k += blockDim.x)
+                        to[row * width + k] += update[which * width + k];
+                }
+            __syncthreads(); /* all is read: the next stretch may be looked at */
+        }
+}
+
+GP_KERNEL(scatter_add)
+{
+    const gp_tensor *x = &c->in[0], *index = &c->in[1], *out = &c->out[0];
+    const int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank), rows = x->dim[0];
+    const gp_device *device = gp_device_of(c);
+    if (x->data != out->data) {
+        const int code = gp_move(c, x, out->data, out->stride);
+        if (code != GP_OK)
+            return code;
+    }
+    GP_LAUNCH(c, gp_scatter_rows, gp_blocks(rows, 1),
+              gp_block_of(updates > width ? updates : width), 0, *index,
+              (const gp_real *)c->in[2].data, (gp_real *)out->data, rows, updates, width,
+              device->error, device->op);
+    return GP_OK;
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* Optimizers: a parameter, its gradient and its state become their next version in place.
+ *
+ * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state.
+ * Every output has the bytes of the operand it is the next version of. Step and learning rate are
+ * read on the device. */
+#ifndef GP_UPDATE_CUH
+#define GP_UPDATE_CUH
+
+#include "base.cuh"
+
+#include "../c/math.h"
+
+typedef struct {
+    double momentum;
+    int64_t nesterov;
+    double weight_decay, lr_scale;
+} gp_sgd_attr;
+typedef struct {
+    double beta1, beta2, eps, weight_decay, lr_scale;
+} gp_adam_attr;
+typedef gp_adam_attr gp_adamw_attr;
+typedef struct {
+    double alpha, eps, momentum, weight_decay, lr_scale;
+} gp_rmsprop_attr;
+typedef struct {
+    double eps, weight_decay, lr_scale;
+} gp_adagrad_attr;
+typedef struct {
+    double beta1, beta2, weight_decay, lr_scale;
+} gp_lion_attr;
+
+/* What all of them begin with: the old versions and the new ones. */
+typedef struct {
+    const gp_real *w, *g, *old[2]; /* old: the state; NULL where the op has less of it */
+    gp_real *to, *state[2];
+    const gp_real *scale; /* of the gradient; NULL: 1 */
+    const gp_run *run;
+    int64_t count;
+} gp_update;
+
+GP_HOST gp_update gp_update_of(const gp_call *c)
+{
+    gp_update u;
+    memset(&u, 0, sizeof u);
+    u.w = (const gp_real *)c->in[0].data;
+    u.g = (const gp_real *)c->in[1].data;
+    u.to = (gp_real *)c->out[0].data;
+    u.scale = (const gp_real *)c->in[2].data;
+    u.run = gp_device_of(c)->run;
+    u.count = gp_count(&c->in[0]);
+    for (int i = 0; i < 2 && 3 + i < c->ins && c->in[3 + i].data; i++) {
+        u.old[i] = (const gp_real *)c->in[3 + i].data;
+        u.state[i] = (gp_real *)c->out[1 + i].data;
+    }
+    return u;
+}
+
+GP_DEVICE gp_real gp_update_scale(const gp_update *u)
+{
+    return u->scale ? *u->scale : 1;
+}
+
+/* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
+static __global__ void gp_sgd_elements(gp_update u, gp_sgd_attr a)
+{
+    const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), scale = gp_update_scale(&u);
+    const gp_real decay = (gp_real)a.weight_decay, momentum = (gp_real)a.momentum;
+    const gp_real ahead = a.nesterov ? 1 : 0, along = a.nesterov ? momentum : 1;
+    for (GP_EACH(i, u.count)) {
+        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        if (!u.state[0]) {
+            u.to[i] = u.w[i] - lr * g;
+            continue;
+        }
+        const gp_real next = momentum * u.old[0][i] + g;
+        u.state[0][i] = next;
+        u.to[i] = u.w[i] - lr * (ahead * g + along * next);
+    }
+}
+
+/* What a step of Adam multiplies by: the same for all elements. */
+typedef struct {
+    gp_real rate, root, shrink;
+} gp_adam_factors;
+
+/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula. */
+static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, int decoupled)
+{
+    GP_SHARED(gp_adam_factors, factor, [1]);
+    if (threadIdx.x == 0) { /* powers in double cost more than all the rest */
+        const double t = (double)u.run->step + 1, lr = u.run->lr * a.lr_scale;
+        factor->rate = (gp_real)(lr / (1 - pow(a.beta1, t)));
+        factor->root = (gp_real)(1 / sqrt(1 - pow(a.beta2, t)));
+        factor->shrink = decoupled ? (gp_real)(1 - lr * a.weight_decay) : 1;
+    }
+    __syncthreads();
+    const gp_real rate = factor->rate, root = factor->root, shrink = factor->shrink;
+    const gp_real decay = decoupled ? 0 : (gp_real)a.weight_decay, scale = gp_update_scale(&u);
+    const gp_real b1 = (gp_real)a.beta1, b2 = (gp_real)a.beta2, eps = (gp_real)a.eps;
+    const gp_real c1 = (gp_real)(1 - a.beta1), c2 = (gp_real)(1 - a.beta2);
+    for (GP_EACH(i, u.count)) {
+        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real m = b1 * u.old[0][i] + c1 * g, v = b2 * u.old[1][i] + c2 * g * g;
+        u.state[0][i] = m;
+        u.state[1][i] = v;
+        u.to[i] = shrink * u.w[i] - rate * m / (gp_sqrt(v) * root + eps);
+    }
+}
+
+/* Hinton 2012: v = alpha v + (1 - alpha) g g; momentum over the scaled gradient. */
+static __global__ void gp_rmsprop_elements(gp_update u, gp_rmsprop_attr a)
+{
+    const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), decay = (gp_real)a.weight_decay;
+    const gp_real alpha = (gp_real)a.alpha, rest = (gp_real)(1 - a.alpha);
+    const gp_real eps = (gp_real)a.eps, momentum = (gp_real)a.momentum;
+    const gp_real scale = gp_update_scale(&u);
+    for (GP_EACH(i, u.count)) {
+        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real v = alpha * u.old[0][i] + rest * g * g;
+        gp_real step = g / (gp_sqrt(v) + eps);
+        u.state[0][i] = v;
+        if (u.state[1])
+            step = u.state[1][i] = momentum * u.old[1][i] + step;
+        u.to[i] = u.w[i] - lr * step;
+    }
+}
+
+/* Duchi, Hazan and Singer 2011. */
+static __global__ void gp_adagrad_elements(gp_update u, gp_adagrad_attr a)
+{
+    const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), decay = (gp_real)a.weight_decay;
+    const gp_real eps = (gp_real)a.eps, scale = gp_update_scale(&u);
+    for (GP_EACH(i, u.count)) {
+        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real v = u.old[0][i] + g * g;
+        u.state[0][i] = v;
+        u.to[i] = u.w[i] - lr * g / (gp_sqrt(v) + eps);
+    }
+}
+
+/* Chen et al. 2023: the sign of a mix of momentum and gradient. */
+static __global__ void gp_lion_elements(gp_update u, gp_lion_attr a)
+{
+    const double lr = u.run->lr * a.lr_scale;
+    const gp_real rate = (gp_real)lr, shrink = (gp_real)(1 - lr * a.weight_decay);
+    const gp_real b1 = (gp_real)a.beta1, b2 = (gp_real)a.beta2, scale = gp_update_scale(&u);
+    const gp_real c1 = (gp_real)(1 - a.beta1), c2 = (gp_real)(1 - a.beta2);
+    for (GP_EACH(i, u.count)) {
+        const gp_real g = scale * u.g[i], mix = b1 * u.old[0][i] + c1 * g;
+        u.to[i] = shrink * u.w[i] - rate * (gp_real)((mix > 0) - (mix < 0));
+        u.state[0][i] = b2 * u.old[0][i] + c2 * g;
+    }
+}
+
+#define GP_UPDATE_LAUNCH(c, kernel, ...)                                                         \
+    do {                                                                                         \
+        const gp_update gp_u = gp_update_of(c);                                                  \
+        const unsigned gp_size_of_block = gp_block_of(gp_u.count);                               \
+        GP_LAUNCH(c, kernel, gp_blocks(gp_u.count, gp_size_of_block), gp_size_of_block, 0, gp_u, \
+                  __VA_ARGS__);                                                                  \
+    } while (0)
+
+GP_KERNEL(sgd)
+{
+    GP_UPDATE_LAUNCH(c, gp_sgd_elements, *(const gp_sgd_attr *)c->attr);
+    return GP_OK;
+}
+
+GP_KERNEL(adam)
+{
+    GP_UPDATE_LAUNCH(c, gp_adam_elements, *(const gp_adam_attr *)c->attr, 0);
+    return GP_OK;
+}
+
+GP_KERNEL(adamw)
+{
+    GP_UPDATE_LAUNCH(c, gp_adam_elements, *(const gp_adamw_attr *)c->attr, 1);
+    return GP_OK;
+}
+
+GP_KERNEL(rmsprop)
+{
+    GP_UPDATE_LAUNCH(c, gp_rmsprop_elements, *(const gp_rmsprop_attr *)c->attr);
+    return GP_OK;
+}
+
+GP_KERNEL(adagrad)
+{
+    GP_UPDATE_LAUNCH(c, gp_adagrad_elements, *(const gp_adagrad_attr *)c->attr);
+    return GP_OK;
+}
+
+GP_KERNEL(lion)
+{
+    GP_UPDATE_LAUNCH(c, gp_lion_elements, *(const gp_lion_attr *)c->attr);
+    return GP_OK;
+}
+
+#endif
