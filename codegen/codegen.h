@@ -25,6 +25,12 @@ typedef struct {
 /* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */
 const char *c_prefix(Arena *arena, const char *model);
 
+/* Measures this machine with the kernels that gplan itself was compiled with: a few seconds. */
+Profile profile_measure(void);
+/* A profile as JSON, and from JSON. NULL where all is well, otherwise what is wrong with it. */
+Text profile_text(Arena *arena, const Profile *profile);
+const char *profile_read(Arena *arena, Text file, Profile *profile);
+
 /* The targets; `threads` is what workspace is planned for. */
 Target target_c(uint32_t threads);
 Target target_cuda(void);

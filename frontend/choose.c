@@ -254,8 +254,8 @@ Chosen choose(const Subject *s, const PlanOptions *how)
 {
     const Options *o = s->options;
     Chosen chosen = {.choice = {o->accumulate, o->slices == SLICES_ALWAYS}};
-    if (!s->graph->train.present || o->infer || (!how->budget && !how->smallest))
-        return chosen;
+    if (!s->graph->train.present || o->infer || o->pareto || (!how->budget && !how->smallest))
+        return chosen; /* nothing asks for less memory, or the table will show it all */
     Candidates from = list_candidates(s, NULL, 0, 1);
     if (from.count < 2) {
         chosen.choice = from.count ? from.at[0].choice : chosen.choice;

@@ -178,6 +178,10 @@ static int check_usage(const Options *o)
         fprintf(stderr, "gplan: -d %s: the passes are lower,train,simplify,fuse,plan\n", o->dump);
         return 2;
     }
+    if (o->calibrate && o->output && strcmp(extension(o->output), "json") != 0) {
+        fprintf(stderr, "gplan: -o %s: a profile is JSON, e.g. profile.json\n", o->output);
+        return 2;
+    }
     if (o->infer && o->train) {
         fprintf(stderr, "gplan: --infer and --train: which of them?\n");
         return 2;
@@ -203,10 +207,24 @@ static uint32_t terminal_width(void)
     return size.ws_col;
 }
 
+/* What the estimates are made of; false with a message. */
+static bool load_profile(Arena *arena, Diag *diag, const char *path, Profile *profile)
+{
+    const Source *file = source_read(arena, diag, path);
+    const char *fault =
+        file ? profile_read(arena, (Text){file->text, file->length}, profile) : NULL;
+    if (fault)
+        fprintf(stderr, "%s: error: %s\n", path, fault);
+    return file && !fault;
+}
+
 /* ---- The passes in order -------------------------------------------------------------------- */
 
 static int compile(Arena *arena, Diag *diag, const Options *o)
 {
+    Profile profile = default_profile;
+    if (o->profile && !load_profile(arena, diag, o->profile, &profile))
+        return 1;
     const Source *source = source_read(arena, diag, o->model);
     if (!source)
         return 1;
@@ -230,11 +248,12 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
     /* questions that take plans of their own: the largest value; micro-batches and slices */
     Target target = find_target(o) == TARGET_CUDA ? target_cuda() : target_c(o->threads);
+    target.profile = &profile;
     Subject subject = {arena, diag, o, source, ast, g, target};
     PlanOptions how = plan_options(o);
     if (o->max)
         return answer_max(&subject);
-    Chosen chosen = o->pareto ? (Chosen){0} : choose(&subject, &how);
+    Chosen chosen = choose(&subject, &how);
 
     /* the loss, the backward pass and the updates, as programs of their own */
     g->sliced = chosen.choice.sliced;
@@ -313,6 +332,14 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     return 0;
 }
 
+/* ---- Profiles ------------------------------------------------------------------------------- */
+
+static int calibrate(Arena *arena, Diag *diag, const Options *o)
+{
+    Profile profile = profile_measure();
+    return files_write(diag, &(OutFile){o->output, profile_text(arena, &profile)}, 1) ? 0 : 1;
+}
+
 /* ---- gplan verify --------------------------------------------------------------------------- */
 
 static int verify(Arena *arena, int argc, char **argv)
@@ -357,7 +384,8 @@ int main(int argc, char **argv)
             options.color = isatty(STDERR_FILENO) ? COLOR_ALWAYS : COLOR_NEVER;
         Diag *diag = diag_new(arena, stderr, options.color == COLOR_ALWAYS);
         watch_begin(&options);
-        status = compile(arena, diag, &options);
+        status =
+            options.calibrate ? calibrate(arena, diag, &options) : compile(arena, diag, &options);
         watch_end();
     }
     arena_free(arena);

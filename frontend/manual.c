@@ -5,10 +5,9 @@
 #include <string.h>
 
 static const char *const usage[] = {
-    "gplan MODEL [-o FILE] [options]",
-    "gplan pack PROBLEM.csv [options]",
-    "gplan remat PROBLEM [options]",
-    "gplan verify PLAN.json",
+    "gplan MODEL [-o FILE] [options]",     "gplan pack PROBLEM.csv [options]",
+    "gplan remat PROBLEM [options]",       "gplan verify PLAN.json",
+    "gplan --calibrate [-o PROFILE.json]",
 };
 enum { USAGE_COUNT = sizeof usage / sizeof *usage };
 

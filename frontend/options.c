@@ -58,6 +58,12 @@ const Option option_table[] = {
      .kind = OPTION_FLAG, .field = FIELD(pareto)},
     {0, "target", "TARGET", "what the plan is for (default: cuda where a .cu file is written, else c)",
      .kind = OPTION_WORD, .field = FIELD(target), .words = "auto c cuda"},
+    {0, "calibrate", NULL,
+     "measure this machine and write a profile for --profile, to FILE or standard output; takes no "
+     "MODEL",
+     .kind = OPTION_FLAG, .field = FIELD(calibrate)},
+    {0, "profile", "FILE", "estimate times with what --calibrate measured",
+     .kind = OPTION_FILE, .field = FIELD(profile)},
     {0, "threads", "N", "threads the emitted code will use (default 1)",
      .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
     {0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
@@ -247,6 +253,11 @@ int options_read(Arena *arena, int argc, char **argv, Options *o)
         int status = read_option(arena, option, optarg, o);
         if (status >= 0)
             return status;
+    }
+    if (o->calibrate) {
+        if (optind != argc)
+            fprintf(stderr, "gplan: --calibrate takes no model\n");
+        return optind == argc ? -1 : 2;
     }
     if (optind + 1 != argc) {
         fprintf(stderr, optind == argc ? "gplan: which model? Give a .g file, or - for standard "

@@ -26,6 +26,8 @@ typedef struct {
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
     uint32_t slices;          /* SLICES_AUTO: where the budget asks for it */
     const char *max;          /* a parameter of the model whose largest value to print; NULL */
+    const char *profile;      /* a file that --calibrate wrote; NULL */
+    bool calibrate;
     bool pareto, min_budget, report, quiet, verbose;
     bool infer, train; /* what to plan; neither: what the model has */
     uint32_t no_recompute, io_external, params_external;

@@ -212,4 +212,40 @@ for kind in c h report dot svg html json trace graph; do
     check "$kind twice" same
 done
 
+# ---- Profiles of machines -----------------------------------------------------------------------
+
+profile='"product_flops": 1e9, "conv_flops": 1e9, "loop_flops": 1e9, "bytes": 1e9, "start": 1e-6'
+echo "{\"gplan_profile\": 1, $profile}" >slow.json
+echo "{\"gplan_profile\": 1, $(echo "$profile" | sed 's/1e9/1e10/g; s/1e-6/1e-7/')}" >fast.json
+measured() {
+    "$gplan" --calibrate -o here.json && "$gplan" good.g --profile here.json --quiet &&
+        "$gplan" --calibrate >there.json && "$gplan" good.g --profile there.json --quiet
+}
+check 'what --calibrate writes, --profile reads' measured
+seconds() { "$gplan" good.g --profile "$1" --pareto --emit csv | sed -n 2p | cut -d, -f3; }
+estimates() {
+    awk -v slow="$(seconds slow.json)" -v fast="$(seconds fast.json)" \
+        'BEGIN { exit !(fast > 0 && slow > 9.99 * fast && slow < 10.01 * fast) }'
+}
+check 'estimates follow the profile' estimates
+echo 'flops: many' >text.json
+echo '{"product_flops": 1e9}' >bare.json
+echo '[1, 2]' >list.json
+echo "{\"gplan_profile\": 2, $profile}" >later.json
+echo '{"gplan_profile": 1, "product_flops": 1e9}' >part.json
+echo "{\"gplan_profile\": 1, $(echo "$profile" | sed 's/"bytes": 1e9/"bytes": 0/')}" >zero.json
+echo "{\"gplan_profile\": 1, $(echo "$profile" | sed 's/"bytes": 1e9/"bytes": "9"/')}" >word.json
+echo "{\"gplan_profile\": 1, \"cache\": 3, $profile}" >more.json
+refuses 1 'text.json: error: this is no JSON' good.g --profile text.json
+refuses 1 'it has no number gplan_profile' good.g --profile bare.json
+refuses 1 'it has no number gplan_profile' good.g --profile list.json
+refuses 1 'gplan_profile is 2, but this gplan knows 1' good.g --profile later.json
+refuses 1 'conv_flops is missing' good.g --profile part.json
+refuses 1 'bytes must be above 0' good.g --profile zero.json
+refuses 1 'bytes is missing, or no number' good.g --profile word.json
+refuses 1 'cache means nothing in a profile' good.g --profile more.json
+refuses 1 'nowhere.json' good.g --profile nowhere.json
+refuses 2 '--calibrate takes no model' --calibrate good.g
+refuses 2 'a profile is JSON' --calibrate -o here.c
+
 finish
