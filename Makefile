@@ -46,7 +46,7 @@ all: gplan libgplan.a
 help:
 	@echo 'make            builds ./gplan and libgplan.a (CC=clang works too)'
 	@echo 'make demo       plans a training step under a budget, compiles its C, trains with it'
-	@echo 'make test       everything, under the address and undefined-behaviour sanitizers'
+	@echo 'make test       everything, under the address and undefined-behaviour sanitizers; ONLY=plan: some'
 	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
 	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
@@ -200,7 +200,7 @@ check-programs: $(TEST_PROGRAMS) $(B)/gplan
 test:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
 	@$(MAKE) --no-print-directory -j2 SANITIZE=1 check-programs
-	@tests/run.sh build/$(notdir $(CC))-sanitized
+	@tests/run.sh build/$(notdir $(CC))-sanitized $(ONLY)
 
 # The same tests with more seeds, under the sanitizers; the last lines say what training came to.
 SOAK ?= 1000
