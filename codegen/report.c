@@ -51,7 +51,7 @@ static void write_cost(Report *r)
 {
     const Plan *plan = r->plan;
     double extra = plan->cost - plan->least_cost, gap = plan->cost - plan->cost_bound;
-    if (r->p->options->budget && plan->least_cost > 0)
+    if (plan->least_cost > 0)
         out(&r->o, "  %-22s %11.2f%%  %sat least %.2f%%, so %.2f points from the best%s\n",
             "extra time, estimated", 100 * (extra > 0 ? extra : 0) / plan->least_cost, r->dim,
             100 * (extra - gap > 0 ? extra - gap : 0) / plan->least_cost,

@@ -89,6 +89,11 @@ COLUMNS=100 "$gplan" $model --train --report >"$dir/wide"
 COLUMNS=40 "$gplan" $model --train --report >"$dir/narrow"
 check 'a wide report has a sketch' has "$dir/wide" 'The arena over time'
 check 'a narrow report has none' lacks "$dir/narrow" 'The arena over time'
+"$gplan" $model --train --accumulate 2 --report >"$dir/micro"
+for report in wide micro; do
+    check "a report ($report) has the memory floor" has "$dir/$report" 'no order of these steps'
+    check "a report ($report) has the gap to the least cost" has "$dir/$report" 'points from the best'
+done
 check 'the report has the fragmentation' has "$dir/narrow" 'fragmentation'
 check 'a sketch is as wide as the terminal' awk 'length($0) > 100 && /aaa|ppp/ { exit 1 }' "$dir/wide"
 check 'a depth is a number' status 2 "$gplan" $model --depth x --emit dot
