@@ -51,7 +51,7 @@ help:
 	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
-	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat'
+	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat, bench-fit'
 	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch'
 	@echo 'make bless      rewrites the golden files; look at the diff'
 	@echo 'make pictures   draws what README shows; make picture-check tries the pictures in a browser'
@@ -226,7 +226,7 @@ bless: $(B)/gplan
 	@for runner in $(wildcard tests/*/run.sh); do $$runner --bless $(abspath $(B)/gplan); done
 	@$(MAKE) --no-print-directory frontend/LANGUAGE.md
 
-# One target for each folder that has some: bench-pack, bench-remat.
+# One target for each folder that has some: bench-pack, bench-remat, bench-fit.
 bench: $(sort $(foreach bench,$(BENCHES),bench-$(word 2,$(subst /, ,$(bench)))))
 bench-%: $$(addprefix $$(B)/,$$(basename $$(wildcard tests/$$*/*_bench.c)))
 	@set -e; for bench in $^; do echo $$bench; $$bench; done
