@@ -12,8 +12,8 @@ static const char *const usage[] = {
 enum { USAGE_COUNT = sizeof usage / sizeof *usage };
 
 static const char summary[] =
-    "Reads a neural network, plans every byte of its memory, and emits C that runs inside a "
-    "budget.";
+    "Reads a neural network, plans every byte of its memory, and emits C or CUDA that runs inside "
+    "a budget.";
 
 static const char page_end[] =
     ".SH EXIT STATUS\n0: done. 1: the input is wrong or does not fit the budget. 2: wrong usage. "
@@ -92,7 +92,7 @@ static void print_roff(const char *text)
 void manual_page(void)
 {
     printf(".TH GPLAN 1 \"\" \"gplan %s\" \"User Commands\"\n.SH NAME\ngplan \\- compile a "
-           "neural network to C that runs inside a byte budget\n.SH SYNOPSIS\n",
+           "neural network to C or CUDA that runs inside a byte budget\n.SH SYNOPSIS\n",
            GPLAN_VERSION);
     for (int i = 0; i < USAGE_COUNT; i++) {
         printf("%s.B ", i ? ".br\n" : "");

@@ -3,10 +3,11 @@
  * header included first; -DTRAINS where it trains, -DFORWARD where it has outputs, -DON_DEVICE for
  * CUDA.
  *
- *     drive DUMP STEPS plain|silent|replay|created
+ *     drive DUMP STEPS plain|silent|replay|created|saved
  *
  * plain asks for the loss of each step; silent does not, and waits once at the end; replay captures
- * the step after the first one; created lets the model allocate its arena. */
+ * the step after the first one; created lets the model allocate its arena; saved saves, spoils and
+ * loads the model in the middle. What is left is saved as DUMP.safetensors. */
 #include "target.h"
 
 static void write_tensor(FILE *file, const M(_tensor) & t)
@@ -28,11 +29,21 @@ static void write_kind(FILE *file, int first, int last)
             write_tensor(file, t);
 }
 
+static void save(const std::string &path)
+{
+    expect_ok(M(_save)(&model, path.c_str()), "save");
+}
+
 #ifdef TRAINS
 static void train(FILE *file, long steps, const std::string &how)
 {
     float loss = 0;
     for (long i = 0; i < steps; i++) {
+        if (how == "saved" && i == steps / 2) {
+            save("middle.safetensors");
+            expect_ok(reset(99), "reset");
+            expect_ok(M(_load)(&model, "middle.safetensors"), "load");
+        }
         draw_inputs(100 + (uint64_t)i);
         if (how == "silent")
             expect_ok(M(_step)(&model, NULL), "step");
@@ -69,6 +80,7 @@ int main(int argc, char **argv)
 #ifdef TRAINS
     train(file, strtol(argv[2], NULL, 10), how);
 #endif
+    save(std::string(argv[1]) + ".safetensors");
     model_end();
     return fclose(file) == 0 ? 0 : 1;
 }

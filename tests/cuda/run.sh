@@ -9,6 +9,7 @@ gplan=$1
 case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 examples=$here/../../examples
+train=$here/../train
 emulator=$here/../cuda_on_cpu
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -20,6 +21,7 @@ failed=0
 cpp='-std=c++17 -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-function
 -ffp-contract=off'
 sanitize='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+build_flags=-O1 # pages that fault lie round the arena; the sanitizers see one model and all ops
 export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0
 
 check() { # NAME COMMAND...; what a program prints is shown
@@ -38,7 +40,7 @@ check() { # NAME COMMAND...; what a program prints is shown
 emulate() {
     for source in "$emulator"/*.cpp; do
         # shellcheck disable=SC2086
-        g++ $cpp $sanitize -DGP_CUDA_ON_CPU -I"$emulator" -c "$source" \
+        g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" -c "$source" \
             -o "emulator_$(basename "$source" .cpp).o" || return 1
     done
     # shellcheck disable=SC2086
@@ -61,8 +63,8 @@ build_cuda() { # MODEL FOLDER PROGRAM FLAGS...
     program=$3
     shift 3
     # shellcheck disable=SC2086
-    g++ $cpp $sanitize -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$folder/$model.cu" -o cu.o &&
-        build "$model" "$folder" "$program" cu.o -DON_DEVICE $sanitize -DGP_CUDA_ON_CPU \
+    g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$folder/$model.cu" -o cu.o &&
+        build "$model" "$folder" "$program" cu.o -DON_DEVICE $build_flags -DGP_CUDA_ON_CPU \
             -I"$emulator" emulator_*.o "$@"
 }
 
@@ -114,16 +116,80 @@ ways() { # MODEL
         check "$1 replayed" same "$1" replay ascending
         check "$1 replayed, shuffled" same "$1" replay shuffled
         check "$1 without waiting" silent "$1"
+        check "$1 saved and loaded" same "$1" saved ascending
     fi
 }
 
+# Under the smallest budget there is, with all checks compiled in: the same bytes.
+budget() { # MODEL SOURCE OPTIONS...
+    model=$1
+    source=$2
+    shift 2
+    mkdir -p tight
+    least=$("$gplan" "$source" "$@" --target cuda --quiet --min-budget) &&
+        "$gplan" "$source" "$@" --quiet --budget "$least" -o "tight/$model.cu" &&
+        grep -q "_ARENA_BYTES ${least}ull" "tight/$model.h" &&
+        build_cuda "$model" tight on_less -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE &&
+        ./on_less tight.dump 4 plain && cmp "cuda/$model.dump" tight.dump &&
+        ./on_less tight.dump 4 replay && cmp "cuda/$model.dump" tight.dump
+}
+
 check 'the emulator' emulate
-check each model each "$here/each.g" 0
+check each model each "$here/each.g" 1e-6
 ways each
-check 'mlp forward' model mlp "$examples/mlp.g" 1e-5 --infer -D B=5 -D H=19
+loops() { grep '^chain ' c/each.dump >chain && grep '^chain ' cuda/each.dump | cmp - chain; }
+check 'each: loops bit for bit' loops
+check 'each: the same file' cmp c/each.dump.safetensors cuda/each.dump.safetensors
+
+check 'mlp' model mlp "$examples/mlp.g" 1e-4 -D B=4 -D H=19
 ways mlp
-check 'lenet forward' model lenet "$examples/lenet.g" 1e-5 --infer -D B=3
+check 'lenet' model lenet "$examples/lenet.g" 1e-4 -D B=2
 ways lenet
+check 'lenet within a budget' budget lenet "$examples/lenet.g" -D B=2
+gpt2='-D B=4 -D T=7 -D C=12 -D L=3 -D H=3 -D V=13'
+# shellcheck disable=SC2086
+{
+    check 'gpt2' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2
+    ways gpt2
+    check 'gpt2 within a budget' budget gpt2 "$examples/gpt2.g" $gpt2
+    check 'gpt2 in micro-batches' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --accumulate 2
+    ways gpt2
+}
+check 'batchnorm' model resnet "$train/resnet.g" 1e-4
+ways resnet
+check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
+ways dropout
+
+# ---- What goes wrong --------------------------------------------------------------------------
+
+errors() {
+    main=$here/errors.cpp
+    "$gplan" "$here/lookup.g" --quiet -o lookup.cu && build_cuda lookup . errors && ./errors
+    status=$?
+    main=
+    return $status
+}
+build_flags=$sanitize
+check 'the emulator under the sanitizers' emulate
+check 'errors' errors
+
+# Each call in turn fails; the program says so, and names the op where it was one.
+each_call() {
+    : >said
+    number=1
+    while CUDA_ON_CPU_FAIL=$number ./errors all >once; do
+        cat once >>said
+        number=$((number + 1))
+        grep -q '^all is well' once && break
+    done
+    [ "$number" -gt 50 ] && grep -q 'failed in matmul .*lookup.g:.*product failed' said &&
+        grep -q 'failed in .*unspecified launch failure' said &&
+        grep -q '^CUDA or cuBLAS refused a call; unspecified' said &&
+        echo "$number calls, each said to fail"
+}
+check 'every call fails once' each_call
+
+check 'nvcc' "$here/nvcc.sh" "$gplan" some
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -72,6 +72,11 @@ static inline void wait_for_all()
     expect_ok(M(_sync)(&model), "sync");
 }
 
+static inline int reset(uint64_t seed)
+{
+    return M(_reset)(&model, seed);
+}
+
 /* Of the arena not a byte more than the model asks for: behind it lies a page that faults. */
 static inline void model_begin(bool created)
 {
@@ -79,7 +84,7 @@ static inline void model_begin(bool created)
     expect(created || cudaMalloc(&arena, ARENA) == cudaSuccess, "device memory");
     expect_ok(created ? M(_create)(&model, stream) : M(_init)(&model, arena, ARENA, stream),
               "init");
-    expect_ok(M(_reset)(&model, 3), "reset");
+    expect_ok(reset(3), "reset");
 }
 
 static inline void model_end()
@@ -103,11 +108,17 @@ static inline void wait_for_all()
 {
 }
 
+static inline int reset(uint64_t seed)
+{
+    M(_reset)(&model, seed);
+    return 0;
+}
+
 static inline void model_begin(bool)
 {
     arena = aligned_alloc(64, (ARENA + 63) / 64 * 64);
     expect_ok(M(_init)(&model, arena, ARENA), "init");
-    M(_reset)(&model, 3);
+    reset(3);
 }
 
 static inline void model_end()

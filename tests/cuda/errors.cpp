@@ -1,0 +1,117 @@
+/* What can go wrong with the model lookup, each as a code and in words:
+ *
+ *     errors                 arenas that do not fit, indices outside their table
+ *     errors all             every function once; where CUDA_ON_CPU_FAIL makes a call fail, whoever
+ *                            made it must say so. Prints what was said, or "all is well". */
+#include "target.h"
+
+static std::vector<int32_t> words(LOOKUP_WORDS_COUNT, 1), next_words(LOOKUP_NEXT_COUNT, 2);
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+static void small_arenas()
+{
+    expect(cudaMalloc(&arena, ARENA) == cudaSuccess, "device memory");
+    expect(lookup_init(&model, arena, ARENA - 1, NULL) == LOOKUP_EARENA, "a byte is missing");
+    expect(has(lookup_error(&model), "bytes"), "and it is said how many there must be");
+    expect(lookup_init(&model, NULL, ARENA, NULL) == LOOKUP_EARENA, "no arena at all");
+    expect(lookup_init(&model, (char *)arena + 64, ARENA, NULL) == LOOKUP_EARENA, "not aligned");
+    expect(cudaFree(arena) == cudaSuccess, "the arena is the caller's");
+}
+
+static void bad_index(int32_t word, const char *what)
+{
+    float loss = 0;
+    words[7] = word;
+    expect_ok(lookup_set_words(&model, words.data()), "set");
+    expect_ok(lookup_forward(&model), "a run that is only put on the stream");
+    const int code = lookup_sync(&model);
+    expect(LOOKUP_ERROR_KIND(code) == LOOKUP_EINDEX, what);
+    expect(has(lookup_op_name(LOOKUP_ERROR_OP(code)), "lookup.g:8"), "the op's name");
+    expect(has(lookup_strerror(code), "outside the table of"), "in words");
+    expect_ok(lookup_sync(&model), "it is said once");
+    expect(LOOKUP_ERROR_KIND(lookup_step(&model, &loss)) == LOOKUP_EINDEX, "by a step too");
+    words[7] = 1;
+    expect_ok(lookup_set_words(&model, words.data()), "set");
+    expect_ok(lookup_step(&model, &loss), "the next is as good as any");
+}
+
+static void bad_class()
+{
+    float loss = 0;
+    next_words[3] = 11;
+    expect_ok(lookup_set_next(&model, next_words.data()), "set");
+    expect(LOOKUP_ERROR_KIND(lookup_eval(&model, &loss)) == LOOKUP_EINDEX, "a class that is none");
+    next_words[3] = 2;
+}
+
+static int see(void *user, uint64_t, int op, int ops)
+{
+    expect(op <= ops, "no more ops than there are");
+    return ++*(int *)user == 3;
+}
+
+static void progress()
+{
+    int seen = 0;
+    float loss;
+    lookup_progress(&model, see, &seen);
+    expect(lookup_step(&model, &loss) == LOOKUP_ECANCEL && seen == 3, "stopped at the third op");
+    lookup_progress(&model, NULL, NULL);
+}
+
+/* Every function; the first code that is not 0. */
+static int all()
+{
+    float loss;
+    std::vector<float> best(LOOKUP_BEST_COUNT);
+    cudaStream_t own = NULL;
+    int code = lookup_create(&model, own);
+#define DO(call)                  \
+    if (code == 0)                \
+        code = (call);            \
+    if (code != 0 && model.arena) \
+    lookup_free(&model)
+    DO(lookup_reset(&model, 1));
+    DO(lookup_set_words(&model, words.data()));
+    DO(lookup_set_next(&model, next_words.data()));
+    DO(lookup_forward(&model));
+    DO(lookup_get_best(&model, best.data()));
+    DO(lookup_sync(&model));
+    DO(lookup_eval(&model, &loss));
+    DO(lookup_step(&model, &loss));
+    DO(lookup_capture(&model));
+    DO(lookup_replay(&model, NULL));
+    DO(lookup_replay(&model, &loss));
+    DO(lookup_save(&model, "all.safetensors"));
+    DO(lookup_load(&model, "all.safetensors"));
+    if (code == 0)
+        lookup_free(&model);
+    return code;
+}
+
+int main(int argc, char **)
+{
+    if (argc > 1) {
+        const int code = all();
+        const int kind = LOOKUP_ERROR_KIND(code);
+        if (code != 0)
+            expect(kind == LOOKUP_EDEVICE || kind == LOOKUP_EFILE, "the code of a refused call");
+        printf("%s; %s\n", code ? lookup_strerror(code) : "all is well", lookup_error(&model));
+        return 0;
+    }
+    small_arenas();
+    model_begin(false);
+    expect_ok(lookup_set_words(&model, words.data()), "set");
+    expect_ok(lookup_set_next(&model, next_words.data()), "set");
+    bad_index(11, "an index behind the table");
+    bad_index(-1, "an index before it");
+    bad_index(INT32_MIN, "the lowest of all");
+    bad_class();
+    progress();
+    model_end();
+    return 0;
+}
