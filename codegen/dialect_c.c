@@ -4,16 +4,6 @@
 
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
-static const char *write_literal(const Emission *e, const Occurrence *o, const Value *value,
-                                 const char *name, Out *to)
-{
-    (void)o;
-    out(to, "    const %s %s = ", c_type((Dtype)value->dtype), name);
-    out_real(to, value->literal);
-    out(to, ";\n");
-    return arena_printf(e->arena, "&%s", name);
-}
-
 static void write_call(const Emission *e, const Occurrence *o, const Node *node, Out *to)
 {
     static const KernelSyntax settings = {.open = "        .attr = &(const gp_%s_attr){",
@@ -140,7 +130,6 @@ const Dialect dialect_c = {
     .words = none,
     .own = none,
     .nest = loop_nest_c,
-    .literal = write_literal,
     .call = write_call,
     .compile =
         " * Compile with -O3 -march=native -fopenmp for speed. -DGPLAN_PROFILE adds a time "

@@ -9,22 +9,6 @@
 
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
-/* Launches a kernel that writes the number to the end of the workspace, each at its own place. */
-static const char *write_literal(const Emission *e, const Occurrence *o, const Value *value,
-                                 const char *name, Out *to)
-{
-    const char *type = c_type((Dtype)value->dtype);
-    uint64_t end = e->plan->buffer[o->workspace].bytes;
-    for (const char *at = to->at; (at = strstr(at, "GP_NUMBER(")); at++)
-        end -= CUDA_NUMBER; /* those that stand there */
-    out(to, "    %s *const %s = (%s *)((unsigned char *)work + %llu);\n", type, name, type,
-        (unsigned long long)(end - CUDA_NUMBER));
-    out(to, "    GP_NUMBER(run, %s, %s, ", type, name);
-    out_real(to, value->literal);
-    out(to, ");\n");
-    return name;
-}
-
 static void write_call(const Emission *e, const Occurrence *o, const Node *node, Out *to)
 {
     static const KernelSyntax settings = {.open = "    gp_%s_attr attr = {};\n",
@@ -222,7 +206,6 @@ const Dialect dialect_cuda = {
     .own = own,
     .nest = loop_nest_cuda,
     .launch = loop_launch_cuda,
-    .literal = write_literal,
     .call = write_call,
     .compile =
         " * Compile with nvcc -O3 -arch=native, and link with -lcublas. -DGPLAN_PROFILE adds a "

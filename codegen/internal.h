@@ -152,10 +152,6 @@ struct Dialect {
     void (*nest)(Loop *l);                                        /* the body of a loop */
     void (*launch)(const Emission *e, const Function *f, Out *o); /* a loop as a function; NULL:
                                                                      it is one already */
-    /* An operand that is a number in the model's text: what declares it goes to `to`. Returns its
-     * address. */
-    const char *(*literal)(const Emission *e, const Occurrence *o, const Value *value,
-                           const char *name, Out *to);
     void (*call)(const Emission *e, const Occurrence *o, const Node *node, Out *o_);
 
     /* The source: how to compile it, what stands at its top and behind the runtime. */
@@ -180,8 +176,6 @@ struct Dialect {
     const char *set, *get; /* how functions that copy inputs and outputs are named; may be NULL */
 };
 extern const Dialect dialect_c, dialect_cuda;
-/* Bytes of a number that a kernel takes as an operand, at the end of its workspace. */
-enum { CUDA_NUMBER = 16 };
 
 /* Writes the function of one occurrence (parameters and body) and its arguments. */
 void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: loop.c */

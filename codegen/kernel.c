@@ -1,6 +1,7 @@
 /* A cluster of one kernel: a function that describes the operands and calls it. */
 #include "codegen/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool is_setting(const Arg *arg)
@@ -63,7 +64,7 @@ static void write_tensor(Out *o, const char *name, Dtype dtype, const View *view
 /* Names of parameters: those of the row's arguments, where C and this file leave them free. */
 typedef struct {
     Names names;
-    Out parameters, tensors, literals;
+    Out parameters, tensors;
 } Parts;
 
 static const char *operand_name(Parts *p, const Node *node, Id i)
@@ -91,13 +92,7 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
     }
     const Value *value = &g->value.at[use.value];
     const char *name = operand_name(p, node, i);
-    if (value->kind == VALUE_LITERAL) {
-        View view = use_view(g, use);
-        memset(view.stride, 0, sizeof view.stride);
-        name = e->dialect->literal(e, o, value, name, &p->literals);
-        write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
-        return;
-    }
+    assert(value->kind != VALUE_LITERAL); /* kernels get a copy of one */
     Id buffer = access_buffer(e->plan, o, use.value);
     View view = access_view(e->plan, use, buffer);
     out(&p->parameters, ", const %s *%s", c_type((Dtype)value->dtype), name);
@@ -133,8 +128,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     const Node *node = &g->node.at[e->plan->clusters->node[c->node]];
     Parts p = {.names = {.arena = e->arena},
                .parameters = out_new(e->arena),
-               .tensors = out_new(e->arena),
-               .literals = out_new(e->arena)};
+               .tensors = out_new(e->arena)};
     static const char *const ours[] = {"run", "work", "key", "in", "out", "attr", "call"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         name_claim(&p.names, ours[i]);
@@ -154,8 +148,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         out(&p.parameters, ", uint64_t key");
         emission_address(e, (Address){AT_KEY, NONE, key_of(node->stream), 0});
     }
-    out(text, "(const gp_run *run%s)\n{\n%s%s    };\n", p.parameters.at, p.literals.at,
-        p.tensors.at);
+    out(text, "(const gp_run *run%s)\n{\n%s    };\n", p.parameters.at, p.tensors.at);
     e->dialect->call(e, o, node, text);
     out(text, "}\n");
 }

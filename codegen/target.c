@@ -69,22 +69,11 @@ Target target_c(uint32_t threads)
     return (Target){.name = "c", .align = 64, .threads = threads, .workspace = workspace_c};
 }
 
-/* Numbers of the model's text that kernels take as operands need a place on the device: they lie
- * behind the kernel's own workspace. */
 static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clusters *clusters,
                                Id id)
 {
     const Node *node = kernel_node(g, clusters, id);
-    if (!node)
-        return 0;
-    uint64_t bytes = ask(runtime_cuda_work(node->op->name), target, g, node), numbers = 0;
-    for (Id i = 0; i < node->uses; i++) {
-        Id value = node_use(g, node, i).value;
-        numbers += value != NONE && g->value.at[value].kind == VALUE_LITERAL;
-    }
-    if (numbers == 0)
-        return bytes;
-    return (bytes + CUDA_NUMBER - 1) / CUDA_NUMBER * CUDA_NUMBER + numbers * CUDA_NUMBER;
+    return node ? ask(runtime_cuda_work(node->op->name), target, g, node) : 0;
 }
 
 /* 256 bytes are what cudaMalloc itself aligns to. */

@@ -1,5 +1,5 @@
-/* What an emitted program needs beside its kernels: the state of a run on the device, numbers
- * that kernels find there, and copies between files and the device. */
+/* What an emitted program needs beside its kernels: the state of a run on the device,
+ * and copies between files and the device. */
 #ifndef GP_MODEL_CUH
 #define GP_MODEL_CUH
 
@@ -68,19 +68,6 @@ GP_HOST uint64_t gp_state_hash(const gp_state *s)
         hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
     return hash ? hash : 1;
 }
-
-/* A number of the model's text as an operand of a kernel. */
-template <class T> static __global__ GP_UNUSED void gp_number(T *to, T number)
-{
-    *to = number;
-}
-
-#define GP_NUMBER(call_run, type, to, number)                     \
-    do {                                                          \
-        gp_call gp_set = {};                                      \
-        gp_set.run = call_run;                                    \
-        GP_LAUNCH(&gp_set, gp_number<type>, 1, 1, 0, to, number); \
-    } while (0)
 
 /* -DGPLAN_CHECK_NAN: rows of `count` numbers, `stride` apart. */
 static __global__ GP_UNUSED void gp_find_nan(int32_t *found, const gp_real *x, int64_t rows,
