@@ -1,23 +1,25 @@
-/* Compares two files that drive wrote: near TOLERANCE A B. Numbers of one name make a tensor; where
- * two differ by more than the tolerance times the largest of it, they are not near. Prints the
- * worst. */
+/* Compares two files that drive wrote: near TOLERANCE A B [PART]. Numbers of one name make a
+ * tensor; where two differ by more than the tolerance times the largest of it, they are not near.
+ * Names with PART in them are left out. Prints the worst. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
 typedef std::vector<std::pair<std::string, std::vector<double>>> Dump;
 
-static Dump read_dump(const char *path)
+static Dump read_dump(const char *path, const char *without)
 {
     Dump dump;
     FILE *file = fopen(path, "r");
     char name[512];
     double number;
     while (file && fscanf(file, "%511s %lf", name, &number) == 2) {
+        if (without && strstr(name, without))
+            continue;
         if (dump.empty() || dump.back().first != name)
             dump.push_back({name, {}});
         dump.back().second.push_back(number);
@@ -29,10 +31,11 @@ static Dump read_dump(const char *path)
 
 int main(int argc, char **argv)
 {
-    const double tolerance = argc == 4 ? atof(argv[1]) : -1;
+    const double tolerance = argc == 4 || argc == 5 ? atof(argv[1]) : -1;
     if (tolerance < 0)
         return 2;
-    const Dump a = read_dump(argv[2]), b = read_dump(argv[3]);
+    const char *without = argc == 5 ? argv[4] : NULL;
+    const Dump a = read_dump(argv[2], without), b = read_dump(argv[3], without);
     if (a.empty() || a.size() != b.size()) {
         printf("%zu and %zu tensors\n", a.size(), b.size());
         return 1;

@@ -16,6 +16,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 passed=0
 failed=0
+without=
 # The kernels and programs of both targets in the same arithmetic; fields that are left out of an
 # initializer are 0; kernels come with those of their kind.
 cpp='-std=c++17 -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-function
@@ -91,11 +92,12 @@ model() { # MODEL SOURCE TOLERANCE OPTIONS...
     tolerance=$3
     shift 3
     mkdir -p c cuda
+    # shellcheck disable=SC2086
     "$gplan" "$source" "$@" --quiet -o "c/$model.c" &&
         "$gplan" "$source" "$@" --quiet -o "cuda/$model.cu" &&
         build_c "$model" c on_c && ./on_c "c/$model.dump" 4 plain &&
         build_cuda "$model" cuda on_cuda && ./on_cuda "cuda/$model.dump" 4 plain &&
-        ./near "$tolerance" "c/$model.dump" "cuda/$model.dump"
+        ./near "$tolerance" "c/$model.dump" "cuda/$model.dump" $without
 }
 
 # The program of the last model in other ways.
@@ -146,6 +148,8 @@ ways mlp
 check 'lenet' model lenet "$examples/lenet.g" 1e-4 -D B=2
 ways lenet
 check 'lenet within a budget' budget lenet "$examples/lenet.g" -D B=2
+# The gradient of a bias of keys is 0 but for rounding, of which adam makes a whole step.
+without=.bk
 gpt2='-D B=4 -D T=7 -D C=12 -D L=3 -D H=3 -D V=13'
 # shellcheck disable=SC2086
 {
@@ -155,6 +159,7 @@ gpt2='-D B=4 -D T=7 -D C=12 -D L=3 -D H=3 -D V=13'
     check 'gpt2 in micro-batches' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --accumulate 2
     ways gpt2
 }
+without=
 check 'batchnorm' model resnet "$train/resnet.g" 1e-4
 ways resnet
 check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
