@@ -11,6 +11,7 @@
 #include "frontend/watch.h"
 #include "planner/remat.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,12 +133,22 @@ static bool is_enough(const Outcome *best, const Candidate *next, const PlanOpti
     return how->smallest || next->least >= best->cost * (1 - 1e-9);
 }
 
+/* What no plan costs less than, with one more candidate that may have some. */
+static double lower_bound(double bound, const Outcome *outcome, const PlanOptions *how)
+{
+    const Plan *plan = outcome->plan;
+    if (!outcome->valid || (how->budget && plan->floor > how->budget))
+        return bound;
+    double own = plan->cost_bound > plan->least_cost ? plan->cost_bound : plan->least_cost;
+    return own < bound ? own : bound;
+}
+
 Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidates *from,
                      const PlanOptions *how)
 {
     Outcome best = {.valid = false};
     PlanOptions now = *how;
-    double begin = remat_seconds(), bound = 0;
+    double begin = remat_seconds(), bound = INFINITY;
     bool cut = false;
     for (size_t i = 0; i < from->count && !is_enough(&best, &from->at[i], how); i++) {
         double left = how->seconds - (remat_seconds() - begin);
@@ -153,15 +164,14 @@ Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidat
         c->cost = outcome.cost;
         c->least =
             outcome.valid ? outcome.plan->least_cost : c->least; /* with what hints ask for */
-        if (outcome.valid && (!bound || outcome.plan->cost_bound < bound))
-            bound = outcome.plan->cost_bound;
+        bound = lower_bound(bound, &outcome, how);
         bool better = is_better(&outcome, &best, how);
         outcome_drop(better ? &best : &outcome);
         if (better)
             best = outcome;
     }
     if (best.valid && bound < best.plan->cost_bound)
-        best.plan->cost_bound = bound; /* no plan of any candidate costs less */
+        best.plan->cost_bound = bound;
     if (best.valid)
         best.plan->cut |= cut;
     return best;
