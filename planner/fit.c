@@ -9,12 +9,11 @@
  * starts from what the rungs below have found, and every plan met competes. A larger budget climbs
  * higher on the same ladder, so it never gets a costlier plan than a smaller one. What packing
  * needs beyond the live bytes is taken off the next rung; a plan that packed too large still counts
- * for larger budgets.
+ * for larger budgets. Schedules of chains of blocks (planner/chain.h) compete too; which of them
+ * are packed depends on the budget, but the one that is chosen is always the cheapest that fits.
  */
-#include "planner/chain.h"
-#include "planner/internal.h"
+#include "planner/fit.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,48 +25,8 @@ enum { CLOSE_PART = 200, GROWTH_PART = 10, RUNGS = 64 };
  * that. */
 enum { MANY_CLUSTERS = 20000, FARTHER = 3 };
 
-/* Of the schedules of a chain those that are packed to show what there is. */
-enum { SHOWN_PART = 8 };
-
-/* Effort of the search for the smallest plan, about a second for a thousand clusters; of one for an
- * order alone; and of each rung, as a part of the first. */
-static const uint64_t EFFORT = 1000, EFFORT_PER_CLUSTER = 2, ORDER_EFFORT = 50, RUNG_PART = 10;
-
-/* Steps of the packer for each unit of effort: on any plan, tenths of a second in all where it does
- * not meet its bound at once; and on the smallest, where every byte counts. */
-static const uint64_t PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000;
-
-/* An order that was met, what it needs when packed, and its cost. */
-typedef struct {
-    Order order;
-    uint64_t arena, peak, pack_effort;
-    double cost;
-} Met;
-
-/* A schedule of one program. */
-typedef struct {
-    RematSchedule schedule;
-    int64_t peak;
-    double cost;
-} Known;
-
-typedef struct {
-    const Graph *g;
-    const Clusters *clusters;
-    const Target *target;
-    const PlanOptions *options;
-    Order given;      /* every cluster once */
-    Order unsearched; /* that, with what the hints ask to be computed again */
-    Abstract program[PROGRAMS];
-    Chain *chain[BLOCK_DEPTHS];   /* of blocks at depth 1, 2, ...; NULL: none, or another again */
-    ARRAY(Known) known[PROGRAMS]; /* schedules to start from */
-    uint64_t persistent;          /* bytes, aligned */
-    ARRAY(Met) met;
-    double begin;
-    uint64_t effort; /* spent so far */
-    bool cut;
-    PlanProgress progress;
-} Fit;
+/* Effort of a search for an order alone; and of each rung, as a part of the full one. */
+enum { ORDER_EFFORT = 50, RUNG_PART = 10 };
 
 Order order_given(const Graph *g, const Clusters *clusters)
 {
@@ -79,123 +38,6 @@ Order order_given(const Graph *g, const Clusters *clusters)
                 order.cluster[p][order.count[p]++] = i;
     }
     return order;
-}
-
-/* ---- Plans met ------------------------------------------------------------------------------ */
-
-static PlanOptions options_now(const Fit *f)
-{
-    PlanOptions options = *f->options;
-    double left = options.seconds - (remat_seconds() - f->begin);
-    if (options.seconds > 0)
-        options.seconds = left > 0.01 ? left : 0.01;
-    return options;
-}
-
-static uint64_t full_effort(const Fit *f)
-{
-    uint64_t small = (uint64_t)f->clusters->count * EFFORT_PER_CLUSTER;
-    return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
-}
-
-/* Packs the order; only what the plan comes to is kept. */
-static const Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
-{
-    uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
-    uint64_t pack_effort = effort * pack_steps;
-    Graph g = *f->g;
-    g.arena = arena_new();
-    PlanOptions options = options_now(f);
-    const Plan *plan = plan_order(&g, f->clusters, order, f->target, &options, pack_effort);
-    Met met = {*order, plan->arena, plan->peak, pack_effort, plan->cost};
-    f->persistent = plan->persistent;
-    arena_free(g.arena);
-    ARRAY_PUSH(f->g->arena, &f->met, met);
-    if (!f->progress.arena || met.arena < f->progress.arena)
-        f->progress.arena = met.arena;
-    return &f->met.at[f->met.count - 1];
-}
-
-/* By more than the order of a sum changes it. */
-static bool is_less(double a, double b)
-{
-    return a < b * (1 - 1e-9);
-}
-
-/* On cost first and arena second, of those within the budget; NULL: there is none. */
-static const Met *cheapest(const Fit *f, uint64_t budget)
-{
-    const Met *best = NULL;
-    for (size_t i = 0; i < f->met.count; i++) {
-        const Met *m = &f->met.at[i];
-        if (m->arena > budget)
-            continue;
-        if (!best || is_less(m->cost, best->cost) ||
-            (!is_less(best->cost, m->cost) && m->arena < best->arena))
-            best = m;
-    }
-    return best;
-}
-
-static const Met *smallest_met(const Fit *f)
-{
-    const Met *best = &f->met.at[0];
-    for (size_t i = 1; i < f->met.count; i++)
-        if (f->met.at[i].arena < best->arena)
-            best = &f->met.at[i];
-    return best;
-}
-
-/* ---- Schedules to start from ---------------------------------------------------------------- */
-
-/* The training step is the program with a way back. */
-static void find_chains(Fit *f)
-{
-    const Abstract *a = &f->program[PROGRAM_MICRO];
-    for (int i = 0; i < BLOCK_DEPTHS; i++) {
-        size_t bytes = a->problem.nodes * sizeof **a->block;
-        if (a->block[i] && (!i || memcmp(a->block[i], a->block[i - 1], bytes) != 0))
-            f->chain[i] = chain_new(&a->problem, a->block[i], a->back, f->g->arena);
-    }
-}
-
-static void know(Fit *f, int p, const RematSchedule *schedule)
-{
-    RematValuation is = remat_evaluate(&f->program[p].problem, schedule);
-    if (is.valid)
-        ARRAY_PUSH(f->g->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
-}
-
-/* What the chains come to within the budget; where none is, their smallest. */
-static void know_chains(Fit *f, uint64_t budget)
-{
-    for (int i = 0; i < BLOCK_DEPTHS; i++) {
-        size_t count, best = 0;
-        const ChainPoint *point = f->chain[i] ? chain_points(f->chain[i], &count) : NULL;
-        if (!point)
-            continue;
-        for (size_t k = 1; k < count && (uint64_t)point[best].peak > budget; k++)
-            if (point[k].peak < point[best].peak)
-                best = k;
-        RematSchedule found = chain_schedule(f->chain[i], best);
-        know(f, PROGRAM_MICRO, &found);
-    }
-}
-
-/* The cheapest known within the budget; where there is none, the smallest. What keeps the hints in
- * the given order is always known. */
-static const Known *best_known(const Fit *f, int p, uint64_t budget)
-{
-    const Known *best = NULL;
-    for (size_t i = 0; i < f->known[p].count; i++) {
-        const Known *k = &f->known[p].at[i];
-        bool fits = (uint64_t)k->peak <= budget;
-        bool fitted = best && (uint64_t)best->peak <= budget;
-        if (!best || (fits && !fitted) ||
-            (fits == fitted && (fits ? k->cost < best->cost : k->peak < best->peak)))
-            best = k;
-    }
-    return best;
 }
 
 /* ---- Searching ------------------------------------------------------------------------------ */
@@ -221,19 +63,6 @@ static RematOptions search_options(Fit *f, uint64_t budget, uint64_t effort)
                           .cancel = f->options->cancel,
                           .progress = f->options->progress ? show_progress : NULL,
                           .data = f};
-}
-
-/* One program of the order, replaced by what the search found. */
-static void adopt(Fit *f, Order *order, int p, const RematProblem *problem,
-                  const RematResult *found)
-{
-    Id *cluster = ARENA_ARRAY(f->g->arena, Id, found->schedule.count);
-    assert(remat_evaluate(problem, &found->schedule).valid);
-    (void)problem;
-    for (size_t i = 0; i < found->schedule.count; i++)
-        cluster[i] = f->program[p].cluster[found->schedule.node[i]];
-    order->cluster[p] = cluster;
-    order->count[p] = (Id)found->schedule.count;
 }
 
 static void count_effort(Fit *f, const RematResult *found)
@@ -265,7 +94,7 @@ static void meet_ordered(Fit *f)
         RematOptions how = search_options(f, 0, effort);
         RematResult found = remat_minimize(&problem, &how, f->g->arena);
         count_effort(f, &found);
-        adopt(f, &order, p, &problem, &found);
+        adopt(f, &order, p, &found.schedule);
     }
     meet(f, &order, PACK_STEPS);
 }
@@ -319,76 +148,15 @@ static void meet_smallest(Fit *f)
             count_effort(f, &found);
             know(f, p, &found.schedule);
         }
-        adopt(f, &order, p, problem, &found);
+        adopt(f, &order, p, &found.schedule);
         if ((uint64_t)known->peak > most)
             found = thin_out(f, p, found);
         know(f, p, &found.schedule);
-        adopt(f, &thin, p, problem, &found);
+        adopt(f, &thin, p, &found.schedule);
         most = (uint64_t)found.peak > most ? (uint64_t)found.peak : most;
     }
     meet(f, &order, PACK_SMALLEST);
     meet(f, &thin, PACK_SMALLEST);
-}
-
-/* ---- Chains of blocks ----------------------------------------------------------------------- */
-
-typedef struct {
-    int depth;
-    size_t point;
-    int64_t peak;
-    double cost;
-} Link;
-
-static int by_cost(const void *a, const void *b)
-{
-    const Link *x = a, *y = b;
-    if (x->cost < y->cost || x->cost > y->cost)
-        return x->cost < y->cost ? -1 : 1;
-    return x->depth != y->depth ? x->depth - y->depth
-                                : (x->point > y->point) - (x->point < y->point);
-}
-
-static bool has_chain(const Fit *f)
-{
-    for (int i = 0; i < BLOCK_DEPTHS; i++)
-        if (f->chain[i])
-            return true;
-    return false;
-}
-
-static void meet_link(Fit *f, const Link *link)
-{
-    Order order = f->given;
-    for (int p = 0; p < PROGRAMS; p++) {
-        RematResult found = {.schedule = best_known(f, p, (uint64_t)link->peak)->schedule};
-        if (p == PROGRAM_MICRO)
-            found.schedule = chain_schedule(f->chain[link->depth], link->point);
-        adopt(f, &order, p, &f->program[p].problem, &found);
-    }
-    meet(f, &order, PACK_STEPS);
-}
-
-/* From the cheapest on, up to the first whose arena is within the budget: that is the cheapest of
- * them all, whatever the budget. Where `all`, a part of them. */
-static void meet_chains(Fit *f, uint64_t budget, bool all)
-{
-    ARRAY(Link) link = {0};
-    for (int i = 0; i < BLOCK_DEPTHS; i++) {
-        size_t count = 0;
-        const ChainPoint *point = f->chain[i] ? chain_points(f->chain[i], &count) : NULL;
-        for (size_t k = 0; k < count; k++)
-            if (!all || k % SHOWN_PART == 0)
-                ARRAY_PUSH(f->g->arena, &link, (Link){i, k, point[k].peak, point[k].cost});
-    }
-    if (link.count)
-        qsort(link.at, link.count, sizeof *link.at, by_cost);
-    for (size_t i = 0; i < link.count; i++) {
-        if ((uint64_t)link.at[i].peak > budget)
-            continue;
-        meet_link(f, &link.at[i]);
-        if (!all && f->met.at[f->met.count - 1].arena <= budget)
-            break;
-    }
 }
 
 /* ---- The ladder ----------------------------------------------------------------------------- */
@@ -432,7 +200,7 @@ static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
         if (!found.fits)
             return slack;
         know(f, p, &found.schedule);
-        adopt(f, &order, p, &f->program[p].problem, &found);
+        adopt(f, &order, p, &found.schedule);
     }
     if (f->cut)
         return slack;
@@ -478,9 +246,8 @@ static void meet_given(Fit *f)
         f->program[p] = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, false);
         if (!f->program[p].hinted)
             continue;
-        RematResult found = {.schedule = f->program[p].start};
         if (f->program[p].broken == NONE)
-            adopt(f, &f->unsearched, p, &f->program[p].problem, &found);
+            adopt(f, &f->unsearched, p, &f->program[p].start);
     }
     const Met *met = meet(f, &f->unsearched, PACK_STEPS);
     for (int p = 0; p < PROGRAMS; p++) {

@@ -1,0 +1,77 @@
+/* What the search for a plan knows while it goes on: fit.c drives it, fit_met.c keeps what was met,
+ * fit_chain.c has what chains of blocks bring. */
+#ifndef GPLAN_FIT_H
+#define GPLAN_FIT_H
+
+#include "planner/chain.h"
+#include "planner/internal.h"
+
+/* Effort of the search for the smallest plan, about a second for a thousand clusters. */
+enum { EFFORT = 1000, EFFORT_PER_CLUSTER = 2 };
+
+/* Steps of the packer for each unit of effort: on any plan, tenths of a second in all where it does
+ * not meet its bound at once; and on the smallest, where every byte counts. */
+enum { PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000 };
+
+/* An order that was met, what it needs when packed, and its cost. */
+typedef struct {
+    Order order;
+    uint64_t arena, peak, pack_effort;
+    double cost;
+} Met;
+
+/* A schedule of one program. */
+typedef struct {
+    RematSchedule schedule;
+    int64_t peak;
+    double cost;
+} Known;
+
+typedef struct {
+    const Graph *g;
+    const Clusters *clusters;
+    const Target *target;
+    const PlanOptions *options;
+    Order given;      /* every cluster once */
+    Order unsearched; /* that, with what the hints ask to be computed again */
+    Abstract program[PROGRAMS];
+    Chain *chain[BLOCK_DEPTHS];   /* of blocks at depth 1, 2, ...; NULL: none, or another again */
+    ARRAY(Known) known[PROGRAMS]; /* schedules to start from */
+    uint64_t persistent;          /* bytes, aligned */
+    ARRAY(Met) met;
+    double begin;
+    uint64_t effort; /* spent so far */
+    bool cut;
+    PlanProgress progress;
+} Fit;
+
+/* ---- fit_met.c ---- */
+
+PlanOptions options_now(const Fit *f); /* with the seconds that are left */
+uint64_t full_effort(const Fit *f);
+
+/* Packs the order; only what the plan comes to is kept. */
+const Met *meet(Fit *f, const Order *order, uint64_t pack_steps);
+bool is_less(double a, double b); /* by more than the order of a sum changes it */
+/* On cost first and arena second, of those within the budget; NULL: there is none. */
+const Met *cheapest(const Fit *f, uint64_t budget);
+const Met *smallest_met(const Fit *f);
+
+void know(Fit *f, int program, const RematSchedule *schedule);
+/* The cheapest known within the budget; where there is none, the smallest. What keeps the hints in
+ * the given order is always known. */
+const Known *best_known(const Fit *f, int program, uint64_t budget);
+/* One program of the order, replaced. */
+void adopt(Fit *f, Order *order, int program, const RematSchedule *schedule);
+
+/* ---- fit_chain.c ---- */
+
+void find_chains(Fit *f);
+bool has_chain(const Fit *f);
+/* What the chains come to within the budget; where none is, their smallest. */
+void know_chains(Fit *f, uint64_t budget);
+/* From the cheapest on, up to the first whose arena is within the budget: that is the cheapest of
+ * them all, whatever the budget. Where `all`, a part of them. */
+void meet_chains(Fit *f, uint64_t budget, bool all);
+
+#endif

@@ -1,0 +1,96 @@
+/* Plans that were met, and schedules that are known to start from. */
+#include "planner/fit.h"
+
+/* ---- Plans met ------------------------------------------------------------------------------ */
+
+PlanOptions options_now(const Fit *f)
+{
+    PlanOptions options = *f->options;
+    double left = options.seconds - (remat_seconds() - f->begin);
+    if (options.seconds > 0)
+        options.seconds = left > 0.01 ? left : 0.01;
+    return options;
+}
+
+uint64_t full_effort(const Fit *f)
+{
+    uint64_t small = (uint64_t)f->clusters->count * EFFORT_PER_CLUSTER;
+    return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
+}
+
+const Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
+{
+    uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
+    uint64_t pack_effort = effort * pack_steps;
+    Graph g = *f->g;
+    g.arena = arena_new();
+    PlanOptions options = options_now(f);
+    const Plan *plan = plan_order(&g, f->clusters, order, f->target, &options, pack_effort);
+    Met met = {*order, plan->arena, plan->peak, pack_effort, plan->cost};
+    f->persistent = plan->persistent;
+    arena_free(g.arena);
+    ARRAY_PUSH(f->g->arena, &f->met, met);
+    if (!f->progress.arena || met.arena < f->progress.arena)
+        f->progress.arena = met.arena;
+    return &f->met.at[f->met.count - 1];
+}
+
+bool is_less(double a, double b)
+{
+    return a < b * (1 - 1e-9);
+}
+
+const Met *cheapest(const Fit *f, uint64_t budget)
+{
+    const Met *best = NULL;
+    for (size_t i = 0; i < f->met.count; i++) {
+        const Met *m = &f->met.at[i];
+        if (m->arena > budget)
+            continue;
+        if (!best || is_less(m->cost, best->cost) ||
+            (!is_less(best->cost, m->cost) && m->arena < best->arena))
+            best = m;
+    }
+    return best;
+}
+
+const Met *smallest_met(const Fit *f)
+{
+    const Met *best = &f->met.at[0];
+    for (size_t i = 1; i < f->met.count; i++)
+        if (f->met.at[i].arena < best->arena)
+            best = &f->met.at[i];
+    return best;
+}
+
+/* ---- Schedules to start from ---------------------------------------------------------------- */
+
+void know(Fit *f, int p, const RematSchedule *schedule)
+{
+    RematValuation is = remat_evaluate(&f->program[p].problem, schedule);
+    if (is.valid)
+        ARRAY_PUSH(f->g->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
+}
+
+const Known *best_known(const Fit *f, int p, uint64_t budget)
+{
+    const Known *best = NULL;
+    for (size_t i = 0; i < f->known[p].count; i++) {
+        const Known *k = &f->known[p].at[i];
+        bool fits = (uint64_t)k->peak <= budget;
+        bool fitted = best && (uint64_t)best->peak <= budget;
+        if (!best || (fits && !fitted) ||
+            (fits == fitted && (fits ? k->cost < best->cost : k->peak < best->peak)))
+            best = k;
+    }
+    return best;
+}
+
+void adopt(Fit *f, Order *order, int p, const RematSchedule *schedule)
+{
+    Id *cluster = ARENA_ARRAY(f->g->arena, Id, schedule->count);
+    for (size_t i = 0; i < schedule->count; i++)
+        cluster[i] = f->program[p].cluster[schedule->node[i]];
+    order->cluster[p] = cluster;
+    order->count[p] = (Id)schedule->count;
+}
