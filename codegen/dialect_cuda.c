@@ -204,6 +204,7 @@ const Dialect dialect_cuda = {
     .needs = needs,
     .words = words,
     .own = own,
+    .counts = true,
     .nest = loop_nest_cuda,
     .launch = loop_launch_cuda,
     .call = write_call,

@@ -82,13 +82,14 @@ const char *c_dtype(Dtype dtype);                         /* F32: after GP_ or t
 
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
-typedef enum { AT_ARENA, AT_EXTERNAL, AT_KEY } AddressKind;
+typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER } AddressKind;
 
-/* An argument of an emitted call: a place in memory, or the key of random numbers. */
+/* An argument of an emitted call: a place in memory, or a number: the key of random ones, the count
+ * of a loop. */
 typedef struct {
     uint8_t kind;
     Id slot;         /* AT_EXTERNAL */
-    uint64_t offset; /* bytes; AT_KEY: the key */
+    uint64_t offset; /* bytes; AT_NUMBER: the number */
     uint64_t turn;   /* bytes from one micro-batch to the next */
 } Address;
 
@@ -149,7 +150,8 @@ struct Dialect {
     const char *const *own;   /* names in its files that no model may have, likewise */
 
     /* The functions of clusters. */
-    void (*nest)(Loop *l);                                        /* the body of a loop */
+    bool counts;           /* a loop over one axis takes its count as an argument */
+    void (*nest)(Loop *l); /* the body of a loop */
     void (*launch)(const Emission *e, const Function *f, Out *o); /* a loop as a function; NULL:
                                                                      it is one already */
     void (*call)(const Emission *e, const Occurrence *o, const Node *node, Out *o_);

@@ -146,7 +146,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     }
     if (node->op->flags & OP_RANDOM) {
         out(&p.parameters, ", uint64_t key");
-        emission_address(e, (Address){AT_KEY, NONE, key_of(node->stream), 0});
+        emission_address(e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
     }
     out(text, "(const gp_run *run%s)\n{\n%s    };\n", p.parameters.at, p.tensors.at);
     e->dialect->call(e, o, node, text);

@@ -388,9 +388,13 @@ static void write_parameters(Loop *l)
         if (!draws(node))
             continue;
         out(l->text, ", uint64_t key%d", l->keys++);
-        emission_address(l->e, (Address){AT_KEY, NONE, key_of(node->stream), 0});
+        emission_address(l->e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
     }
     l->keys = 0;
+    if (l->e->dialect->counts && l->rank <= 1) {
+        out(l->text, ", int64_t count");
+        emission_address(l->e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(l), 0});
+    }
     out(l->text, ")\n");
 }
 

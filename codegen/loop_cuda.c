@@ -1,5 +1,6 @@
 /* A loop in CUDA: a __global__ function whose threads share the elements, counted in 64 bits, and
- * the function that launches it. */
+ * the function that launches it. Over one axis the count is an argument, so that loops of all sizes
+ * are one kernel: nvcc takes long for each. */
 #include "codegen/loop.h"
 
 #include <string.h>
@@ -27,10 +28,12 @@ void loop_nest_cuda(Loop *l)
     if (!l->random)
         out(l->text, "    (void)run;\n");
     loop_literals(l, 1);
-    out(l->text, "    for (GP_EACH(%s, %lld)) {\n", l->rank > 1 ? "flat" : "i", (long long)total);
     if (l->rank > 1) {
+        out(l->text, "    for (GP_EACH(flat, %lld)) {\n", (long long)total);
         l->flat = "flat";
         write_axes(l, total <= INT32_MAX);
+    } else {
+        out(l->text, "    for (GP_EACH(i, count)) {\n");
     }
     loop_loads(l, true, 2);
     loop_element(l, 2);
@@ -57,7 +60,11 @@ void loop_launch_cuda(const Emission *e, const Function *f, Out *o)
         kernel = name_claim(&e->api->names, kernel);
     Out host = out_new(e->arena);
     out_text(&host, f->text, strcspn(f->text, "\n"));
-    out(&host, "\n{\n    GP_LAUNCH_EACH(run, %s, %lld", kernel, (long long)f->count);
+    out(&host, "\n{\n    GP_LAUNCH_EACH(run, %s, ", kernel);
+    if (strstr(host.at, "int64_t count"))
+        out(&host, "count");
+    else
+        out(&host, "%lld", (long long)f->count);
     write_arguments(f->text, &host);
     out(&host, ");\n    return GP_OK;\n}\n");
     function_write(e, "static __global__ void", kernel, f->text, o);

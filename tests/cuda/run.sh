@@ -165,6 +165,18 @@ ways resnet
 check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
 ways dropout
 
+# ---- More than 32 bits count ------------------------------------------------------------------
+
+big() {
+    main=$here/big.cpp
+    "$gplan" "$here/big.g" --quiet -o big.cu && grep -q 'flat / 1073741824;' big.cu &&
+        build_cuda big . big && ./big
+    status=$?
+    main=
+    return $status
+}
+check 'more than 2^32 bytes and 2^31 elements' big
+
 # ---- What goes wrong --------------------------------------------------------------------------
 
 errors() {
