@@ -1,0 +1,103 @@
+/* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in slices of rows: the logits
+ * [..., V] are never stored whole, neither on the way forward nor on the way back, where those of
+ * a slice are computed once more.
+ *
+ * A slice holds about GP_SLICE_REALS logits. Its rows follow from the shape, and slices add to dw
+ * in their order, so every sum has one order. A row of logits is the work of one block. */
+#ifndef GP_PRODUCT_LOSS_CUH
+#define GP_PRODUCT_LOSS_CUH
+
+#include "blas.cuh"
+#include "cross_entropy.cuh"
+
+/* to [m, n] = or += a @ b. */
+GP_UNUSED static int gp_slice_product(const gp_call *c, gp_matrix to, gp_matrix a, gp_matrix b,
+                                      int64_t m, int64_t n, int64_t k, int add)
+{
+    const gp_product p = {a, b, to, m, n, k, 1, add};
+    return gp_product_run(c, p, (char *)c->work + gp_slice_bytes(c), gp_slice_blas_bytes(c));
+}
+
+/* The logits of `count` rows from `first` on, into the workspace. */
+GP_UNUSED static int gp_slice_logits(const gp_call *c, int64_t first, int64_t count)
+{
+    const gp_tensor *x = &c->in[0], *w = &c->in[1];
+    const int64_t inner = w->dim[0], classes = w->dim[1];
+    return gp_slice_product(c, gp_matrix_of(c->work, classes, 1, 0),
+                            gp_matrix_of((gp_real *)x->data + first * inner, inner, 1, 0),
+                            gp_matrix_of(w->data, w->stride[0], w->stride[1], 0), count, classes,
+                            inner, 0);
+}
+
+/* The ids of these rows. */
+GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c, int64_t first, int64_t count)
+{
+    const gp_product_loss_attr *a = (const gp_product_loss_attr *)c->attr;
+    const gp_tensor *ids = &c->in[2];
+    gp_classes s = gp_classes_of(c, ids, c->in[1].dim[1], a->ignore, a->ignored);
+    s.ids.data = (char *)ids->data + first * (ids->dtype == GP_I64 ? 8 : 4);
+    s.rows = count;
+    return s;
+}
+
+/* Operands: x, w, ids. Outputs: the loss of each row, and its log-sum-exp. */
+GP_KERNEL(product_loss)
+{
+    const gp_product_loss_attr *a = (const gp_product_loss_attr *)c->attr;
+    const int64_t rows = gp_count(&c->in[2]), slice = gp_slice_rows(c);
+    gp_real *loss = (gp_real *)c->out[0].data, *saved = (gp_real *)c->out[1].data;
+    for (int64_t first = 0; first < rows; first += slice) {
+        const int64_t count = gp_least(slice, rows - first);
+        const gp_classes s = gp_slice_classes(c, first, count);
+        const int status = gp_slice_logits(c, first, count);
+        if (status != GP_OK)
+            return status;
+        GP_LAUNCH(c, gp_cross_entropy_losses, gp_blocks(count, 1), gp_block_of(s.classes), 0,
+                  (const gp_real *)c->work, s, a->label_smoothing, loss ? loss + first : NULL,
+                  saved ? saved + first : NULL);
+    }
+    return GP_OK;
+}
+
+/* What the slopes of a slice, in the workspace, give dx and add to dw. */
+GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t count)
+{
+    const gp_tensor *x = &c->in[0], *w = &c->in[1];
+    const int64_t inner = w->dim[0], classes = w->dim[1];
+    const gp_matrix slope = gp_matrix_of(c->work, classes, 1, 0);
+    gp_real *dx = (gp_real *)c->out[0].data, *dw = (gp_real *)c->out[1].data;
+    int status = GP_OK;
+    if (dx)
+        status = gp_slice_product(c, gp_matrix_of(dx + first * inner, inner, 1, 0), slope,
+                                  gp_matrix_of(w->data, w->stride[1], w->stride[0], 0), count,
+                                  inner, classes, 0);
+    if (dw && status == GP_OK)
+        status = gp_slice_product(c, gp_matrix_of(dw, classes, 1, 0),
+                                  gp_matrix_of((gp_real *)x->data + first * inner, 1, inner, 0),
+                                  slope, inner, classes, count, first > 0);
+    return status;
+}
+
+/* Operands: x, w, ids, log-sum-exp, dy of each row. Outputs: dx like x, dw [C, V]. */
+GP_KERNEL(product_loss_grad)
+{
+    const gp_product_loss_grad_attr *a = (const gp_product_loss_grad_attr *)c->attr;
+    const gp_real *saved = (const gp_real *)c->in[3].data, *dy = (const gp_real *)c->in[4].data;
+    const int64_t rows = gp_count(&c->in[2]), slice = gp_slice_rows(c);
+    for (int64_t first = 0; first < rows; first += slice) {
+        const int64_t count = gp_least(slice, rows - first);
+        const gp_classes s = gp_slice_classes(c, first, count);
+        int status = gp_slice_logits(c, first, count);
+        if (status != GP_OK)
+            return status;
+        GP_LAUNCH(c, gp_cross_entropy_slopes, gp_blocks(count, 1), gp_block_of(s.classes), 0,
+                  (const gp_real *)c->work, s, a->label_smoothing, saved + first, dy + first,
+                  (gp_real *)c->work);
+        status = gp_slice_back(c, first, count);
+        if (status != GP_OK)
+            return status;
+    }
+    return GP_OK;
+}
+
+#endif
