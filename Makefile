@@ -40,7 +40,7 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
-.PHONY: cuda-check FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
+.PHONY: cuda-check cuda-report cuda-selftest FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
 all: gplan libgplan.a
 
 help:
@@ -50,6 +50,8 @@ help:
 	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
 	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
+	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
+	@echo 'make cuda-selftest compares every CUDA kernel with C on a GPU'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
 	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat, bench-fit'
 	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch'
@@ -190,12 +192,53 @@ $(B)/race/adapters.o: $(G)/adapters.cpp $(KERNELS)
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(ON_CPU) $(filter-out $(OPTIMIZE),$(CXXFLAGS)) -O1 -fsanitize=thread \
 	  -DGP_MAX_GRID=3 -c $< -o $@
-$(B)/tests/barriers/%_test: $(B)/tests/barriers/%_test.o $(CASES:%.c=$(B)/%.o) \
+$(B)/tests/barriers/barriers_test: $(B)/tests/barriers/barriers_test.o $(CASES:%.c=$(B)/%.o) \
 		$(B)/race/adapters.o $(EMULATOR) $(B)/libgplan.a
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 
-check-programs: $(TEST_PROGRAMS) $(B)/gplan
+# The self-test for a GPU, tests/selftest: the cases of tests/ops by C's kernels and by CUDA's, in
+# one program. `make test` runs one that was compiled for the CPU; nvcc makes the real one.
+NVCC := $(or $(shell command -v nvcc),/usr/local/cuda/bin/nvcc)
+CUDA_FLAGS := -std=c++17 -Werror all-warnings $(CPPFLAGS)
+ARCHITECTURES ?= 75 80 90
+BOTH_TABLES := $(patsubst %.c,$(B)/%.o,$(filter-out %/run_memory.c,$(CASES)) \
+	tests/selftest/selftest.c) $(B)/selftest/c.o
+$(B)/selftest/c.o: $(G)/adapters.c $(KERNELS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -ffp-contract=off -Druntime_kernel=runtime_kernel_c -c $< -o $@
+$(B)/selftest/cuda.o: $(G)/adapters.cpp $(KERNELS)
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -Druntime_kernel=runtime_kernel_cuda -c $< -o $@
+$(B)/selftest/device.o: tests/selftest/device.cu
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -x c++ -c $< -o $@
+$(B)/selftest/on_cpu: $(BOTH_TABLES) $(B)/selftest/cuda.o $(B)/selftest/device.o $(EMULATOR) \
+		$(B)/libgplan.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(B)/selftest/table.cu.o: $(G)/adapters.cpp $(KERNELS)
+	@mkdir -p $(@D)
+	$(NVCC) $(CUDA_FLAGS) $(foreach arch,$(ARCHITECTURES),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	  -Druntime_kernel=runtime_kernel_cuda --threads 2 -x cu -c $< -o $@
+$(B)/selftest/device.cu.o: tests/selftest/device.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(CUDA_FLAGS) -c $< -o $@
+$(B)/selftest/on_device: $(BOTH_TABLES) $(B)/selftest/table.cu.o $(B)/selftest/device.cu.o \
+		$(B)/libgplan.a
+	$(NVCC) $^ -lcublas $(filter -l%,$(LDLIBS)) $(if $(OPENMP),-lgomp) -o $@
+cuda-selftest:
+	@[ -x '$(NVCC)' ] || { echo 'there is no nvcc: the self-test needs the CUDA toolkit'; exit 1; }
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) g++ libgomp1'
+	@$(MAKE) --no-print-directory -j2 $(B)/selftest/on_device
+	@$(B)/selftest/on_device
+
+# Registers, shared memory and spills of every kernel.
+cuda-report:
+	@$(MAKE) --no-print-directory -s setup PACKAGES='$(BUILD_PACKAGES) g++'
+	@$(MAKE) --no-print-directory -s $(G)/adapters.cpp
+	@tests/selftest/report.sh '$(NVCC)' $(G)/adapters.cpp $(ARCHITECTURES)
+
+check-programs: $(TEST_PROGRAMS) $(B)/selftest/on_cpu $(B)/gplan
 
 test:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'

@@ -135,6 +135,13 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
+/* sm_75: the least that kernels are made for. */
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
+{
+    *value = which == cudaDevAttrComputeCapabilityMajor ? 7 : 5;
+    return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int device)
 {
     return answer(device == 0 ? cudaSuccess : cudaErrorInvalidValue);

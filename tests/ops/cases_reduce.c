@@ -267,6 +267,7 @@ OP_CASES(reduce) = {
     {"argmin", "f32[130, 2]", "axis = -2", argmin},
     {"argmin", "i64[8, 9]:0..3", "", argmin},
     {"cumsum", "f32[9]", "", cumsum},
+    {"cumsum", "f32[260]", "", cumsum},
     {"cumsum", "f32[3, 5, 7]", "axis = 1", cumsum},
     {"cumsum", "f32[2, 4, 33]", "axis = 0", cumsum},
     {"cumsum", "i32[3, 5]", "axis = 1", cumsum},

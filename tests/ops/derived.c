@@ -61,3 +61,15 @@ bool case_derive(Arena *arena, const OpCase *row, Derived *d, const char **wrong
     free(message);
     return true;
 }
+
+Built case_with_gradients(Arena *arena, const OpCase *row)
+{
+    Derived d;
+    const char *wrong = NULL;
+    if (!(op_find(row->op)->flags & OP_EFFECT)) {
+        if (case_derive(arena, row, &d, &wrong) && !wrong)
+            return d.built;
+        free(d.built.message);
+    }
+    return case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+}

@@ -12,5 +12,7 @@ typedef struct {
 /* False where the case has nothing to derive; *wrong says why it failed, where it did. The caller
  * frees built.message. */
 bool case_derive(Arena *arena, const OpCase *row, Derived *d, const char **wrong);
+/* A case with its gradients, or as it is where it has none. The caller frees the message. */
+Built case_with_gradients(Arena *arena, const OpCase *row);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const unsigned char UNWRITTEN = 0xff; /* a real of such bytes is NaN */
@@ -137,7 +136,7 @@ Run *run_new(Arena *arena, const Graph *g)
             continue;
         }
         size_t bytes = (size_t)value_count(value) * element_bytes((Dtype)value->dtype);
-        run->data[i] = malloc(bytes);
+        run->data[i] = run_memory(bytes);
         assert(run->data[i]);
         memset(run->data[i], UNWRITTEN, bytes);
         if (value->kind == VALUE_LITERAL)
@@ -150,7 +149,7 @@ void run_free(Run *run)
 {
     for (size_t i = 0; i < run->graph->value.count; i++)
         if (run->graph->value.at[i].previous == NONE)
-            free(run->data[i]);
+            run_memory_free(run->data[i]);
 }
 
 void run_write(Run *run, Id value, const Tensor *tensor)
@@ -203,7 +202,7 @@ static Window window_open(gp_tensor *t, size_t element)
     for (int d = 0; d < t->rank; d++)
         last += (t->dim[d] - 1) * t->stride[d];
     Window w = {.bytes = (size_t)last * element, .element = element};
-    w.block = malloc(w.bytes);
+    w.block = run_memory(w.bytes);
     assert(w.block);
     memset(w.block, GUARD, w.bytes);
     t->data = w.block;
@@ -222,7 +221,7 @@ static bool window_close(Window *w, const gp_tensor *t, char *to)
     bool clean = true;
     for (size_t i = 0; i < w->bytes; i++)
         clean &= (unsigned char)w->block[i] == GUARD;
-    free(w->block);
+    run_memory_free(w->block);
     return clean;
 }
 
@@ -272,12 +271,12 @@ static int call_kernel(Run *run, const Node *n, gp_call *call)
         memcpy(setting[i].list, attr->list, sizeof setting[i].list);
     }
     size_t bytes = kernel->workspace ? kernel->workspace(call, setting) : 0;
-    if (bytes && posix_memalign(&call->work, 256, bytes) != 0) {
+    if (bytes && !(call->work = run_memory(bytes))) {
         run->wrong = "no memory for a workspace";
         return -1;
     }
     int status = kernel->run(call, setting);
-    free(call->work);
+    run_memory_free(call->work);
     return status;
 }
 

@@ -44,6 +44,11 @@ typedef struct {
                           outside an output; NULL where all is well */
 } Run;
 
+/* Memory that kernels can reach, aligned for all of them: run_memory.c has the machine's own, the
+ * self-test for a GPU brings another. */
+void *run_memory(size_t bytes);
+void run_memory_free(void *at);
+
 /* Blocks for every value of a finished graph. Literals hold their number; everything else is
  * filled with bytes that are NaN to a real. */
 Run *run_new(Arena *arena, const Graph *g);
