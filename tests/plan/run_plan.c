@@ -1,225 +1,7 @@
-#include "tests/plan/run_plan.h"
+#include "tests/plan/run_step.h"
 
-#include "codegen/internal.h"
-#include "runtime/runtime.h"
-
-#include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Reads as NaN in f32, as -1 in integers. */
-enum { POISON = 0xff };
-
-static const gp_run once = {.seed = 1, .threads = 1, .lr = 0.01};
-
-/* ---- What persistent values hold ------------------------------------------------------------- */
-
-static double drawn(uint64_t seed, Id value, int64_t i)
-{
-    uint64_t x = seed * 0x9e3779b97f4a7c15u + value * 0xbf58476d1ce4e5b9u + (uint64_t)i;
-    x = (x ^ x >> 31) * 0x94d049bb133111ebu;
-    x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
-    return (double)(x >> 11) * 0x1p-53;
-}
-
-/* Integers are 0 or 1, so that they are right as indices; state is positive, as variances are. */
-static void fill(const Graph *g, Id id, uint64_t seed, void *to)
-{
-    const Value *value = &g->value.at[id];
-    for (int64_t i = 0; i < value_count(value); i++) {
-        double x = drawn(seed, id, i);
-        switch (value->dtype) {
-        case F32:
-            ((float *)to)[i] = (float)(value->kind == VALUE_STATE ? 0.5 + x : 2 * x - 1);
-            break;
-        case I32:
-            ((int32_t *)to)[i] = x > 0.5;
-            break;
-        case I64:
-            ((int64_t *)to)[i] = x > 0.5;
-            break;
-        default:
-            ((uint8_t *)to)[i] = x > 0.5;
-        }
-    }
-}
-
-static bool persists(const Value *value)
-{
-    return value->kind == VALUE_INPUT || value->kind == VALUE_PARAM || value->kind == VALUE_CONST ||
-           value->kind == VALUE_STATE;
-}
-
-/* ---- One node -------------------------------------------------------------------------------- */
-
-/* A number where a kernel wants a tensor. */
-typedef union {
-    float f32;
-    int32_t i32;
-    int64_t i64;
-    uint8_t u8;
-} Number;
-
-static void set_number(Number *to, const Value *literal)
-{
-    if (literal->dtype == F32)
-        to->f32 = (float)literal->literal;
-    else if (literal->dtype == I32)
-        to->i32 = (int32_t)literal->literal;
-    else if (literal->dtype == I64)
-        to->i64 = (int64_t)literal->literal;
-    else
-        to->u8 = (uint8_t)literal->literal;
-}
-
-static gp_tensor tensor_at(void *root, Dtype dtype, const View *view)
-{
-    gp_tensor t = {.dtype = (int32_t)dtype, .rank = view->rank};
-    if (root)
-        t.data = (unsigned char *)root + view->offset * (int64_t)dtype_size(dtype);
-    memcpy(t.dim, view->dim, sizeof t.dim);
-    memcpy(t.stride, view->stride, sizeof t.stride);
-    return t;
-}
-
-typedef struct {
-    const Graph *g;
-    const Node *node;
-    gp_tensor *in, out[MAX_OUTPUTS];
-    Number *number; /* of literals, by operand */
-    gp_setting setting[MAX_ARGS];
-    const gp_run *run;
-} Step;
-
-static Step step_new(const Graph *g, Id node, const gp_run *run)
-{
-    Step s = {.g = g, .node = &g->node.at[node], .run = run};
-    s.in = calloc(s.node->uses + 1, sizeof *s.in);
-    s.number = calloc(s.node->uses + 1, sizeof *s.number);
-    for (int i = 0; i < MAX_ARGS && s.node->op->args[i].name; i++) {
-        const Attr *attr = &g->attr.at[s.node->attr + (Id)i];
-        s.setting[i].number = attr->number;
-        memcpy(s.setting[i].list, attr->list, sizeof s.setting[i].list);
-    }
-    for (Id i = 0; i < s.node->uses; i++) {
-        Use use = node_use(g, s.node, i);
-        if (use.value == NONE || g->value.at[use.value].kind != VALUE_LITERAL)
-            continue;
-        const Value *value = &g->value.at[use.value];
-        View view = use_view(g, use);
-        view.offset = 0;
-        memset(view.stride, 0, sizeof view.stride);
-        set_number(&s.number[i], value);
-        s.in[i] = tensor_at(&s.number[i], (Dtype)value->dtype, &view);
-    }
-    return s;
-}
-
-static void step_free(Step *s)
-{
-    free(s->in);
-    free(s->number);
-}
-
-static gp_call step_call(const Step *s)
-{
-    return (gp_call){.in = s->in,
-                     .out = s->out,
-                     .ins = (int32_t)s->node->uses,
-                     .outs = (int32_t)s->node->values,
-                     .key = key_of(s->node->stream),
-                     .run = s->run};
-}
-
-static int step_run(const Step *s, void *work)
-{
-    const gp_kernel *kernel = runtime_kernel(s->node->op->name);
-    assert(kernel);
-    gp_call call = step_call(s);
-    call.work = work;
-    return kernel->run(&call, s->setting);
-}
-
-/* ---- Without a plan -------------------------------------------------------------------------- */
-
-/* A version of state lies where the first lay; an input of a micro-batch in the whole one. */
-static unsigned char *block_of(const PlainRun *run, Id value)
-{
-    while (run->graph->value.at[value].previous != NONE)
-        value = run->graph->value.at[value].previous;
-    const Value *v = &run->graph->value.at[value];
-    if (v->whole != NONE)
-        return run->block[v->whole] + (uint64_t)run->run.micro * value_bytes(v);
-    return run->block[value];
-}
-
-static int plain_step(PlainRun *run, Id node)
-{
-    const Graph *g = run->graph;
-    Step s = step_new(g, node, &run->run);
-    for (Id i = 0; i < s.node->uses; i++) {
-        Use use = node_use(g, s.node, i);
-        if (use.value == NONE || s.in[i].data)
-            continue;
-        View view = use_view(g, use);
-        s.in[i] = tensor_at(block_of(run, use.value), (Dtype)g->value.at[use.value].dtype, &view);
-    }
-    for (Id i = 0; i < s.node->values; i++) {
-        const Value *value = &g->value.at[node_value(s.node, i)];
-        View view = value_view(value);
-        s.out[i] = tensor_at(block_of(run, node_value(s.node, i)), (Dtype)value->dtype, &view);
-    }
-    const gp_kernel *kernel = runtime_kernel(s.node->op->name);
-    gp_call call = step_call(&s);
-    size_t bytes = kernel && kernel->workspace ? kernel->workspace(&call, s.setting) : 0;
-    void *work = bytes ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
-    int status = step_run(&s, work);
-    free(work);
-    step_free(&s);
-    return status;
-}
-
-static PlainRun plain_new(const Graph *g, uint64_t seed)
-{
-    PlainRun run = {
-        .graph = g, .block = calloc(g->value.count + 1, sizeof(unsigned char *)), .run = once};
-    for (Id v = 0; v < g->value.count; v++) {
-        const Value *value = &g->value.at[v];
-        bool made =
-            value->node != NONE || value->kind == VALUE_GRADIENT || value->kind == VALUE_OUTPUT;
-        if (value->kind == VALUE_LITERAL || value->whole != NONE || (!persists(value) && !made))
-            continue;
-        run.block[v] = malloc(value_bytes(value));
-        memset(run.block[v], POISON, value_bytes(value));
-        if (persists(value))
-            fill(g, v, seed, run.block[v]);
-    }
-    return run;
-}
-
-static void plain_program(PlainRun *run, ProgramKind program)
-{
-    for (Id n = 0; n < run->graph->node.count && !run->status; n++)
-        if (run->graph->node.at[n].program == program)
-            run->status = plain_step(run, n);
-}
-
-PlainRun plain_run(const Graph *g, uint64_t seed)
-{
-    PlainRun run = plain_new(g, seed);
-    plain_program(&run, PROGRAM_FORWARD);
-    return run;
-}
-
-void plain_free(PlainRun *run)
-{
-    for (size_t v = 0; v < run->graph->value.count; v++)
-        free(run->block[v]);
-    free(run->block);
-}
-
-/* ---- As planned ------------------------------------------------------------------------------ */
 
 typedef struct {
     const Plan *plan;
@@ -464,7 +246,7 @@ static int run_occurrence(Machine *m, const Occurrence *o)
 
 static Machine machine_new(Arena *text, const Plan *plan, uint64_t seed)
 {
-    Machine m = {.plan = plan, .g = plan->graph, .text = text, .run = once};
+    Machine m = {.plan = plan, .g = plan->graph, .text = text, .run = run_once};
     size_t bytes = plan->arena ? (plan->arena + 63) / 64 * 64 : 64;
     m.arena = aligned_alloc(64, bytes); /* so tight that the sanitizer sees what leaves it */
     memset(m.arena, POISON, bytes);
@@ -476,7 +258,7 @@ static Machine machine_new(Arena *text, const Plan *plan, uint64_t seed)
         Id value = plan->buffer[i].value;
         if (value != NONE && persists(&m.g->value.at[value]) &&
             m.g->value.at[value].previous == NONE && m.g->value.at[value].whole == NONE)
-            fill(m.g, value, seed, operand_at(&m, use_of(value), i).data);
+            plain_fill(m.g, value, seed, operand_at(&m, use_of(value), i).data);
     }
     return m;
 }
@@ -513,13 +295,6 @@ static void poison_all(Machine *m)
             poison(m, &m->plan->buffer[i]);
 }
 
-static bool same_element(Dtype dtype, const void *a, const void *b)
-{
-    if (memcmp(a, b, dtype_size(dtype)) == 0)
-        return true;
-    return dtype == F32 && isnan(*(const float *)a) && isnan(*(const float *)b);
-}
-
 static const char *compare_value(Machine *m, const PlainRun *plain, Id id, const char *name)
 {
     const Value *value = &m->g->value.at[id];
@@ -531,7 +306,7 @@ static const char *compare_value(Machine *m, const PlainRun *plain, Id id, const
         return arena_printf(m->text, "%s has no buffer", name);
     View view = value_view(value);
     gp_tensor got = operand_at(m, use_of(id), buffer);
-    gp_tensor want = tensor_at(block_of(plain, id), (Dtype)value->dtype, &view);
+    gp_tensor want = tensor_at(plain_block(plain, id), (Dtype)value->dtype, &view);
     for (int64_t i = 0; i < value_count(value); i++)
         if (!same_element((Dtype)value->dtype, element(&got, i), element(&want, i)))
             return arena_printf(m->text, "%s differs from element %lld on", name, (long long)i);
@@ -607,52 +382,6 @@ static const char *compare_persistent(Machine *m, const PlainRun *plain)
     return wrong;
 }
 
-static bool is_finite(const PlainRun *plain)
-{
-    for (Id v = 0; v < plain->graph->value.count; v++) {
-        const Value *value = &plain->graph->value.at[v];
-        if (value->kind != VALUE_PARAM && value->kind != VALUE_STATE)
-            continue;
-        for (int64_t i = 0; i < value_count(value); i++)
-            if (!isfinite(((const float *)plain->block[v])[i]))
-                return false;
-    }
-    return true;
-}
-
-PlainRun plain_train(const Graph *g, uint64_t seed, uint64_t steps)
-{
-    static const ProgramKind order[] = {PROGRAM_MICRO, PROGRAM_UPDATE, PROGRAM_FORWARD};
-    PlainRun run = plain_new(g, seed);
-    for (uint64_t step = 0; step <= steps; step++)
-        for (int p = step < steps ? 0 : 2; p < (step < steps ? 2 : 3); p++) {
-            uint32_t times = program_times(g, order[p]);
-            run.run.step = step;
-            run.run.micros = times > 1 ? (int32_t)times : 0;
-            for (uint32_t micro = 0; micro < times; micro++) {
-                run.run.micro = (int32_t)micro;
-                plain_program(&run, order[p]);
-            }
-        }
-    return run;
-}
-
-void plain_fill(const Graph *g, Id value, uint64_t seed, void *to)
-{
-    fill(g, value, seed, to);
-}
-
-bool plain_same(const PlainRun *run, Id value, const void *got)
-{
-    Dtype dtype = (Dtype)run->graph->value.at[value].dtype;
-    size_t size = dtype_size(dtype);
-    const unsigned char *want = block_of(run, value), *at = got;
-    for (int64_t i = 0; i < value_count(&run->graph->value.at[value]); i++)
-        if (!same_element(dtype, at + i * (int64_t)size, want + i * (int64_t)size))
-            return false;
-    return true;
-}
-
 Trained plan_trains(Arena *arena, const Plan *plan, uint64_t seed, uint64_t steps)
 {
     Machine m = machine_new(arena, plan, seed);
@@ -670,7 +399,7 @@ Trained plan_trains(Arena *arena, const Plan *plan, uint64_t seed, uint64_t step
     if (!trained.wrong && !plain.status)
         trained.wrong = run_both(&plain, &m, PROGRAM_FORWARD);
     trained.ran = plain.status == 0;
-    trained.finite = is_finite(&plain);
+    trained.finite = plain_is_finite(&plain);
     plain_free(&plain);
     machine_free(&m);
     return trained;
