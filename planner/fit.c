@@ -175,17 +175,27 @@ static size_t find_rungs(const Fit *f, uint64_t least, uint64_t most, uint64_t r
     return count;
 }
 
-/* The cheapest of one rung: from what the rungs below found, and from what the chains come to. */
-static RematResult search_rung(Fit *f, int p, uint64_t ask)
+static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule *start)
 {
     RematOptions how = search_options(f, ask, full_effort(f) / RUNG_PART);
-    if (p == PROGRAM_MICRO)
-        know_chains(f, ask);
-    how.start = &best_known(f, p, ask)->schedule;
+    how.start = start;
     how.starts = 1;
     RematResult found = remat_solve(&f->program[p].problem, &how, f->g->arena);
     count_effort(f, &found);
     return found;
+}
+
+/* The cheapest of one rung: from what the rungs below found, from what the chains come to, and, on
+ * every other rung, from the given order: the way up has its own valleys. */
+static RematResult search_rung(Fit *f, int p, uint64_t ask)
+{
+    if (p == PROGRAM_MICRO)
+        know_chains(f, ask);
+    RematResult found = search_from(f, p, ask, &best_known(f, p, ask)->schedule);
+    if (f->cut || found.stop == REMAT_PROVED || f->progress.done % 2)
+        return found;
+    RematResult fresh = search_from(f, p, ask, &f->program[p].start);
+    return fresh.fits && (!found.fits || fresh.cost < found.cost) ? fresh : found;
 }
 
 static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
