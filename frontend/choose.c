@@ -96,7 +96,7 @@ Candidates list_candidates(const Subject *s, const char *name, int64_t value, ui
         add_both(&l, s->options->accumulate);
     else
         for (int64_t times = first; times <= batch && times <= 1 << 20; times++) {
-            if (batch % times || times < 2 * last)
+            if (times < 1 || batch % times || times < 2 * last)
                 continue;
             last = times;
             if (!add_both(&l, (uint32_t)times))
