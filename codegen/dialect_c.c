@@ -33,14 +33,7 @@ static void write_init(const Emission *e, Out *o)
               "    memset(m, 0, sizeof *m);\n"
               "    m->threads = @_THREADS_MAX;\n");
     if (e->plan->arena > 0)
-        api_write(
-            e->api, o,
-            "    if (!arena || bytes < @_ARENA_BYTES || (uintptr_t)arena % @_ARENA_ALIGN) {\n"
-            "        snprintf(m->detail, sizeof m->detail,\n"
-            "                 \"the arena must have %llu bytes and begin on a multiple of %d\",\n"
-            "                 @_ARENA_BYTES, @_ARENA_ALIGN);\n"
-            "        return @_EARENA;\n"
-            "    }\n");
+        api_write(e->api, o, frame_check_arena);
     else
         out(o, "    (void)bytes;\n");
     api_write(e->api, o, "    m->arena = arena;\n");

@@ -3,7 +3,6 @@
  * runs_cuda.c. */
 #include "codegen/loop.h"
 #include "codegen/runs_cuda.h"
-#include "runtime/runtime.h"
 
 #include <string.h>
 
@@ -87,17 +86,6 @@ static void write_before(const Emission *e, Out *o)
 
 /* ---- Functions of the header ---------------------------------------------------------------- */
 
-/* Whether any of the kernels calls cuBLAS: its text includes the file that does. */
-static bool has_products(const Emission *e)
-{
-    for (size_t i = 0; i < e->file.count; i++) {
-        const char *text = runtime_text(e->file.at[i]);
-        if (text && strstr(text, "#include \"blas.cuh\""))
-            return true;
-    }
-    return false;
-}
-
 static const char *const create = "int $_create($ *m, void *stream)\n"
                                   "{\n"
                                   "    void *arena = NULL;\n"
@@ -134,16 +122,11 @@ static void write_init(const Emission *e, Out *o)
     api_write(e->api, o,
               "int $_init($ *m, void *arena, size_t bytes, void *stream)\n"
               "{\n"
-              "    memset(m, 0, sizeof *m);\n"
-              "    if (!arena || bytes < @_ARENA_BYTES || (uintptr_t)arena % @_ARENA_ALIGN) {\n"
-              "        snprintf(m->detail, sizeof m->detail,\n"
-              "                 \"the arena must have %llu bytes and begin on a multiple of %d\",\n"
-              "                 @_ARENA_BYTES, @_ARENA_ALIGN);\n"
-              "        return @_EARENA;\n"
-              "    }\n"
-              "    m->stream = stream;\n");
+              "    memset(m, 0, sizeof *m);\n");
+    api_write(e->api, o, frame_check_arena);
+    out(o, "    m->stream = stream;\n");
     runs_init(e->api, o);
-    if (has_products(e))
+    if (inline_reaches(e->arena, e->file.at, e->file.count, "cuda/blas.cuh")) /* calls cuBLAS */
         api_write(e->api, o,
                   "    int code;\n"
                   "    cublasHandle_t blas;\n"

@@ -252,6 +252,14 @@ static const char *const bind =
     "    return @_ETENSOR;\n"
     "}\n\n";
 
+const char *const frame_check_arena =
+    "    if (!arena || bytes < @_ARENA_BYTES || (uintptr_t)arena % @_ARENA_ALIGN) {\n"
+    "        snprintf(m->detail, sizeof m->detail,\n"
+    "                 \"the arena must have %llu bytes and begin on a multiple of %d\",\n"
+    "                 @_ARENA_BYTES, @_ARENA_ALIGN);\n"
+    "        return @_EARENA;\n"
+    "    }\n";
+
 const char *const frame_check_bound =
     "    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++)\n"
     "        if (slot[i] >= 0 && !m->external[slot[i]]) {\n"

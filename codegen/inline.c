@@ -160,15 +160,27 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void inline_files(Arena *arena, const char *const *file, size_t count, Out *o)
+static Inliner read_files(Arena *arena, const char *const *file, size_t count)
 {
     Inliner n = {.arena = arena, .body = out_new(arena)};
     for (size_t i = 0; i < count; i++)
         add_file(&n, file[i]);
+    return n;
+}
+
+void inline_files(Arena *arena, const char *const *file, size_t count, Out *o)
+{
+    Inliner n = read_files(arena, file, count);
     if (n.system.count)
         qsort(n.system.at, n.system.count, sizeof *n.system.at, by_text);
     for (size_t i = 0; i < n.system.count; i++)
         out(o, "#include %s\n", n.system.at[i]);
     out(o, "\n");
     out_text(o, n.body.at, n.body.length);
+}
+
+bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted)
+{
+    Inliner n = read_files(arena, file, count);
+    return has(n.done.at, n.done.count, wanted);
 }

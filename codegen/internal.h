@@ -231,10 +231,13 @@ const char *constants_name(const Api *api);
 /* What stands between the kernels and the program, and the functions of the header (frame.c). */
 void frame_before(Emission *e, Out *o);
 void frame_after(Emission *e, Out *o);
-/* Returns from the function where memory of the caller is missing (frame.c). */
-extern const char *const frame_check_bound;
+/* Return from the function where the arena will not do, or memory of the caller is missing
+ * (frame.c). */
+extern const char *const frame_check_arena, *const frame_check_bound;
 /* Text of runtime files, each once, without their includes; system includes first (inline.c). */
 void inline_files(Arena *arena, const char *const *file, size_t count, Out *o);
+/* Whether that text has a certain file in it. */
+bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
 
 uint64_t key_of(const char *name); /* of random numbers: a hash of a stable name */
 

@@ -165,6 +165,32 @@ ways resnet
 check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
 ways dropout
 
+# ---- Whatever a model may have ----------------------------------------------------------------
+
+compiles() { # MODEL
+    # shellcheck disable=SC2086
+    g++ $cpp -DGP_CUDA_ON_CPU -I"$emulator" -fsyntax-only -x c++ "$1.cu" &&
+        g++ $cpp -DGP_CUDA_ON_CPU -I"$emulator" -DGPLAN_PROFILE -DGPLAN_POISON -DGPLAN_CHECK_NAN \
+            -fsyntax-only -x c++ "$1.cu" &&
+        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c "$1.h"
+}
+emitted() {
+    for name in external dtypes lookup; do # the caller's memory, every dtype, long constants
+        options=$(sed -n 's/^# options: //p' "$here/../emit/$name.g")
+        # shellcheck disable=SC2086
+        "$gplan" "$here/../emit/$name.g" $options --quiet -o "any_$name.cu" &&
+            compiles "any_$name" || return 1
+    done
+}
+check 'memory of the caller, dtypes, constants' emitted
+any_name() {
+    for name in int m data place dim3 checked STATE float4 tell; do
+        sed "s/^model files/model $name/" "$here/../emit/files.g" | "$gplan" - -o named.cu &&
+            compiles named || return 1
+    done
+}
+check 'any name' any_name
+
 # ---- More than 32 bits count ------------------------------------------------------------------
 
 big() {
