@@ -134,6 +134,14 @@ static void write_result(const Emission *e, Out *o, size_t op, const Buffer *b, 
         (unsigned long long)a.offset, (long long)rows, (long long)count, (long long)stride);
 }
 
+/* Of an output that is collected from micro-batches only a part is there after each. */
+static bool is_collected(const Graph *g, Id value)
+{
+    while (g->value.at[value].previous != NONE)
+        value = g->value.at[value].previous;
+    return g->value.at[value].kind == VALUE_OUTPUT;
+}
+
 void tables_results(const Emission *e, Out *o)
 {
     const Plan *plan = e->plan;
@@ -148,7 +156,7 @@ void tables_results(const Emission *e, Out *o)
         const Cluster *c = &plan->clusters->at[occurrence->cluster];
         for (Id k = 0; k < c->results; k++) {
             const Buffer *b = &plan->buffer[plan->arg[occurrence->arg + c->operands + k]];
-            if (plan->graph->value.at[b->value].dtype != F32)
+            if (plan->graph->value.at[b->value].dtype != F32 || is_collected(plan->graph, b->value))
                 continue;
             write_result(e, o, i, b, b->layout);
         }

@@ -128,6 +128,7 @@ budget() { # MODEL SOURCE OPTIONS...
     source=$2
     shift 2
     mkdir -p tight
+    set -- "$@" --accumulate 1 --slices never # those round in another way
     least=$("$gplan" "$source" "$@" --target cuda --quiet --min-budget) &&
         "$gplan" "$source" "$@" --quiet --budget "$least" -o "tight/$model.cu" &&
         grep -q "_ARENA_BYTES ${least}ull" "tight/$model.h" &&
