@@ -56,7 +56,7 @@ const Option option_table[] = {
     {0, "pareto", NULL,
      "print what budgets cost, from the smallest to one without recomputation; --emit csv or json",
      .kind = OPTION_FLAG, .field = FIELD(pareto)},
-    {0, "target", "TARGET", "what the plan is for (default: cuda where a .cu file is written, else c)",
+    {0, "target", "TARGET", "what the plan is for (default: cuda for a .cu file, else c)",
      .kind = OPTION_WORD, .field = FIELD(target), .words = "auto c cuda"},
     {0, "calibrate", NULL,
      "measure this machine and write a profile for --profile, to FILE or standard output; takes no "

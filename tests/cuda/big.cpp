@@ -23,7 +23,7 @@ static void run_block(int64_t block)
     expect_ok(big_forward(&model), "forward");
     expect(cudaStreamSynchronize(NULL) == cudaSuccess, "no fault");
     for (int64_t i = first; i < first + 256; i++)
-        expect(at(y)[i] == (float)(i % 1000) * (float)(1 + i % 7) + 1.5f, "the element's own value");
+        expect(at(y)[i] == (float)(i % 1000) * (float)(1 + i % 7) + 1.5f, "its own value");
     for (int64_t i = first + 256; i < first + 512 && i < 3 * columns; i++)
         expect(at(y)[i] == 0, "nobody else's");
 }

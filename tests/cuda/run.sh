@@ -3,19 +3,15 @@
 # Whole models must compute what the C program does, whatever the order of threads, within a
 # budget or not, step by step or replayed. With nvcc on the machine a few are compiled with it too;
 # `make cuda-check` takes them all.
-set -u
-[ "$1" = --bless ] && exit 0 # nothing here is compared with a file
-gplan=$1
-case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
-here=$(cd "$(dirname "$0")" && pwd)
-examples=$here/../../examples
-train=$here/../train
-emulator=$here/../cuda_on_cpu
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+examples=$root/examples
+train=$root/tests/train
+emitted=$root/tests/emit
+emulator=$root/tests/cuda_on_cpu
 cd "$work" || exit 1
-passed=0
-failed=0
+loud=yes
 without=
 # The kernels and programs of both targets in the same arithmetic; fields that are left out of an
 # initializer are 0; kernels come with those of their kind.
@@ -24,19 +20,6 @@ cpp='-std=c++17 -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unuse
 sanitize='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 build_flags=-O1 # pages that fault lie round the arena; the sanitizers see one model and all ops
 export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0
-
-check() { # NAME COMMAND...; what a program prints is shown
-    name=$1
-    shift
-    if "$@" >log 2>&1; then
-        passed=$((passed + 1))
-        sed "s/^/$name: /" log
-    else
-        failed=$((failed + 1))
-        echo "failed: $name: $*"
-        head -n 30 log
-    fi
-}
 
 emulate() {
     for source in "$emulator"/*.cpp; do
@@ -64,7 +47,8 @@ build_cuda() { # MODEL FOLDER PROGRAM FLAGS...
     program=$3
     shift 3
     # shellcheck disable=SC2086
-    g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$folder/$model.cu" -o cu.o &&
+    g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$folder/$model.cu" \
+        -o cu.o &&
         build "$model" "$folder" "$program" cu.o -DON_DEVICE $build_flags -DGP_CUDA_ON_CPU \
             -I"$emulator" emulator_*.o "$@"
 }
@@ -157,6 +141,8 @@ gpt2='-D B=4 -D T=7 -D C=12 -D L=3 -D H=3 -D V=13'
     check 'gpt2' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2
     ways gpt2
     check 'gpt2 within a budget' budget gpt2 "$examples/gpt2.g" $gpt2
+    check 'gpt2 in slices' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --slices always
+    ways gpt2
     check 'gpt2 in micro-batches' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --accumulate 2
     ways gpt2
 }
@@ -175,18 +161,18 @@ compiles() { # MODEL
             -fsyntax-only -x c++ "$1.cu" &&
         gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c "$1.h"
 }
-emitted() {
+whatever() {
     for name in external dtypes lookup; do # the caller's memory, every dtype, long constants
-        options=$(sed -n 's/^# options: //p' "$here/../emit/$name.g")
+        options=$(sed -n 's/^# options: //p' "$emitted/$name.g")
         # shellcheck disable=SC2086
-        "$gplan" "$here/../emit/$name.g" $options --quiet -o "any_$name.cu" &&
+        "$gplan" "$emitted/$name.g" $options --quiet -o "any_$name.cu" &&
             compiles "any_$name" || return 1
     done
 }
-check 'memory of the caller, dtypes, constants' emitted
+check 'memory of the caller, dtypes, constants' whatever
 any_name() {
     for name in int m data place dim3 checked STATE float4 tell; do
-        sed "s/^model files/model $name/" "$here/../emit/files.g" | "$gplan" - -o named.cu &&
+        sed "s/^model files/model $name/" "$emitted/files.g" | "$gplan" - -o named.cu &&
             compiles named || return 1
     done
 }
@@ -235,5 +221,4 @@ check 'every call fails once' each_call
 
 check 'nvcc' "$here/nvcc.sh" "$gplan" some
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

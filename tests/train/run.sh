@@ -132,7 +132,8 @@ outputs() { # TIMES OPTIONS...: in as many micro-batches as the step has, and th
     times=$1
     shift
     emit outputs "$here/outputs.g" --accumulate "$times" "$@" &&
-        build outputs outputs parts $sanitize -DGPLAN_POISON -DGPLAN_CHECK_NAN && ./parts >"outputs.$times" &&
+        build outputs outputs parts $sanitize -DGPLAN_POISON -DGPLAN_CHECK_NAN &&
+        ./parts >"outputs.$times" &&
         cmp outputs.1 "outputs.$times" && [ "$(grep -c "run.micro < $times" outputs.c)" -eq "$loops" ]
 }
 loops=0
