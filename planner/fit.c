@@ -227,7 +227,7 @@ static void climb(Fit *f, uint64_t budget, uint64_t most)
     while (rungs && rung[rungs - 1] > budget)
         rungs--;
     f->progress.most = (uint32_t)rungs;
-    for (size_t i = 0; i < rungs && !f->cut; i++) {
+    for (size_t i = 0; i < rungs && !is_cut(f); i++) {
         slack = climb_to(f, rung[i], slack);
         f->progress.done = (uint32_t)i + 1;
     }
@@ -284,10 +284,10 @@ static void search(Fit *f, uint64_t budget, bool all)
         return;
     f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
     meet_smallest(f);
-    if (options->smallest || f->cut)
+    if (options->smallest)
         return;
     meet_chains(f, all ? most : budget, all);
-    if (!f->cut && (f->clusters->count <= MANY_CLUSTERS || !has_chain(f)))
+    if (!is_cut(f) && (f->clusters->count <= MANY_CLUSTERS || !has_chain(f)))
         climb(f, all ? most : budget, most);
 }
 

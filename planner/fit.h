@@ -48,6 +48,7 @@ typedef struct {
 /* ---- fit_met.c ---- */
 
 PlanOptions options_now(const Fit *f); /* with the seconds that are left */
+bool is_cut(Fit *f);                   /* by the user, or the seconds are over */
 uint64_t full_effort(const Fit *f);
 
 /* Packs the order; only what the plan comes to is kept. */

@@ -7,6 +7,9 @@
 /* Of the schedules of a chain those that are packed to show what there is. */
 enum { SHOWN_PART = 8 };
 
+/* Those that are packed even when the time is over: a plan that fits is better than a quick one. */
+enum { CUT_TRIES = 8 };
+
 /* The training step is the program with a way back. */
 void find_chains(Fit *f)
 {
@@ -81,9 +84,11 @@ void meet_chains(Fit *f, uint64_t budget, bool all)
     }
     if (link.count)
         qsort(link.at, link.count, sizeof *link.at, by_cost);
-    for (size_t i = 0; i < link.count; i++) {
+    size_t tries = 0;
+    for (size_t i = 0; i < link.count && (tries < CUT_TRIES || !is_cut(f)); i++) {
         if ((uint64_t)link.at[i].peak > budget)
             continue;
+        tries++;
         meet_link(f, &link.at[i]);
         if (!all && f->met.at[f->met.count - 1].arena <= budget)
             break;

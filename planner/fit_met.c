@@ -12,6 +12,14 @@ PlanOptions options_now(const Fit *f)
     return options;
 }
 
+bool is_cut(Fit *f)
+{
+    const PlanOptions *o = f->options;
+    f->cut |=
+        (o->cancel && *o->cancel) || (o->seconds > 0 && remat_seconds() - f->begin >= o->seconds);
+    return f->cut;
+}
+
 uint64_t full_effort(const Fit *f)
 {
     uint64_t small = (uint64_t)f->clusters->count * EFFORT_PER_CLUSTER;

@@ -163,3 +163,18 @@ Test(chain, bounds_what_a_plan_costs)
     }
     planned_free(&whole);
 }
+
+Test(chain, is_there_when_the_search_is_cut_short)
+{
+    static const volatile sig_atomic_t stopped = 1;
+    Planned whole = plan_deep("", "", NULL);
+    PlanOptions how = {.budget = whole.plan->arena / 2, .effort = 20}, cut = how;
+    cut.cancel = &stopped;
+    Planned p = plan_deep("", "", &cut), full = plan_deep("", "", &how);
+    cr_assert(p.plan->cut);
+    cr_assert_leq(p.plan->arena, how.budget);
+    cr_assert(p.plan->cost <= 1.02 * full.plan->cost, "%g %g", p.plan->cost, full.plan->cost);
+    planned_free(&whole);
+    planned_free(&p);
+    planned_free(&full);
+}
