@@ -256,6 +256,7 @@ static const char *const ways[][5] = {
     {"--min-budget", "--infer"},
     {"--emit", "graph"},
     {"--accumulate", "2", "--report"},
+    {"--accumulate", "auto", "--budget", "300K", "--report"},
 };
 
 /* The status as the shell has it; output goes nowhere, messages to fuzz.err. */
