@@ -202,6 +202,7 @@ $(B)/tests/barriers/barriers_test: $(B)/tests/barriers/barriers_test.o $(CASES:%
 NVCC := $(or $(shell command -v nvcc),/usr/local/cuda/bin/nvcc)
 CUDA_FLAGS := -std=c++17 -Werror all-warnings $(CPPFLAGS)
 ARCHITECTURES ?= 75 80 90
+TABLE_CU := $(B)/selftest/table$(subst $() ,_,_$(strip $(ARCHITECTURES))).o
 BOTH_TABLES := $(patsubst %.c,$(B)/%.o,$(filter-out %/run_memory.c,$(CASES)) \
 	tests/selftest/selftest.c) $(B)/selftest/c.o
 $(B)/selftest/c.o: $(G)/adapters.c $(KERNELS)
@@ -216,14 +217,14 @@ $(B)/selftest/device.o: tests/selftest/device.cu
 $(B)/selftest/on_cpu: $(BOTH_TABLES) $(B)/selftest/cuda.o $(B)/selftest/device.o $(EMULATOR) \
 		$(B)/libgplan.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
-$(B)/selftest/table.cu.o: $(G)/adapters.cpp $(KERNELS)
+$(TABLE_CU): $(G)/adapters.cpp $(KERNELS)
 	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_FLAGS) $(foreach arch,$(ARCHITECTURES),-gencode arch=compute_$(arch),code=sm_$(arch)) \
 	  -Druntime_kernel=runtime_kernel_cuda --threads 2 -x cu -c $< -o $@
 $(B)/selftest/device.cu.o: tests/selftest/device.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_FLAGS) -c $< -o $@
-$(B)/selftest/on_device: $(BOTH_TABLES) $(B)/selftest/table.cu.o $(B)/selftest/device.cu.o \
+$(B)/selftest/on_device: $(BOTH_TABLES) $(TABLE_CU) $(B)/selftest/device.cu.o \
 		$(B)/libgplan.a
 	$(NVCC) $^ -lcublas $(filter -l%,$(LDLIBS)) $(if $(OPENMP),-lgomp) -o $@
 cuda-selftest:

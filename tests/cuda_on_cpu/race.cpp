@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <set>
 #include <utility>
@@ -159,6 +160,24 @@ extern "C" void __tsan_read_range(void *at, size_t bytes)
 extern "C" void __tsan_write_range(void *at, size_t bytes)
 {
     touch(at, bytes, true);
+}
+/* clang's own names for these. */
+extern "C" void *__tsan_memcpy(void *to, const void *from, size_t bytes)
+{
+    touch(from, bytes, false);
+    touch(to, bytes, true);
+    return memcpy(to, from, bytes);
+}
+extern "C" void *__tsan_memmove(void *to, const void *from, size_t bytes)
+{
+    touch(from, bytes, false);
+    touch(to, bytes, true);
+    return memmove(to, from, bytes);
+}
+extern "C" void *__tsan_memset(void *to, int byte, size_t bytes)
+{
+    touch(to, bytes, true);
+    return memset(to, byte, bytes);
 }
 extern "C" void __tsan_init()
 {

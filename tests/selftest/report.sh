@@ -47,8 +47,8 @@ awk '
         sub(/ [0-9]+ [0-9]+ [0-9]+ [0-9]+$/, "", name)
         sub(/^void /, "", name)
         if (name ~ /^each_loop</) name = "elementwise rows"
-        else sub(/\(.*/, "", name)
-        gsub(/\([a-z_]+\)/, "", name)
+        gsub(/\([a-z_]+\)/, "", name) # of an argument that is an enum
+        sub(/\(.*/, "", name)
         if (!(name in seen)) { seen[name] = 1; order[++names] = name }
         if (!(arch in column)) { column[arch] = ++columns; title[columns] = arch }
         key = name SUBSEP arch
