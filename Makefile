@@ -155,9 +155,9 @@ $(B)/tests/gradients/%_test: $(R)/tests/gradients/%_test.o $(CASES:%.c=$(R)/%.o)
 # with CUDA's table of kernels.
 CXX := $(if $(findstring clang,$(CC)),clang++,g++)
 CXXFLAGS += -std=c++17 -g $(OPTIMIZE) -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off -MMD -MP
-EMULATOR := $(patsubst %.cpp,$(B)/%.o,$(wildcard tests/cuda_on_cpu/*.cpp))
+EMULATOR := $(patsubst %.cpp,$(B)/%.o,$(filter-out %_test.cpp,$(wildcard tests/cuda_on_cpu/*.cpp)))
 ON_CPU := -DGP_CUDA_ON_CPU -Itests/cuda_on_cpu
-$(EMULATOR): $(B)/%.o: %.cpp
+$(EMULATOR) $(B)/tests/cuda_on_cpu/emulator_test.o $(B)/tests/cuda_on_cpu/large_test.o: $(B)/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -c $< -o $@
 $(B)/cuda/adapters.o $(R)/cuda/adapters.o: $(G)/adapters.cpp $(KERNELS)
@@ -171,6 +171,11 @@ CUDA_TESTS := $(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \
 	$(B)/cuda/tests/ops/random_test $(B)/cuda/tests/ops/reduce_test \
 	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/ops/attention_test \
 	$(B)/cuda/tests/plan/random_test $(B)/cuda/tests/gradients/ops_test
+$(B)/tests/cuda_on_cpu/emulator_test: $(B)/tests/cuda_on_cpu/emulator_test.o $(EMULATOR)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion -lm -o $@
+$(B)/tests/cuda_on_cpu/large_test: $(B)/tests/cuda_on_cpu/large_test.o $(B)/cuda/adapters.o \
+		$(EMULATOR)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion -lm -o $@
 $(B)/cuda/tests/gradients/%_test: $(R)/tests/gradients/%_test.o $(CASES:%.c=$(R)/%.o) \
 		$(R)/cuda/adapters.o $(EMULATOR) $(B)/libgplan.a
 	@mkdir -p $(@D)

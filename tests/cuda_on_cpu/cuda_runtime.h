@@ -132,23 +132,43 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 
 /* Puts work on a stream: it is done when somebody waits. */
 void cuda_on_cpu_enqueue(cudaStream_t stream, std::function<void()> work);
-/* Runs a grid now. */
-void cuda_on_cpu_grid(const char *kernel, dim3 grid, dim3 block, size_t shared,
-                      const std::function<void()> &body);
-/* Whether a GPU would start such a grid; if not, cudaGetLastError says so. */
-bool cuda_on_cpu_fits(const void *kernel, dim3 grid, dim3 block, size_t shared);
 void cuda_on_cpu_allow_shared(const void *kernel, size_t bytes);
+
+/* A kernel with its arguments. */
+struct CudaOnCpuKernel {
+    const char *name;
+    const void *address;
+    virtual void thread() const = 0; /* runs it as the thread that threadIdx says */
+    virtual ~CudaOnCpuKernel()
+    {
+    }
+};
+
+/* Puts a grid on a stream, and keeps the kernel as long as needed. What a GPU would not start is
+ * refused: cudaGetLastError says so. */
+void cuda_on_cpu_start(const CudaOnCpuKernel *kernel, dim3 grid, dim3 block, size_t shared,
+                       cudaStream_t stream);
+
+template <class... P> struct CudaOnCpuCall final : CudaOnCpuKernel {
+    void (*kernel)(P...);
+    std::tuple<P...> arguments;
+    CudaOnCpuCall(void (*kernel_)(P...), P... argument) : kernel(kernel_), arguments(argument...)
+    {
+    }
+    void thread() const override
+    {
+        std::apply(kernel, arguments);
+    }
+};
 
 template <class... P, class... A>
 void cuda_on_cpu_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                         void (*kernel)(P...), A... argument)
 {
-    if (!cuda_on_cpu_fits((const void *)kernel, grid, block, shared))
-        return;
-    std::tuple<P...> arguments(static_cast<P>(argument)...);
-    cuda_on_cpu_enqueue(stream, [=] {
-        cuda_on_cpu_grid(name, grid, block, shared, [&] { std::apply(kernel, arguments); });
-    });
+    CudaOnCpuKernel *call = new CudaOnCpuCall<P...>(kernel, argument...);
+    call->name = name;
+    call->address = (const void *)kernel;
+    cuda_on_cpu_start(call, grid, block, shared, stream);
 }
 
 template <class... P>

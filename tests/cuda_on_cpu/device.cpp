@@ -1,5 +1,5 @@
 /* See cuda_runtime.h: grids, blocks and what threads of a block do together. */
-#include "cuda_runtime.h"
+#include "device.h"
 #include "fiber.h"
 #include "race.h"
 
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -37,8 +38,7 @@ struct Array {
 enum { GUARD = 64, GUARD_BYTE = 0xa5, POISON = 0xff };
 
 static struct {
-    const char *kernel;
-    const std::function<void()> *body;
+    const CudaOnCpuKernel *kernel;
     std::vector<Thread> thread;
     std::vector<unsigned> order; /* thread numbers */
     unsigned at;                 /* the thread that runs */
@@ -160,7 +160,7 @@ static void run_threads()
 {
     for (;;) {
         Thread *t = &block.thread[block.at];
-        (*block.body)();
+        block.kernel->thread();
         t->state = ENDED;
         block.ended++;
         const unsigned number = choose();
@@ -207,8 +207,9 @@ static void wait_as(State state)
 static void report(const std::string &what)
 {
     if (fault_text.empty())
-        fault_text = std::string(block.kernel) + ": " + what;
-    fprintf(stderr, "cuda_on_cpu: %s: block %u: %s\n", block.kernel, blockIdx.x, what.c_str());
+        fault_text = std::string(block.kernel->name) + ": " + what;
+    fprintf(stderr, "cuda_on_cpu: %s: block %u: %s\n", block.kernel->name, blockIdx.x,
+            what.c_str());
     block.over = true;
 }
 
@@ -444,15 +445,13 @@ static void run_block(Order how, size_t shared)
     block.at = NOBODY;
 }
 
-void cuda_on_cpu_grid(const char *kernel, dim3 grid, dim3 threads, size_t shared,
-                      const std::function<void()> &body)
+static void run_grid(const CudaOnCpuKernel *kernel, dim3 grid, dim3 threads, size_t shared)
 {
     const Order how = order_wanted();
     const int64_t across = grid.x, planes = (int64_t)grid.y * grid.z;
     const int64_t from = only_to ? only_from : 0,
                   to = only_to && only_to < across ? only_to : across;
     block.kernel = kernel;
-    block.body = &body;
     gridDim = grid;
     blockDim = threads;
     for (int64_t i = 0; i < (to - from) * planes && fault_text.empty(); i++) {
@@ -462,4 +461,12 @@ void cuda_on_cpu_grid(const char *kernel, dim3 grid, dim3 threads, size_t shared
         blockIdx.z = (unsigned)(i % planes / grid.y);
         run_block(how, shared);
     }
+}
+
+void cuda_on_cpu_start(const CudaOnCpuKernel *kernel, dim3 grid, dim3 threads, size_t shared,
+                       cudaStream_t stream)
+{
+    const std::shared_ptr<const CudaOnCpuKernel> kept(kernel);
+    if (device_starts(kernel->address, grid, threads, shared))
+        cuda_on_cpu_enqueue(stream, [=] { run_grid(kept.get(), grid, threads, shared); });
 }

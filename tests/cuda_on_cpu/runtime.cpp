@@ -1,5 +1,5 @@
 /* See cuda_runtime.h: memory, streams, events and graphs. */
-#include "cuda_runtime.h"
+#include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ void cuda_on_cpu_allow_shared(const void *kernel, size_t bytes)
 }
 
 /* The limits of every GPU from sm_75 on. */
-bool cuda_on_cpu_fits(const void *kernel, dim3 grid, dim3 block, size_t shared)
+bool device_starts(const void *kernel, dim3 grid, dim3 block, size_t shared)
 {
     size_t most = 48 * 1024;
     if (allowed_shared().count(kernel) && allowed_shared()[kernel] > most)

@@ -1,0 +1,274 @@
+/* The emulator itself: each mistake that a kernel can make and a GPU might forgive is seen. */
+#include "runtime/cuda/base.cuh"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const ORDERS[] = {"ascending", "descending", "shuffled"};
+enum { THREADS = 96, BLOCKS = 5 };
+
+#define LAUNCH(kernel, blocks, ...) \
+    cuda_on_cpu_launch(#kernel, blocks, THREADS, 0, (cudaStream_t)NULL, kernel, __VA_ARGS__)
+
+static float *device_floats(size_t count)
+{
+    float *at = NULL;
+    cr_assert_eq(cudaMalloc(&at, count * sizeof *at), cudaSuccess);
+    return at;
+}
+
+/* ---- Barriers ------------------------------------------------------------------------------- */
+
+static int turn_line; /* where the barrier below stands */
+
+static __global__ void turn(float *to)
+{
+    GP_SHARED(float, tile, [THREADS]);
+    tile[threadIdx.x] = (float)(blockIdx.x * 1000 + threadIdx.x);
+    turn_line = __LINE__ + 1;
+    __syncthreads();
+    to[blockIdx.x * THREADS + threadIdx.x] = tile[THREADS - 1 - threadIdx.x];
+}
+
+/* How many elements are wrong in each of the orders. */
+static void turn_in_all_orders(int wrong[3])
+{
+    float *to = device_floats(BLOCKS * THREADS);
+    for (int i = 0; i < 3; i++) {
+        setenv("CUDA_ON_CPU_ORDER", ORDERS[i], 1);
+        LAUNCH(turn, BLOCKS, to);
+        cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
+        wrong[i] = 0;
+        for (int k = 0; k < BLOCKS * THREADS; k++)
+            wrong[i] += to[k] != (float)(k / THREADS * 1000 + THREADS - 1 - k % THREADS);
+    }
+    cudaFree(to);
+}
+
+Test(emulator, runs_threads_together_in_three_orders)
+{
+    int wrong[3];
+    turn_in_all_orders(wrong);
+    cr_expect(wrong[0] == 0 && wrong[1] == 0 && wrong[2] == 0);
+}
+
+Test(emulator, shows_that_a_barrier_is_missing)
+{
+    int wrong[3];
+    float *to = device_floats(THREADS);
+    char place[64];
+    if (fork() == 0) { /* learns the line, without reading the environment in this process */
+        LAUNCH(turn, 1, to);
+        _exit(cudaDeviceSynchronize() == cudaSuccess && turn_line < 255 ? turn_line : 255);
+    }
+    int status = 0;
+    wait(&status);
+    snprintf(place, sizeof place, "emulator_test.cpp:%d", WEXITSTATUS(status));
+    setenv("CUDA_ON_CPU_SKIP", place, 1);
+    turn_in_all_orders(wrong);
+    cr_expect(wrong[0] > 0 && wrong[1] > 0 && wrong[2] > 0);
+    cudaFree(to);
+}
+
+static __global__ void some_leave(float *to)
+{
+    if (threadIdx.x == 70)
+        return;
+    __syncthreads();
+    to[threadIdx.x] = 1;
+}
+
+static __global__ void some_wait(float *to)
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    to[threadIdx.x] = 1;
+}
+
+static __global__ void some_wait_elsewhere(float *to)
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+    to[threadIdx.x] = 1;
+}
+
+static __global__ void lanes_leave(float *to)
+{
+    float x = 1;
+    if (threadIdx.x % 32 != 7)
+        x = __shfl_xor_sync(0xffffffffu, x, 1);
+    to[threadIdx.x] = x;
+}
+
+static __global__ void lane_outside(float *to)
+{
+    to[threadIdx.x] = __shfl_sync(0xfffffffeu, 1.0f, 1);
+}
+
+static __global__ void writes_beside(float *to)
+{
+    GP_SHARED(float, tile, [THREADS]);
+    tile[threadIdx.x + 1] = 1;
+    __syncthreads();
+    to[threadIdx.x] = tile[threadIdx.x + 1];
+}
+
+static void expect_fault(void (*kernel)(float *), const char *name, const char *text)
+{
+    for (int i = 0; i < 3; i++) {
+        fflush(NULL);
+        if (fork() == 0) {
+            float *to = device_floats(THREADS);
+            setenv("CUDA_ON_CPU_ORDER", ORDERS[i], 1);
+            if (!freopen("/dev/null", "w", stderr))
+                _exit(1);
+            cuda_on_cpu_launch(name, 1, THREADS, 0, (cudaStream_t)NULL, kernel, to);
+            const bool refused = cudaDeviceSynchronize() == cudaErrorLaunchFailure &&
+                                 cudaGetLastError() == cudaErrorLaunchFailure;
+            const char *fault = cuda_on_cpu_fault();
+            _exit(refused && fault && strstr(fault, name) && strstr(fault, text) ? 0 : 1);
+        }
+        int status = 1;
+        wait(&status);
+        cr_expect(status == 0, "%s, %s: no word of '%s'", name, ORDERS[i], text);
+    }
+}
+
+Test(emulator, reports_a_barrier_that_not_all_threads_reach)
+{
+    expect_fault(some_leave, "some_leave", "95 threads wait at the barrier");
+    expect_fault(some_wait, "some_wait", "32 threads wait at the barrier");
+    expect_fault(some_wait_elsewhere, "some_wait_elsewhere", "wait at the barriers");
+}
+
+Test(emulator, reports_a_shuffle_that_not_all_lanes_reach)
+{
+    expect_fault(lanes_leave, "lanes_leave", "some do not come");
+    expect_fault(lane_outside, "lane_outside", "not in its own mask");
+}
+
+Test(emulator, reports_what_is_written_outside_a_shared_array)
+{
+    expect_fault(writes_beside, "writes_beside", "outside the shared array tile");
+}
+
+/* ---- Memory that nobody wrote, and memory that nobody may write ------------------------------ */
+
+static __global__ void reads_unwritten(float *to)
+{
+    GP_SHARED(float, tile, [THREADS]);
+    to[blockIdx.x * THREADS + threadIdx.x] = tile[threadIdx.x];
+    tile[threadIdx.x] = 1; /* the next block must not see it */
+}
+
+Test(emulator, poisons_shared_memory_before_each_block)
+{
+    float *to = device_floats(BLOCKS * THREADS);
+    cr_expect(to[0] != to[0] && to[BLOCKS * THREADS - 1] != to[BLOCKS * THREADS - 1]);
+    cudaMemset(to, 0, BLOCKS * THREADS * sizeof *to);
+    LAUNCH(reads_unwritten, BLOCKS, to);
+    cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
+    for (int i = 0; i < BLOCKS * THREADS; i++)
+        cr_assert(to[i] != to[i]);
+    cudaFree(to);
+}
+
+static __global__ void writes_at(float *to, int64_t at)
+{
+    if (threadIdx.x == 0)
+        to[at] = 1;
+}
+
+static bool dies_writing_at(int64_t at)
+{
+    fflush(NULL);
+    if (fork() == 0) {
+        float *to = device_floats(1024); /* whole pages, so that the guards lie right beside */
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(0);
+        LAUNCH(writes_at, 1, to, at);
+        _exit(cudaDeviceSynchronize() == cudaSuccess && to[at] == 1 ? 0 : 1);
+    }
+    int status = 0;
+    wait(&status);
+    return status != 0;
+}
+
+Test(emulator, faults_where_device_memory_ends)
+{
+    cr_expect(!dies_writing_at(0));
+    cr_expect(!dies_writing_at(1023));
+    cr_expect(dies_writing_at(-1));
+    cr_expect(dies_writing_at(1024));
+}
+
+/* ---- Launches ------------------------------------------------------------------------------- */
+
+static __global__ void add_one(float *to)
+{
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+        *to += 1;
+}
+
+Test(emulator, runs_late)
+{
+    float *to = device_floats(1);
+    *to = 0;
+    LAUNCH(add_one, 1, to);
+    cr_expect(*to == 0, "ran before anyone waited");
+    cudaDeviceSynchronize();
+    cr_expect(*to == 1);
+    cudaFree(to);
+}
+
+static cudaError_t try_launch(dim3 grid, dim3 block, size_t shared)
+{
+    static float to;
+    cuda_on_cpu_launch("add_one", grid, block, shared, (cudaStream_t)NULL, add_one, &to);
+    return cudaGetLastError();
+}
+
+Test(emulator, refuses_grids_that_no_gpu_starts)
+{
+    cr_expect_eq(try_launch(1, 1024, 48 * 1024), cudaSuccess);
+    cr_expect_eq(try_launch(0, 32, 0), cudaErrorInvalidConfiguration);
+    cr_expect_eq(try_launch(1, 1056, 0), cudaErrorInvalidConfiguration);
+    cr_expect_eq(try_launch(dim3(1, 65536), 32, 0), cudaErrorInvalidConfiguration);
+    cr_expect_eq(try_launch(0x80000000u, 32, 0), cudaErrorInvalidConfiguration);
+    cr_expect_eq(try_launch(1, 32, 48 * 1024 + 1), cudaErrorInvalidConfiguration);
+    cudaFuncSetAttribute(add_one, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 * 1024);
+    cr_expect_eq(try_launch(1, 32, 64 * 1024), cudaSuccess);
+}
+
+Test(emulator, replays_what_was_captured)
+{
+    float *to = device_floats(1);
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaStreamCreate(&stream);
+    *to = 0;
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    cuda_on_cpu_launch("add_one", 3, THREADS, 0, stream, add_one, to);
+    cr_expect_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    cudaStreamSynchronize(stream);
+    cr_expect(*to == 0, "ran while it was captured");
+    cr_assert_eq(cudaGraphInstantiate(&exec, graph), cudaSuccess);
+    for (int i = 0; i < 3; i++)
+        cudaGraphLaunch(exec, stream);
+    cudaStreamSynchronize(stream);
+    cr_expect(*to == 3);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    cr_expect_eq(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t spoiled;
+    cr_expect_eq(cudaStreamEndCapture(stream, &spoiled), cudaErrorStreamCaptureUnsupported);
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    cudaFree(to);
+}
