@@ -47,12 +47,6 @@ static bool defines(const char *file, const OpRow *op, const char *macro)
     return false;
 }
 
-/* CUDA's are being written: what is not there yet is left out, and said. */
-static bool is_missing(const OpRow *op)
-{
-    return made == CUDA && has_kernel(op) && !defines(kernel_file(op), op, "GP_KERNEL");
-}
-
 static bool has_workspace(const OpRow *op)
 {
     return has_kernel(op) &&
@@ -172,7 +166,7 @@ static bool check_row(const OpRow *op)
     if (made != WORK && has_kernel(op) && !defines(kernel_file(op), op, "GP_KERNEL")) {
         fprintf(stderr, "op %s: no kernel: runtime/%s must define GP_KERNEL(%s)\n", op->name,
                 kernel_file(op), op->name);
-        return is_missing(op);
+        return false;
     }
     return true;
 }
@@ -190,8 +184,7 @@ static void print_includes(void)
     puts("#include \"runtime/c/math.h\"\n#include \"runtime/c/rng.h\"\n"
          "#include \"runtime/each.h\"");
     for (size_t i = 0; op_at(i); i++)
-        if (!is_missing(op_at(i)) &&
-            (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel)))
+        if (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
             printf("#include \"runtime/%s\"\n", kernel_file(op_at(i)));
     puts("");
 }
@@ -202,7 +195,7 @@ static void print_table(const char *find)
     for (size_t i = 0; op_at(i); i++) {
         const OpRow *op = op_at(i);
         const bool workspace = has_workspace(op);
-        if (op->build || is_missing(op) || (made == WORK && !workspace))
+        if (op->build || (made == WORK && !workspace))
             continue;
         printf("    {\"%s\", %s%s, %s%s},\n", op->name, made == WORK ? "NULL" : op->name,
                made == WORK ? "" : "_run", workspace ? op->name : "NULL",
@@ -235,9 +228,7 @@ int main(int argc, char **argv)
     puts("/* Made by codegen/adapters.c: do not edit. */");
     print_includes();
     for (size_t i = 0; op_at(i); i++)
-        if (is_missing(op_at(i)))
-            continue;
-        else if (has_kernel(op_at(i)))
+        if (has_kernel(op_at(i)))
             print_kernel(op_at(i));
         else if (is_elementwise(op_at(i)) && made != WORK)
             (made == C ? print_loop : print_grid)(op_at(i));

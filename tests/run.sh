@@ -24,7 +24,7 @@ wanted() { # TEST NAMES...
 for program in "$build"/tests/*/*_test "$build"/cuda/tests/*/*_test tests/*/run.sh; do
     test=${program#"$build"/}
     source=${test#cuda/}
-    case $test in *_test) source=$source.c ;; esac
+    case $test in *_test) source=$(ls "$source.c" "$source.cpp" 2>/dev/null) ;; esac
     [ -f "$source" ] && [ -f "$program" ] || continue # a test that is gone
     wanted "$test" "$@" && echo "$test"
 done >"$work/tests"

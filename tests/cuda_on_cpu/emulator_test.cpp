@@ -113,9 +113,10 @@ static __global__ void lane_outside(float *to)
 static __global__ void writes_beside(float *to)
 {
     GP_SHARED(float, tile, [THREADS]);
-    tile[threadIdx.x + 1] = 1;
+    float *at = tile; /* an address: a compiler could count the elements of the array itself */
+    at[threadIdx.x + 1] = 1;
     __syncthreads();
-    to[threadIdx.x] = tile[threadIdx.x + 1];
+    to[threadIdx.x] = at[threadIdx.x + 1];
 }
 
 static void expect_fault(void (*kernel)(float *), const char *name, const char *text)

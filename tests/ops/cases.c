@@ -358,6 +358,8 @@ static const char *check_options(const Built *b, int output, const Tensor *want)
         {"3 threads", {.threads = 3}},
         {"in place", {.in_place = true}},
         {"outputs in windows", {.strided_outputs = true}},
+        {"threads in descending order", {.order = "descending"}},
+        {"threads in shuffled order", {.order = "shuffled"}},
     };
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         Tensor got = {0};

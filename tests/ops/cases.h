@@ -71,8 +71,8 @@ bool case_is_word(const Case *c, const char *setting, const char *word);
 Tensor case_like(const Case *c, int operand); /* zeros of its dtype and dims */
 Tensor case_new(const Case *c, Dtype dtype, int rank, const int64_t *dim);
 
-/* Runs a case plain, with strided operands, in place, into windows and with several threads.
- * NULL where all is well. */
+/* Runs a case plain, with strided operands, in place, into windows, with several threads and, where
+ * CUDA is emulated, with a block's threads in other orders. NULL where all is well. */
 const char *case_check(Arena *arena, const OpCase *row);
 /* NULL where the call is refused with the message. */
 const char *case_refused(Arena *arena, const OpError *row);

@@ -319,7 +319,7 @@ static int run_node(Run *run, const Node *n, const RunOptions *options)
     return run->wrong ? -1 : status;
 }
 
-int run_graph(Run *run, const RunOptions *options)
+static int run_nodes(Run *run, const RunOptions *options)
 {
     for (size_t i = 0; i < run->graph->node.count; i++) {
         int status = run_node(run, &run->graph->node.at[i], options);
@@ -329,4 +329,20 @@ int run_graph(Run *run, const RunOptions *options)
         }
     }
     return GP_OK;
+}
+
+int run_graph(Run *run, const RunOptions *options)
+{
+    static const char ORDER[] = "CUDA_ON_CPU_ORDER";
+    const char *before = getenv(ORDER);
+    char *kept = before ? strdup(before) : NULL;
+    if (options->order)
+        setenv(ORDER, options->order, 1);
+    int status = run_nodes(run, options);
+    if (options->order && kept)
+        setenv(ORDER, kept, 1);
+    else if (options->order)
+        unsetenv(ORDER);
+    free(kept);
+    return status;
 }

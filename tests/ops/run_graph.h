@@ -34,6 +34,8 @@ typedef struct {
     bool strided_outputs; /* outputs are windows of larger buffers where the row allows it */
     uint64_t seed, step;  /* for random ops and optimizers */
     double lr;            /* for optimizers; 0: 0.1 */
+    const char *order;    /* of blocks and threads, where CUDA is emulated: "descending"; NULL:
+                             as the environment has it */
 } RunOptions;
 
 typedef struct {
