@@ -344,11 +344,12 @@ const Dialect dialect_cuda = {
         "    @_EBIND,   /* a tensor of the caller's memory has no memory yet */\n"
         "    @_EDEVICE  /* CUDA or cuBLAS refused a call; the op's number is @_OPS where it was "
         "none */\n",
-    .fields = "    unsigned char *arena; /* on the device */\n"
-              "    void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */\n"
-              "    void *graph, *owned;  /* a cudaGraphExec_t; the arena of $_create */\n"
-              "    uint64_t told;        /* a hash of what the device was told */\n"
-              "    uint64_t seed, step;\n",
+    .fields =
+        "    unsigned char *arena; /* on the device */\n"
+        "    void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */\n"
+        "    void *graph, *owned;  /* a cudaGraphExec_t; the arena of $_create */\n"
+        "    uint64_t told, bound; /* what the device knows, what the graph holds: hashes */\n"
+        "    uint64_t seed, step;\n",
     .clock_fields = "    double *seconds; /* of $_profile */\n"
                     "    void *mark[2];   /* two cudaEvent_t for it */\n",
     .accessors =

@@ -12,7 +12,7 @@ static const char *const tell =
     "    int code;\n"
     "%s"
     "    const gp_state now = state_of(m);\n"
-    "    const uint64_t told = gp_state_hash(&now);\n"
+    "    const uint64_t told = gp_hash(&now, sizeof now);\n"
     "    if (told == m->told)\n"
     "        return @_OK;\n"
     "    START(gp_state_set, STATE, now, m->told == 0);\n"
@@ -143,7 +143,7 @@ static const char *const steps =
     "{\n"
     "    m->step++;\n"
     "    const gp_state now = state_of(m);\n"
-    "    m->told = gp_state_hash(&now);\n"
+    "    m->told = gp_hash(&now, sizeof now);\n"
     "    return loss ? finish(m, loss) : @_OK;\n"
     "}\n"
     "\n"
@@ -206,12 +206,14 @@ static const char *const steps =
     "    if (m->graph)\n"
     "        (void)cudaGraphExecDestroy((cudaGraphExec_t)m->graph);\n"
     "    m->graph = made;\n"
+    "%s"
     "    return @_OK;\n"
     "}\n"
     "\n"
     "int $_replay($ *m, float *loss)\n"
     "{\n"
-    "    int code = m->graph ? tell(m) : $_capture(m);\n"
+    "    const int captured = m->graph%s;\n"
+    "    int code = captured ? tell(m) : $_capture(m);\n"
     "    if (code != @_OK)\n"
     "        return code;\n"
     "    CHECK(cudaGraphLaunch((cudaGraphExec_t)m->graph, STREAM));\n"
@@ -230,11 +232,18 @@ void runs_cuda_step(const Emission *e, Out *o)
               "    START(gp_state_end, STATE);\n"
               "    return @_OK;\n}\n\n"
               "/* cuBLAS works where the model does. */\n"
-              "static int use_stream($ *m)\n"
+              "GP_UNUSED static int use_stream($ *m)\n"
               "{\n"
               "    if (!m->blas)\n"
               "        return @_OK;\n"
               "    return checked(m, -(int)cublasSetStream((cublasHandle_t)m->blas, STREAM));\n"
               "}\n\n");
-    api_write(e->api, o, steps);
+    /* The graph holds the pointers of its capture. */
+    const char *bound = "gp_hash(m->external, sizeof m->external)";
+    bool slots = e->api->slots > 0;
+    api_write(
+        e->api, o,
+        arena_printf(e->arena, steps,
+                     slots ? arena_printf(e->arena, "    m->bound = %s;\n", bound) : "",
+                     slots ? arena_printf(e->arena, " && m->bound == %s", bound) : " != NULL"));
 }

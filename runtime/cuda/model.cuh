@@ -59,12 +59,12 @@ static __global__ GP_UNUSED void gp_state_end(gp_state *s)
     s->run.step++;
 }
 
-/* What the host would tell the device, as a number: equal where the device knows it already. */
-GP_HOST uint64_t gp_state_hash(const gp_state *s)
+/* Bytes as a number that is not 0: the same where they are. */
+GP_HOST uint64_t gp_hash(const void *data, size_t bytes)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    const unsigned char *byte = (const unsigned char *)s;
-    for (size_t i = 0; i < sizeof *s; i++)
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    const unsigned char *byte = (const unsigned char *)data;
+    for (size_t i = 0; i < bytes; i++)
         hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
     return hash ? hash : 1;
 }

@@ -168,8 +168,12 @@ whatever() {
         "$gplan" "$emitted/$name.g" $options --quiet -o "any_$name.cu" &&
             compiles "any_$name" || return 1
     done
+    "$gplan" "$train/resume.g" --io external --params external --quiet -o resume.cu &&
+        compiles resume
 }
 check 'memory of the caller, dtypes, constants' whatever
+verified() { "$gplan" "$examples/mlp.g" --target cuda -o plan.json && "$gplan" verify plan.json; }
+check 'a plan for a GPU' verified
 any_name() {
     for name in int m data place dim3 checked STATE float4 tell; do
         sed "s/^model files/model $name/" "$emitted/files.g" | "$gplan" - -o named.cu &&
