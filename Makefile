@@ -84,6 +84,8 @@ $(B)/frontend/ops.o: $(G)/ops.inc
 # Kernels give the same bits here as in emitted code that was compiled without contraction.
 # Threads are real ones (gcc brings its own library for them), so that tests see what they do.
 $(B)/gen/adapters.o $(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP)
+# Small results take the way of large ones.
+$(B)/gen/adapters.o: private CFLAGS += -DGP_STREAM_LEAST=64
 # Tiny slices, so that a small case has several.
 $(R)/gen/adapters.o: private CFLAGS += -DGP_SLICE_REALS=16
 # What flex and bison write is not ours to warn about.

@@ -7,6 +7,7 @@
 #define GP_BATCHNORM_H
 
 #include "row.h"
+#include "vector.h"
 
 typedef struct {
     double eps;
@@ -24,6 +25,39 @@ GP_FUNCTION gp_channels gp_channels_of(const gp_tensor *t)
     return (gp_channels){t->dim[0], t->dim[1], gp_span(t, 2, t->rank)};
 }
 
+/* y = (x - mean) * factor + shift */
+GP_FUNCTION void gp_batchnorm_row(const gp_real *x, gp_real *y, int64_t n, gp_real mean,
+                                  gp_real factor, gp_real shift, int streams)
+{
+    gp_real piece[GP_STREAM_PIECE];
+    for (int64_t i = 0; i < n; i += GP_STREAM_PIECE) {
+        const int64_t some = gp_stream_piece(n - i);
+        gp_real *at = streams ? piece : y + i;
+        GP_IVDEP
+        for (int64_t j = 0; j < some; j++)
+            at[j] = (x[i + j] - mean) * factor + shift;
+        if (streams)
+            gp_stream(y + i, piece, some, x + n + i);
+    }
+}
+
+/* dx = factor * (dy - shift - (x - mean) * slope) */
+GP_FUNCTION void gp_batchnorm_back(const gp_real *x, const gp_real *dy, gp_real *dx, int64_t n,
+                                   gp_real mean, gp_real factor, gp_real shift, gp_real slope,
+                                   int streams)
+{
+    gp_real piece[GP_STREAM_PIECE];
+    for (int64_t i = 0; i < n; i += GP_STREAM_PIECE) {
+        const int64_t some = gp_stream_piece(n - i);
+        gp_real *at = streams ? piece : dx + i;
+        GP_IVDEP
+        for (int64_t j = 0; j < some; j++)
+            at[j] = factor * (dy[i + j] - shift - (x[i + j] - mean) * slope);
+        if (streams)
+            gp_stream(dx + i, piece, some, x + n + i);
+    }
+}
+
 GP_KERNEL(batchnorm_train)
 {
     const gp_batchnorm_train_attr *a = c->attr;
@@ -31,6 +65,7 @@ GP_KERNEL(batchnorm_train)
     const gp_real *in = c->in[0].data, *scale = c->in[1].data, *bias = c->in[2].data;
     gp_real *out = c->out[0].data, *means = c->out[1].data, *inverses = c->out[2].data;
     const double count = (double)(s.samples * s.width);
+    const int streams = out && gp_streams(out, in, NULL, s.samples * s.channels * s.width);
     GP_PARALLEL(c->run, s.samples * s.channels * s.width > 8192)
     for (int64_t k = 0; k < s.channels; k++) {
         double sum = 0, squares = 0;
@@ -41,13 +76,11 @@ GP_KERNEL(batchnorm_train)
             squares += (double)gp_row_squares(in + (n * s.channels + k) * s.width, mean, s.width);
         const gp_real inverse = (gp_real)(1 / sqrt(squares / count + a->eps));
         const gp_real factor = inverse * scale[k], shift = bias[k];
-        for (int64_t n = 0; n < s.samples && out; n++) {
-            const gp_real *x = in + (n * s.channels + k) * s.width;
-            gp_real *y = out + (n * s.channels + k) * s.width;
-            GP_IVDEP
-            for (int64_t i = 0; i < s.width; i++)
-                y[i] = (x[i] - mean) * factor + shift;
-        }
+        for (int64_t n = 0; n < s.samples && out; n++)
+            gp_batchnorm_row(in + (n * s.channels + k) * s.width,
+                             out + (n * s.channels + k) * s.width, s.width, mean, factor, shift,
+                             streams);
+        gp_stream_end();
         if (means)
             means[k] = mean;
         if (inverses)
@@ -64,6 +97,7 @@ GP_KERNEL(batchnorm_grad)
     const gp_real *means = c->in[3].data, *inverses = c->in[4].data;
     gp_real *out = c->out[0].data, *dscale = c->out[1].data, *dbias = c->out[2].data;
     const double count = (double)(s.samples * s.width);
+    const int streams = out && gp_streams(out, in, up, s.samples * s.channels * s.width);
     GP_PARALLEL(c->run, s.samples * s.channels * s.width > 8192)
     for (int64_t k = 0; k < s.channels; k++) {
         const gp_real mean = means[k], inverse = inverses[k];
@@ -76,11 +110,10 @@ GP_KERNEL(batchnorm_grad)
         const gp_real shift = (gp_real)(sum / count), slope = (gp_real)(along / count) * inverse;
         for (int64_t n = 0; n < s.samples && out; n++) {
             const int64_t at = (n * s.channels + k) * s.width;
-            const gp_real factor = inverse * scale[k];
-            GP_IVDEP
-            for (int64_t i = 0; i < s.width; i++)
-                out[at + i] = factor * (up[at + i] - shift - (in[at + i] - mean) * slope);
+            gp_batchnorm_back(in + at, up + at, out + at, s.width, mean, inverse * scale[k], shift,
+                              slope, streams);
         }
+        gp_stream_end();
         if (dscale)
             dscale[k] = (gp_real)along;
         if (dbias)

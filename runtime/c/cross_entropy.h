@@ -34,7 +34,7 @@ GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
                                   const gp_cross_entropy_rows_attr *a, gp_real *log_sum)
 {
     const gp_real smooth = (gp_real)a->label_smoothing;
-    const gp_real most = gp_row_max(x, n), rest = gp_log(gp_row_exps(x, most, n));
+    const gp_real most = gp_row_max(x, n), rest = gp_log(gp_row_exps(x, NULL, most, n));
     *log_sum = most + rest;
     if (a->ignore && id == a->ignored)
         return 0;

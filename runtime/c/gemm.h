@@ -12,29 +12,16 @@
 #ifndef GP_GEMM_H
 #define GP_GEMM_H
 
-#include "base.h"
+#include "vector.h"
 
-/* Vectors of the compiler, as wide as the instruction set has them. */
-#if defined(__GNUC__)
-#if defined(__AVX512F__)
-#define GP_VECTOR_BYTES 64
+/* A panel: as many rows as leave registers for a row of B, and two vectors of columns. */
+#if GP_VECTOR_BYTES == 64
 #define GP_MR 14
-#elif defined(__AVX__)
-#define GP_VECTOR_BYTES 32
-#define GP_MR 6
 #elif defined(__aarch64__)
-#define GP_VECTOR_BYTES 16
 #define GP_MR 12
-#else
-#define GP_VECTOR_BYTES 16
+#elif defined(__GNUC__)
 #define GP_MR 6
-#endif
-#define GP_LANES (GP_VECTOR_BYTES / (int)sizeof(gp_real))
-typedef gp_real gp_lanes
-    __attribute__((vector_size(GP_VECTOR_BYTES), aligned(sizeof(gp_real)), may_alias));
 #else
-#define GP_VECTOR_BYTES 16
-#define GP_LANES 4
 #define GP_MR 4
 #endif
 #define GP_NR (2 * GP_LANES)
@@ -117,7 +104,9 @@ GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_re
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
     typedef gp_real four
         __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
-    for (; i + 4 <= lines; i += 4) {
+    /* the last four lines may have been there before */
+    for (; lines >= 4 && i < lines; i += 4) {
+        i = gp_least(i, lines - 4);
         const gp_real *at = from + i * line;
         int64_t p = 0;
         for (; p + 4 <= k; p += 4) {
@@ -163,8 +152,14 @@ GP_FUNCTION void gp_pack_row(gp_real *restrict panel, const gp_real *restrict ro
                              int64_t p, int64_t k)
 {
     panel += p * GP_NR;
-    for (; n >= GP_NR; n -= GP_NR, row += GP_NR, panel += GP_NR * k)
+    for (; n >= GP_NR; n -= GP_NR, row += GP_NR, panel += GP_NR * k) {
+#if defined(__GNUC__) /* a call of memcpy would take longer */
+        *(gp_lanes *)panel = *(const gp_lanes *)row;
+        *(gp_lanes *)(panel + GP_LANES) = *(const gp_lanes *)(row + GP_LANES);
+#else
         memcpy(panel, row, GP_NR * sizeof *panel);
+#endif
+    }
     if (n > 0)
         for (int64_t j = 0; j < GP_NR; j++)
             panel[j] = j < n ? row[j] : 0;

@@ -7,6 +7,7 @@
 #define GP_LAYERNORM_H
 
 #include "row.h"
+#include "vector.h"
 
 typedef struct {
     int64_t axes; /* how many of the last axes make a row */
@@ -35,22 +36,39 @@ GP_FUNCTION void gp_norm_row(const gp_real *x, gp_real *to, int64_t n, gp_real m
             to[i] = (x[i] - mean) * inverse;
 }
 
+/* One row, in place or not; `streams`: what is written is not read soon. */
+GP_FUNCTION void gp_norm_one(const gp_call *c, const gp_layernorm_attr *a, int centre, int64_t row,
+                             int64_t n, int streams)
+{
+    const gp_real *scale = c->ins > 1 ? c->in[1].data : NULL;
+    const gp_real *bias = c->ins > 2 ? c->in[2].data : NULL;
+    const gp_real *x = (const gp_real *)c->in[0].data + row * n;
+    gp_real *to = (gp_real *)c->out[0].data + row * n, piece[GP_STREAM_PIECE];
+    const gp_real mean = centre ? gp_row_sum(x, n) / (gp_real)n : 0;
+    const gp_real square = gp_row_squares(x, mean, n) / (gp_real)n;
+    const gp_real inverse = 1 / gp_sqrt(square + (gp_real)a->eps);
+    if (centre)
+        gp_norm_save(c, 1, row, mean);
+    gp_norm_save(c, centre ? 2 : 1, row, inverse);
+    for (int64_t i = 0; i < n; i += GP_STREAM_PIECE) {
+        const int64_t some = gp_stream_piece(n - i);
+        gp_norm_row(x + i, streams ? piece : to + i, some, mean, inverse, scale ? scale + i : NULL,
+                    bias ? bias + i : NULL);
+        if (streams)
+            gp_stream(to + i, piece, some, x + n + i);
+    }
+}
+
 GP_FUNCTION int gp_norm_rows(const gp_call *c, const gp_layernorm_attr *a, int centre)
 {
     const gp_tensor *t = &c->in[0];
-    const gp_real *scale = c->ins > 1 ? c->in[1].data : NULL;
-    const gp_real *bias = c->ins > 2 ? c->in[2].data : NULL;
-    int64_t rows = gp_span(t, 0, t->rank - (int)a->axes), n = gp_count(t) / rows;
+    const int64_t rows = gp_span(t, 0, t->rank - (int)a->axes), n = gp_count(t) / rows;
+    const int streams = gp_streams(c->out[0].data, t->data, NULL, rows * n);
     GP_PARALLEL(c->run, rows * n > 8192)
-    for (int64_t row = 0; row < rows; row++) {
-        const gp_real *x = (const gp_real *)t->data + row * n;
-        gp_real mean = centre ? gp_row_sum(x, n) / (gp_real)n : 0;
-        gp_real square = gp_row_squares(x, mean, n) / (gp_real)n;
-        gp_real inverse = 1 / gp_sqrt(square + (gp_real)a->eps);
-        if (centre)
-            gp_norm_save(c, 1, row, mean);
-        gp_norm_save(c, centre ? 2 : 1, row, inverse);
-        gp_norm_row(x, (gp_real *)c->out[0].data + row * n, n, mean, inverse, scale, bias);
+    for (int64_t first = 0; first < rows; first += GP_ROW_BLOCK) {
+        for (int64_t row = first; row < rows && row < first + GP_ROW_BLOCK; row++)
+            gp_norm_one(c, a, centre, row, n, streams);
+        gp_stream_end();
     }
     return GP_OK;
 }

@@ -7,6 +7,7 @@
 #define GP_NORM_GRAD_H
 
 #include "row.h"
+#include "vector.h"
 
 typedef struct {
     int64_t axes;   /* how many of the last axes make a row */
@@ -28,53 +29,57 @@ GP_WORKSPACE(norm_grad)
     return (size_t)(2 * gp_norm_chunks(rows) * n) * sizeof(gp_real);
 }
 
-/* The sums of g and of g * n over a stretch, in lanes. */
-GP_FUNCTION void gp_norm_grad_sums(const gp_real *x, const gp_real *dy, const gp_real *scale,
-                                   gp_real mean, gp_real inverse, int64_t n, gp_real *part)
+/* What a row gives to all: sums of g and of g * n, and its share of dscale and dbias. */
+typedef struct {
+    gp_real sum[GP_ROW_LANES], along[GP_ROW_LANES];
+} gp_norm_sums;
+
+/* Some elements, at most as many as there are lanes. */
+GP_FUNCTION void gp_norm_grad_lanes(gp_norm_sums *restrict s, const gp_real *x, const gp_real *dy,
+                                    const gp_real *scale, gp_real mean, gp_real inverse, int some,
+                                    gp_real *restrict dscale, gp_real *restrict dbias)
 {
-    gp_real sum[GP_ROW_LANES] = {0}, along[GP_ROW_LANES] = {0};
-    for (int64_t i = 0; i < n; i += GP_ROW_LANES) {
-        gp_real g[GP_ROW_LANES] = {0}, unit[GP_ROW_LANES] = {0};
-        const int lanes = n - i < GP_ROW_LANES ? (int)(n - i) : GP_ROW_LANES;
-        for (int k = 0; k < lanes; k++) {
-            g[k] = scale ? dy[i + k] * scale[i + k] : dy[i + k];
-            unit[k] = (x[i + k] - mean) * inverse;
-        }
-        for (int k = 0; k < GP_ROW_LANES; k++)
-            sum[k] += g[k];
-        for (int k = 0; k < GP_ROW_LANES; k++)
-            along[k] += g[k] * unit[k];
+    for (int k = 0; k < some; k++) {
+        const gp_real unit = (x[k] - mean) * inverse, g = scale ? dy[k] * scale[k] : dy[k];
+        s->sum[k] += g;
+        s->along[k] += g * unit;
+        dscale[k] += dy[k] * unit;
+        dbias[k] += dy[k];
     }
-    part[0] = gp_row_lanes(sum);
-    part[1] = gp_row_lanes(along);
 }
 
 /* One row; adds to dscale and dbias. */
 GP_FUNCTION void gp_norm_grad_row(const gp_real *x, const gp_real *dy, const gp_real *scale,
                                   gp_real mean, gp_real inverse, int centre, int64_t n, gp_real *dx,
-                                  gp_real *dscale, gp_real *dbias)
+                                  int streams, gp_real *dscale, gp_real *dbias)
 {
     double sum = 0, along = 0;
+    gp_real piece[GP_STREAM_PIECE];
     for (int64_t from = 0; from < n; from += GP_ROW_STRETCH) {
         const int64_t to = from + GP_ROW_STRETCH < n ? from + GP_ROW_STRETCH : n;
-        gp_real part[2];
-        gp_norm_grad_sums(x + from, dy + from, scale ? scale + from : NULL, mean, inverse,
-                          to - from, part);
-        sum += (double)part[0];
-        along += (double)part[1];
-        for (int64_t i = from; i < to; i++)
-            dscale[i] += dy[i] * ((x[i] - mean) * inverse);
-        for (int64_t i = from; i < to; i++)
-            dbias[i] += dy[i];
+        gp_norm_sums s = {{0}, {0}};
+        int64_t i = from;
+        for (; i + GP_ROW_LANES <= to; i += GP_ROW_LANES)
+            gp_norm_grad_lanes(&s, x + i, dy + i, scale ? scale + i : NULL, mean, inverse,
+                               GP_ROW_LANES, dscale + i, dbias + i);
+        gp_norm_grad_lanes(&s, x + i, dy + i, scale ? scale + i : NULL, mean, inverse,
+                           (int)(to - i), dscale + i, dbias + i);
+        sum += (double)gp_row_lanes(s.sum);
+        along += (double)gp_row_lanes(s.along);
     }
     const gp_real shift = centre ? (gp_real)(sum / (double)n) : 0;
     const gp_real slope = (gp_real)(along / (double)n);
-    if (!dx)
-        return;
-    GP_IVDEP
-    for (int64_t i = 0; i < n; i++) {
-        const gp_real unit = (x[i] - mean) * inverse, g = scale ? dy[i] * scale[i] : dy[i];
-        dx[i] = inverse * (g - shift - unit * slope);
+    for (int64_t i = 0; i < n && dx; i += GP_STREAM_PIECE) {
+        const int64_t some = gp_stream_piece(n - i);
+        gp_real *at = streams ? piece : dx + i;
+        GP_IVDEP
+        for (int64_t k = 0; k < some; k++) {
+            const gp_real unit = (x[i + k] - mean) * inverse;
+            const gp_real g = scale ? dy[i + k] * scale[i + k] : dy[i + k];
+            at[k] = inverse * (g - shift - unit * slope);
+        }
+        if (streams)
+            gp_stream(dx + i, piece, some, x + n + i);
     }
 }
 
@@ -95,14 +100,15 @@ GP_KERNEL(norm_grad)
     gp_real *dx = c->out[0].data, *work = c->work;
     const int64_t rows = gp_span(&c->in[0], 0, c->in[0].rank - (int)a->axes);
     const int64_t n = gp_count(&c->in[0]) / rows, chunks = gp_norm_chunks(rows);
-    const int centre = (int)a->centre;
+    const int centre = (int)a->centre, streams = gp_streams(dx, x, dy, rows * n);
     GP_PARALLEL(c->run, rows * n > 8192)
     for (int64_t k = 0; k < chunks; k++) {
         gp_real *dscale = work + 2 * k * n, *dbias = dscale + n;
         memset(dscale, 0, (size_t)(2 * n) * sizeof *dscale);
         for (int64_t row = k * rows / chunks; row < (k + 1) * rows / chunks; row++)
             gp_norm_grad_row(x + row * n, dy + row * n, scale, mean ? mean[row] : 0, inverse[row],
-                             centre, n, dx ? dx + row * n : NULL, dscale, dbias);
+                             centre, n, dx ? dx + row * n : NULL, streams, dscale, dbias);
+        gp_stream_end();
     }
     if (c->out[1].data)
         gp_norm_join(c->out[1].data, work, chunks, n);

@@ -1,11 +1,16 @@
-/* Sums over a dense row: sixteen lanes side by side within a stretch, stretches pairwise. The
+/* Sums over a dense row: lanes side by side within a stretch, stretches pairwise. The
  * order follows from the length alone, and the error grows with its logarithm. */
 #ifndef GP_ROW_H
 #define GP_ROW_H
 
 #include "math.h"
 
-enum { GP_ROW_LANES = 16, GP_ROW_STRETCH = 512 };
+enum {
+    GP_ROW_LANES = 32,
+    GP_ROW_STRETCH = 1024,
+    GP_ROW_BLOCK =
+        16 /* rows that a thread takes at a time, where it does no more than stream them */
+};
 
 /* A stretch too long is cut in two, at a multiple of the lanes. */
 GP_FUNCTION int64_t gp_row_half(int64_t n)
@@ -13,12 +18,17 @@ GP_FUNCTION int64_t gp_row_half(int64_t n)
     return (n / 2 + GP_ROW_LANES - 1) / GP_ROW_LANES * GP_ROW_LANES;
 }
 
+/* The first half takes up the second, until one is left. Each loop has a length that the compiler
+ * knows, so the lanes stay in registers. */
 GP_FUNCTION gp_real gp_row_lanes(gp_real *lane)
 {
-    for (int n = GP_ROW_LANES / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++)
-            lane[i] += lane[i + n];
-    return lane[0];
+    for (int i = 0; i < 16; i++)
+        lane[i] += lane[i + 16];
+    for (int i = 0; i < 8; i++)
+        lane[i] += lane[i + 8];
+    for (int i = 0; i < 4; i++)
+        lane[i] += lane[i + 4];
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
 GP_FUNCTION gp_real gp_row_sum(const gp_real *x, int64_t n)
@@ -71,44 +81,54 @@ GP_FUNCTION gp_real gp_row_along(const gp_real *y, const gp_real *x, gp_real shi
     return gp_row_lanes(lane);
 }
 
-/* Sum of exp(x - shift). */
-GP_FUNCTION gp_real gp_row_exps(const gp_real *x, gp_real shift, int64_t n)
+/* The sum of exp(x - shift), which are written to `to` unless that is NULL; it may be x. */
+GP_FUNCTION gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, int64_t n)
 {
     if (n > GP_ROW_STRETCH) {
         int64_t half = gp_row_half(n);
-        return gp_row_exps(x, shift, half) + gp_row_exps(x + half, shift, n - half);
+        return gp_row_exps(x, to, shift, half) +
+               gp_row_exps(x + half, to ? to + half : NULL, shift, n - half);
     }
-    gp_real lane[GP_ROW_LANES] = {0};
+    gp_real lane[GP_ROW_LANES] = {0}, e[GP_ROW_LANES];
     int64_t i = 0;
-    for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
+    for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES) {
         for (int k = 0; k < GP_ROW_LANES; k++)
-            lane[k] += gp_exp(x[i + k] - shift);
-    for (int k = 0; i + k < n; k++)
-        lane[k] += gp_exp(x[i + k] - shift);
+            e[k] = gp_exp(x[i + k] - shift);
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            lane[k] += e[k];
+        if (to)
+            memcpy(to + i, e, sizeof e);
+    }
+    for (int k = 0; i + k < n; k++) {
+        const gp_real last = gp_exp(x[i + k] - shift);
+        lane[k] += last;
+        if (to)
+            to[i + k] = last;
+    }
     return gp_row_lanes(lane);
 }
 
 GP_FUNCTION gp_real gp_row_max(const gp_real *x, int64_t n)
 {
-    gp_real lane[GP_ROW_LANES];
+    gp_real lane[GP_ROW_LANES], most = x[0];
+    int64_t i = 0;
     for (int k = 0; k < GP_ROW_LANES; k++)
-        lane[k] = x[k < n ? k : 0];
-    int64_t i = GP_ROW_LANES;
+        lane[k] = most;
     for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
         for (int k = 0; k < GP_ROW_LANES; k++)
             lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
     for (; i < n; i++)
-        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-    for (int k = 1; k < GP_ROW_LANES; k++)
-        lane[0] = lane[k] > lane[0] ? lane[k] : lane[0];
-    return lane[0];
+        most = x[i] > most ? x[i] : most;
+    for (int k = 0; k < GP_ROW_LANES; k++)
+        most = lane[k] > most ? lane[k] : most;
+    return most;
 }
 
 /* log of the sum of exp(x), without overflow. */
 GP_FUNCTION gp_real gp_row_log_sum_exp(const gp_real *x, int64_t n)
 {
     gp_real most = gp_row_max(x, n);
-    return most + gp_log(gp_row_exps(x, most, n));
+    return most + gp_log(gp_row_exps(x, NULL, most, n));
 }
 
 #endif
