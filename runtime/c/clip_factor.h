@@ -11,7 +11,7 @@ typedef struct {
     double limit;
 } gp_clip_factor_attr;
 
-enum { GP_CLIP_CHUNK = 1 << 16 };
+enum { GP_CLIP_CHUNK = 1 << 16, GP_CLIP_LANES = 32 };
 
 GP_WORKSPACE(clip_factor)
 {
@@ -32,9 +32,15 @@ GP_KERNEL(clip_factor)
         GP_PARALLEL(c->run, parts > 1)
         for (int64_t p = 0; p < parts; p++) {
             const int64_t end = (p + 1) * GP_CLIP_CHUNK < count ? (p + 1) * GP_CLIP_CHUNK : count;
-            double sum = 0;
-            for (int64_t i = p * GP_CLIP_CHUNK; i < end; i++)
+            double lane[GP_CLIP_LANES] = {0}, sum = 0;
+            int64_t i = p * GP_CLIP_CHUNK;
+            for (; i + GP_CLIP_LANES <= end; i += GP_CLIP_LANES)
+                for (int j = 0; j < GP_CLIP_LANES; j++)
+                    lane[j] += (double)g[i + j] * (double)g[i + j];
+            for (; i < end; i++)
                 sum += (double)g[i] * (double)g[i];
+            for (int j = 0; j < GP_CLIP_LANES; j++)
+                sum += lane[j];
             part[p] = sum;
         }
         for (int64_t p = 0; p < parts; p++)

@@ -2,7 +2,7 @@
  *
  * For float those that models use most are written out without calls, tables or branches, so that
  * a loop over them becomes vectors on any instruction set. Their errors stay below these units in
- * the last place: exp and log 1, expm1, log1p, tanh and erf 1.5. Zeros, infinities, NaN and
+ * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5. Zeros, infinities, NaN and
  * numbers too small to be normal are as in C's library. The polynomials are minimax fits.
  */
 #ifndef GP_MATH_H
@@ -141,6 +141,25 @@ GP_FUNCTION float gp_float_erf(float x)
     return gp_choose(x != x, x, any);
 }
 
+/* Newton's steps towards the inverse root, from a guess by the exponent; then one towards the root.
+ * C's own may set errno, which keeps a loop scalar. */
+GP_FUNCTION float gp_float_sqrt(float x)
+{
+    const int tiny = x<1e-30f, large = x> 1e30f;
+    const float in = x * gp_choose(tiny, 18446744073709551616.0f,
+                                   gp_choose(large, 1 / 18446744073709551616.0f, 1));
+    const float half = 0.5f * in;
+    float y = gp_of_bits(0x5f375a86u - (gp_bits_of(in) >> 1));
+    y = y * (1.5f - half * y * y);
+    y = y * (1.5f - half * y * y);
+    y = y * (1.5f - half * y * y);
+    const float near = in * y, root = near + 0.5f * y * (in - near * near);
+    const float back =
+        root * gp_choose(tiny, 1 / 4294967296.0f, gp_choose(large, 4294967296.0f, 1));
+    const float other = gp_choose((x == 0) | (x > 0), x, NAN);
+    return gp_choose((x > 0) & (x <= 3.402823466e38f), back, other);
+}
+
 #define GP_MATH_1(name, single)                                                                  \
     GP_FUNCTION gp_real gp_##name(gp_real x)                                                     \
     {                                                                                            \
@@ -153,7 +172,7 @@ GP_MATH_1(log, gp_float_log)
 GP_MATH_1(log1p, gp_float_log1p)
 GP_MATH_1(tanh, gp_float_tanh)
 GP_MATH_1(erf, gp_float_erf)
-GP_MATH_1(sqrt, sqrtf)
+GP_MATH_1(sqrt, gp_float_sqrt)
 GP_MATH_1(fabs, fabsf)
 GP_MATH_1(floor, floorf)
 GP_MATH_1(ceil, ceilf)

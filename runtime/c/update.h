@@ -28,7 +28,7 @@ typedef struct {
 
 enum {
     GP_UPDATE_LARGE = 1 << 15, /* elements that are worth a second thread */
-    GP_UPDATE_CHUNK = 1 << 10  /* elements that a thread takes at a time */
+    GP_UPDATE_CHUNK = 1 << 12  /* elements that a thread takes at a time */
 };
 
 /* What all of them begin with: the old versions and the new ones. */
@@ -87,18 +87,24 @@ GP_KERNEL(sgd)
     return GP_OK;
 }
 
-/* gcc takes the roots of a vector only where nobody asks for errno. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define GP_NO_ERRNO __attribute__((optimize("no-math-errno")))
-#else
-#define GP_NO_ERRNO
-#endif
-static GP_NOINLINE GP_NO_ERRNO void gp_roots(gp_real *restrict to, const gp_real *restrict x,
-                                             int64_t n)
+/* What the steps of Adam share. */
+typedef struct {
+    gp_real rate, root, shrink, decay, b1, b2, c1, c2, eps;
+} gp_adam_rates;
+
+GP_FUNCTION void gp_adam_chunk(const gp_update *u, const gp_adam_rates *a, int64_t from, int64_t to)
 {
-    for (int64_t i = 0; i < n; i++)
-        to[i] =
-            sizeof *x == sizeof(float) ? (gp_real)sqrtf((float)x[i]) : (gp_real)sqrt((double)x[i]);
+    const gp_adam_rates k = *a;
+    const gp_real *w = u->w, *g = u->g, *m = u->old[0], *v = u->old[1], scale = u->scale;
+    gp_real *next = u->to, *next_m = u->state[0], *next_v = u->state[1];
+    GP_IVDEP
+    for (int64_t i = from; i < to; i++) {
+        const gp_real old = w[i], up = scale * g[i] + k.decay * old;
+        const gp_real mean = k.b1 * m[i] + k.c1 * up, square = k.b2 * v[i] + k.c2 * up * up;
+        next_m[i] = mean;
+        next_v[i] = square;
+        next[i] = k.shrink * old - k.rate * mean / (gp_sqrt(square) * k.root + k.eps);
+    }
 }
 
 /* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula. */
@@ -107,27 +113,18 @@ GP_FUNCTION int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoup
     const gp_update u = gp_update_of(c);
     const double t = (double)c->run->step + 1, lr = c->run->lr * a->lr_scale;
     const double first = 1 - pow(a->beta1, t), second = 1 - pow(a->beta2, t);
-    const gp_real rate = (gp_real)(lr / first), root = (gp_real)(1 / sqrt(second));
-    const gp_real shrink = decoupled ? (gp_real)(1 - lr * a->weight_decay) : 1;
-    const gp_real decay = decoupled ? 0 : (gp_real)a->weight_decay;
-    const gp_real b1 = (gp_real)a->beta1, b2 = (gp_real)a->beta2, eps = (gp_real)a->eps;
-    const gp_real c1 = (gp_real)(1 - a->beta1), c2 = (gp_real)(1 - a->beta2);
-    gp_real *const m = u.state[0], *const v = u.state[1];
+    const gp_adam_rates k = {.rate = (gp_real)(lr / first),
+                             .root = (gp_real)(1 / sqrt(second)),
+                             .shrink = decoupled ? (gp_real)(1 - lr * a->weight_decay) : 1,
+                             .decay = decoupled ? 0 : (gp_real)a->weight_decay,
+                             .b1 = (gp_real)a->beta1,
+                             .b2 = (gp_real)a->beta2,
+                             .c1 = (gp_real)(1 - a->beta1),
+                             .c2 = (gp_real)(1 - a->beta2),
+                             .eps = (gp_real)a->eps};
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
-    for (int64_t from = 0; from < u.count; from += GP_UPDATE_CHUNK) {
-        const int64_t to = gp_update_end(&u, from);
-        gp_real roots[GP_UPDATE_CHUNK];
-        GP_IVDEP
-        for (int64_t i = from; i < to; i++) {
-            const gp_real g = u.scale * u.g[i] + decay * u.w[i];
-            m[i] = b1 * u.old[0][i] + c1 * g;
-            v[i] = b2 * u.old[1][i] + c2 * g * g;
-        }
-        gp_roots(roots, v + from, to - from);
-        GP_IVDEP
-        for (int64_t i = from; i < to; i++)
-            u.to[i] = shrink * u.w[i] - rate * m[i] / (roots[i - from] * root + eps);
-    }
+    for (int64_t from = 0; from < u.count; from += GP_UPDATE_CHUNK)
+        gp_adam_chunk(&u, &k, from, gp_update_end(&u, from));
     return GP_OK;
 }
 

@@ -44,6 +44,7 @@ int main(void)
     wrong += check("log1p", gp_float_log1p, log1p, 1.5);
     wrong += check("tanh", gp_float_tanh, tanh, 1.5);
     wrong += check("erf", gp_float_erf, erf, 1.5);
+    wrong += check("sqrt", gp_float_sqrt, sqrt, 1);
     puts("math");
     return wrong;
 }
