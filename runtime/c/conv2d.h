@@ -21,6 +21,7 @@ typedef struct {
     int64_t stride[2], pad[2], dilation[2], kernel[2];
     int64_t outputs, width; /* of an image: places of the window, and how many in a row */
     int plain;              /* the window is one place and sees all of an image that lies evenly */
+    int same; /* images lie evenly, and outputs are as many as inputs, in their order */
 } gp_sliding;
 
 /* Weight (o, c, k) of group g, with k a place of the window, is
@@ -49,6 +50,7 @@ GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, con
 {
     gp_sliding v = {.x = x, .outputs = y->dim[2] * y->dim[3], .width = y->dim[3]};
     v.plain = x->stride[2] == x->dim[3] * x->stride[3] || x->dim[2] == 1;
+    v.same = x->stride[2] == x->dim[3] && x->stride[3] == 1;
     for (int i = 0; i < 2; i++) {
         v.kernel[i] = kernel[i];
         v.stride[i] = stride[i];
@@ -56,6 +58,7 @@ GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, con
         v.dilation[i] = dilation[i];
         v.plain = v.plain && kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 &&
                   x->dim[2 + i] == y->dim[2 + i];
+        v.same = v.same && stride[i] == 1 && x->dim[2 + i] == y->dim[2 + i];
     }
     return v;
 }
@@ -113,6 +116,9 @@ GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, c
     if (stride == 1)
         for (int64_t i = in.from; i < in.to; i++)
             line[i - at] = from[i + base];
+    else if (stride == 2)
+        for (int64_t i = in.from; i < in.to; i++)
+            line[i - at] = from[i * 2 + base];
     else
         for (int64_t i = in.from; i < in.to; i++)
             line[i - at] = from[i * stride + base];
@@ -120,20 +126,46 @@ GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, c
         line[i - at] = 0;
 }
 
+/* The same for outputs at .. at + count - 1 of an image that are as many as its inputs: a copy of
+ * the image, moved, without what came from the other end of a row. */
+GP_FUNCTION void gp_patch_moved(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
+                                int64_t at, int64_t count, int64_t ki, int64_t kj)
+{
+    const int64_t right = kj * v->dilation[1] - v->pad[1], end = at + count;
+    const int64_t by = (ki * v->dilation[0] - v->pad[0]) * v->width + right;
+    const int64_t edge = gp_least(right < 0 ? -right : right, v->width);
+    int64_t low = -by > at ? -by : at, high = gp_least(end, v->outputs - by);
+    if (low >= high)
+        low = high = end;
+    for (int64_t i = at; i < low; i++)
+        line[i - at] = 0;
+    if (low < high)
+        memcpy(line + (low - at), plane + (low + by), (size_t)(high - low) * sizeof *line);
+    for (int64_t i = high; i < end; i++)
+        line[i - at] = 0;
+    for (int64_t row = at - at % v->width; edge > 0 && row < end; row += v->width) {
+        const int64_t first = right < 0 ? row : row + v->width - edge;
+        for (int64_t i = first > at ? first : at; i < first + edge && i < end; i++)
+            line[i - at] = 0;
+    }
+}
+
 /* Element k of the patches of places at .. at + n - 1, counted through all images from `x`. */
 GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, const gp_real *x,
                                int64_t k, int64_t at, int64_t n)
 {
     const int64_t kj = k % v->kernel[1], ki = k / v->kernel[1] % v->kernel[0];
-    const int64_t width = v->plain ? v->outputs : v->width;
+    const int64_t width = v->plain || v->same ? v->outputs : v->width;
     const gp_real *plane = x + k / v->kernel[1] / v->kernel[0] * v->x->stride[1];
     int64_t row = at % v->outputs / width, column = at % width;
     plane += at / v->outputs * v->x->stride[0];
     for (int64_t i = 0, count; i < n; i += count) {
         count = gp_least(n - i, width - column);
-        if (v->plain)
+        if (v->plain && !v->same)
             for (int64_t j = 0; j < count; j++)
                 line[i + j] = plane[(column + j) * v->x->stride[3]];
+        else if (v->same)
+            gp_patch_moved(line + i, v, plane, column, count, ki, kj);
         else
             gp_patch_stretch(line + i, v, plane, row, column, count, ki, kj);
         column = 0;
@@ -161,6 +193,21 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
         for (int64_t j = 0; j < height; j++)
             to[j] = at[j * w->row];
     }
+}
+
+/* The weights that are packed after those of rows up to i (of m): the next rows, or the first ones
+ * of the next stretch of the depth. None where they do not lie in order. */
+GP_FUNCTION gp_matrix gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, int64_t i,
+                                   int64_t m, int64_t p, int64_t k)
+{
+    const gp_weights *w = &v->w;
+    const int64_t window = v->in.kernel[0] * v->in.kernel[1];
+    if (window > 1 && (w->place != 1 || w->channel != window))
+        return (gp_matrix){NULL, 0, 0};
+    const gp_matrix all = {(gp_real *)w->at + group * w->group, w->row,
+                           window == 1 ? w->channel : 1};
+    return i < m ? gp_matrix_at(all, i0 + i, p)
+                 : gp_matrix_at(all, i0, p + k < v->depth ? p + k : 0);
 }
 
 /* m channels from `out` of the outputs at places at .. at + n - 1 become or take up what the tile
@@ -193,10 +240,11 @@ GP_FUNCTION int gp_conv_whole(const gp_conv *v, int64_t at)
     return at % v->in.outputs + GP_NR <= v->in.outputs && at + GP_NR <= v->places;
 }
 
-/* A packed panel of weights, m output channels from `out`, times the block of n places at `at`. */
+/* A packed panel of weights, m output channels from `out`, times the block of n places at `at`.
+ * `next`: the weights that are packed next; they come nearer on the way. */
 GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out, int64_t m,
-                                const gp_real *rows, const gp_real *patches, int64_t at, int64_t n,
-                                int64_t k, int add)
+                                const gp_real *rows, gp_matrix next, const gp_real *patches,
+                                int64_t at, int64_t n, int64_t k, int add)
 {
     const gp_tensor *y = v->y;
     const int even = v->span == v->in.outputs && y->stride[3] == 1;
@@ -207,6 +255,7 @@ GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out,
         const int64_t width = gp_least(GP_NR, n - j);
         const gp_real *b = patches;
         int64_t step = GP_NR;
+        gp_fetch(next, next.at ? GP_MR : 0, j * k / n, (j + width) * k / n);
         if (v->direct && whole) {
             b = x + image * v->in.x->stride[0] + place;
             step = v->in.x->stride[1];
@@ -258,7 +307,8 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
             gp_conv_pack_weights(rows, v, group, i0 + from, to - from, p, k);
             if (bias && p == 0)
                 gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
-            gp_conv_panels(v, x, out, to - from, rows, patches, at, n, k, p > 0 || bias);
+            gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
+                           patches, at, n, k, p > 0 || bias);
         }
     }
 }

@@ -12,8 +12,11 @@ typedef struct {
 GP_FUNCTION gp_range gp_inside(int64_t begin, int64_t end, int64_t stride, int64_t first,
                                int64_t size)
 {
-    const int64_t low = first < 0 ? (-first + stride - 1) / stride : 0;
-    const int64_t high = size > first ? (size - first + stride - 1) / stride : 0;
+    int64_t low = first < 0 ? -first : 0, high = size > first ? size - first : 0;
+    if (stride != 1) { /* mostly it is, and dividing takes long */
+        low = (low + stride - 1) / stride;
+        high = (high + stride - 1) / stride;
+    }
     gp_range range = {low > begin ? low : begin, high < end ? high : end};
     if (range.from > range.to)
         range.from = range.to = end < range.from ? end : range.from;
