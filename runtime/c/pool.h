@@ -3,6 +3,7 @@
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
+#include "vector.h"
 #include "window.h"
 
 typedef struct {
@@ -12,6 +13,8 @@ typedef struct {
 typedef struct {
     int64_t kernel[2], stride[2], pad[4], count_include_pad;
 } gp_avgpool2d_attr;
+
+enum { GP_POOL_COLUMNS = 512 }; /* of a stretch of input columns that is looked at in one go */
 
 /* The larger of each output and what it sees through one place; a NaN is kept. Called with known
  * steps where they are small, so that the loop becomes vectors. */
@@ -24,27 +27,61 @@ GP_FUNCTION void gp_maxpool_join(gp_real *restrict to, const gp_real *restrict f
     }
 }
 
+/* most[i]: the largest of column first + i, over the rows from .. to - 1. */
+GP_FUNCTION void gp_maxpool_columns(const gp_tensor *x, const gp_real *restrict plane,
+                                    gp_range rows, int64_t first, int64_t n, gp_real *restrict most)
+{
+    const int64_t step = x->stride[3];
+    for (int64_t i = 0; i < n; i++)
+        most[i] = -(gp_real)INFINITY;
+    for (int64_t row = rows.from; row < rows.to; row++) {
+        const gp_real *from = plane + row * x->stride[2] + first * step;
+        if (step == 1)
+            gp_maxpool_join(most, from, (gp_range){0, n}, 1, 1);
+        else
+            gp_maxpool_join(most, from, (gp_range){0, n}, step, 1);
+    }
+}
+
+/* Outputs at .. at + n - 1 of a row: columns first, then along them. */
+GP_FUNCTION void gp_maxpool_stretch(const gp_tensor *x, const gp_tensor *y,
+                                    const gp_maxpool2d_attr *a, const gp_real *restrict plane,
+                                    gp_range rows, int64_t at, int64_t n, gp_real *restrict to)
+{
+    const int64_t step = a->stride[1], out = y->stride[3];
+    const int64_t left = at * step - a->pad[1], right = (at + n - 1) * step - a->pad[1];
+    const int64_t low = left > 0 ? left : 0;
+    const int64_t high = right + a->kernel[1] < x->dim[3] ? right + a->kernel[1] : x->dim[3];
+    gp_real most[GP_POOL_COLUMNS];
+    for (int64_t j = 0; j < n; j++)
+        to[j * out] = -(gp_real)INFINITY;
+    for (int64_t from = low; from < high; from += GP_POOL_COLUMNS) {
+        const int64_t some = high - from < GP_POOL_COLUMNS ? high - from : GP_POOL_COLUMNS;
+        gp_maxpool_columns(x, plane, rows, from, some, most);
+        for (int64_t kj = 0; kj < a->kernel[1]; kj++) {
+            const int64_t first = left + kj - from; /* what output 0 sees, in `most` */
+            const gp_range in = gp_inside(0, n, step, first, some);
+            if (out == 1 && step == 1)
+                gp_maxpool_join(to, most + first, in, 1, 1);
+            else if (out == 1 && step == 2)
+                gp_maxpool_join(to, most + first, in, 2, 1);
+            else
+                gp_maxpool_join(to, most + first, in, step, out);
+        }
+    }
+}
+
 GP_FUNCTION void gp_maxpool_row(const gp_tensor *x, const gp_tensor *y, const gp_maxpool2d_attr *a,
                                 const gp_real *restrict plane, int64_t row, gp_real *restrict to)
 {
-    const int64_t step = a->stride[1] * x->stride[3], out = y->stride[3];
-    for (int64_t j = 0; j < y->dim[3]; j++)
-        to[j * out] = -(gp_real)INFINITY;
-    for (int64_t ki = 0; ki < a->kernel[0]; ki++) {
-        const int64_t ih = row * a->stride[0] - a->pad[0] + ki;
-        if (ih < 0 || ih >= x->dim[2])
-            continue;
-        for (int64_t kj = 0; kj < a->kernel[1]; kj++) {
-            const int64_t first = kj - a->pad[1];
-            const gp_range in = gp_inside(0, y->dim[3], a->stride[1], first, x->dim[3]);
-            const gp_real *from = plane + ih * x->stride[2] + first * x->stride[3];
-            if (out == 1 && step == 1)
-                gp_maxpool_join(to, from, in, 1, 1);
-            else if (out == 1 && step == 2)
-                gp_maxpool_join(to, from, in, 2, 1);
-            else
-                gp_maxpool_join(to, from, in, step, out);
-        }
+    const int64_t top = row * a->stride[0] - a->pad[0], out = y->stride[3];
+    const gp_range rows = {top > 0 ? top : 0,
+                           top + a->kernel[0] < x->dim[2] ? top + a->kernel[0] : x->dim[2]};
+    const int64_t spare = GP_POOL_COLUMNS - a->kernel[1];
+    const int64_t some = spare < 0 ? 1 : spare / a->stride[1] + 1;
+    for (int64_t at = 0; at < y->dim[3]; at += some) {
+        const int64_t n = y->dim[3] - at < some ? y->dim[3] - at : some;
+        gp_maxpool_stretch(x, y, a, plane, rows, at, n, to + at * out);
     }
 }
 
