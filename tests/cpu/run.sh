@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tries the kernels and functions whose code differs from instruction set to instruction set, for
-# each that this machine has. usage: tests/cpu/run.sh GPLAN (which is not needed)
+# each that this machine has or can imitate, then a whole model. usage: tests/cpu/run.sh GPLAN
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
 without_bless
@@ -38,4 +38,36 @@ for set in $sets; do
     done
 done
 try math float gcc -march=native -ffp-contract=off
+
+# The emitted file of one model, compiled for each: the results agree.
+whole() { # RUNNER COMPILER FLAGS...
+    runner=$1
+    shift
+    if "$@" -std=c11 -O3 -Wall -Wextra -Wpedantic -Werror -D_POSIX_C_SOURCE=200809L "-I$folder" \
+        tests/cpu/portable.c "$folder/portable.c" -o "$folder/whole" -lm >"$folder/log" 2>&1 &&
+        $runner "$folder/whole" "$folder/numbers" >"$folder/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: a whole model, $*"
+        cat "$folder/log"
+    fi
+}
+
+if "$gplan" tests/cpu/portable.g --quiet -o "$folder/portable.c"; then
+    ! grep -q ' avx2 ' /proc/cpuinfo 2>/dev/null || sets="$sets x86-64-v3"
+    for set in $sets; do
+        for compiler in $compilers; do
+            whole '' $compiler -march="$set"
+        done
+    done
+    whole '' gcc -march=native -fopenmp
+    if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; then
+        whole qemu-aarch64 aarch64-linux-gnu-gcc -static
+    else
+        echo 'no aarch64: it takes qemu-user, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross'
+    fi
+else
+    failed=$((failed + 1))
+fi
 finish
