@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Visits of nodes up to which the policies of one block are looked for. */
-static const double MAX_VISITS = 5e7;
+/* Visits of nodes for the policies of all classes; a block that would take more than is left stores
+ * everything or its inputs alone. */
+static const double MAX_VISITS = 2e8;
 
 enum { MAX_POINTS = 128 };
 static const double HUGE_COST = 1e300;
@@ -41,6 +42,7 @@ struct Chain {
     bool *asked;             /* by node: the hints want it dropped */
     bool *dropped;           /* by node: of the schedule at hand */
     Again again;
+    double visits;     /* that are left */
     RematId *class_of; /* by block */
     ARRAY(Class) class;
     ARRAY(Step) step;
@@ -287,8 +289,9 @@ static void find_policies(Chain *c, Class *class)
         if (n < c->back && !c->asked[n] && may_drop(c, n))
             ARRAY_PUSH(c->arena, &s.choice, n);
     }
-    double choices = (double)s.choice.count;
-    if (choices * choices * s.members <= MAX_VISITS) {
+    double choices = (double)s.choice.count, visits = choices * choices * s.members;
+    if (visits <= c->visits) {
+        c->visits -= visits;
         walk_policies(&s, true);
         walk_policies(&s, false);
     }
@@ -380,6 +383,7 @@ Chain *chain_new(const RematProblem *problem, const RematId *block, RematId back
                  .arena = arena,
                  .block = block,
                  .back = back,
+                 .visits = MAX_VISITS,
                  .droppable = ARENA_ARRAY(arena, bool, problem->values),
                  .free = ARENA_ARRAY(arena, bool, problem->values),
                  .asked = ARENA_ARRAY(arena, bool, problem->nodes),
