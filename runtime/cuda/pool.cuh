@@ -44,36 +44,49 @@ GP_DEVICE gp_real gp_pool_larger(gp_real old, gp_real v)
     return v > old || v != v ? v : old;
 }
 
+/* Output number i of a pool: what it sees and where it goes. */
+typedef struct {
+    int64_t at[2];
+    gp_range rows, columns;
+    const gp_real *plane;
+    gp_real *to;
+} gp_pool_output;
+
+template <class Attr>
+__device__ inline gp_pool_output gp_pool_output_of(const Attr &a, const gp_tensor &x,
+                                                   const gp_tensor &y, int64_t i)
+{
+    const int64_t ow = i % y.dim[3], oh = i / y.dim[3] % y.dim[2], plane = i / y.dim[3] / y.dim[2];
+    const gp_pool_output o = {{oh, ow},
+                              gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]),
+                              gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]),
+                              gp_plane(x, plane),
+                              gp_plane(y, plane) + oh * y.stride[2] + ow * y.stride[3]};
+    return o;
+}
+
 static __global__ void gp_maxpool_outputs(gp_maxpool2d_attr a, gp_tensor x, gp_tensor y)
 {
-    const int64_t width = y.dim[3], size = y.dim[2] * width;
-    for (GP_EACH(i, y.dim[0] * y.dim[1] * size)) {
-        const int64_t oh = i % size / width, ow = i % width;
-        const gp_range rows = gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]);
-        const gp_range columns = gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]);
-        const gp_real *plane = gp_plane(x, i / size);
+    for (GP_EACH(i, gp_count(&y))) {
+        const gp_pool_output o = gp_pool_output_of(a, x, y, i);
         gp_real best = -(gp_real)INFINITY;
-        for (int64_t h = rows.from; h < rows.to; h++)
-            for (int64_t w = columns.from; w < columns.to; w++)
-                best = gp_pool_larger(best, plane[h * x.stride[2] + w * x.stride[3]]);
-        gp_plane(y, i / size)[oh * y.stride[2] + ow * y.stride[3]] = best;
+        for (int64_t h = o.rows.from; h < o.rows.to; h++)
+            for (int64_t w = o.columns.from; w < o.columns.to; w++)
+                best = gp_pool_larger(best, o.plane[h * x.stride[2] + w * x.stride[3]]);
+        *o.to = best;
     }
 }
 
 static __global__ void gp_avgpool_outputs(gp_avgpool2d_attr a, gp_tensor x, gp_tensor y)
 {
-    const int64_t width = y.dim[3], size = y.dim[2] * width;
-    for (GP_EACH(i, y.dim[0] * y.dim[1] * size)) {
-        const int64_t oh = i % size / width, ow = i % width;
-        const gp_range rows = gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]);
-        const gp_range columns = gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]);
-        const gp_real *plane = gp_plane(x, i / size);
+    for (GP_EACH(i, gp_count(&y))) {
+        const gp_pool_output o = gp_pool_output_of(a, x, y, i);
         gp_real sum = 0;
-        for (int64_t h = rows.from; h < rows.to; h++)
-            for (int64_t w = columns.from; w < columns.to; w++)
-                sum += plane[h * x.stride[2] + w * x.stride[3]];
-        gp_plane(y, i / size)[oh * y.stride[2] + ow * y.stride[3]] =
-            sum / (gp_real)(gp_pool_count(a, 0, oh, x.dim[2]) * gp_pool_count(a, 1, ow, x.dim[3]));
+        for (int64_t h = o.rows.from; h < o.rows.to; h++)
+            for (int64_t w = o.columns.from; w < o.columns.to; w++)
+                sum += o.plane[h * x.stride[2] + w * x.stride[3]];
+        *o.to = sum / (gp_real)(gp_pool_count(a, 0, o.at[0], x.dim[2]) *
+                                gp_pool_count(a, 1, o.at[1], x.dim[3]));
     }
 }
 
