@@ -286,12 +286,18 @@ bench-%: $$(addprefix $$(B)/,$$(basename $$(wildcard tests/$$*/*_bench.c)))
 	@set -e; for bench in $^; do echo $$bench; $$bench; done
 
 # Kernels beside the fastest libraries at hand, with one thread and with two, then whole models.
-# MKL is no Debian package: `pip install mkl`, and MKL_LIBRARY=.../libmkl_rt.so.3 where it is not
-# found. bench-peers runs PyTorch on the same models, where PYTHON has it.
-BENCH_PACKAGES := $(BUILD_PACKAGES) libgomp1 libdnnl-dev libopenblas0-pthread
+# MKL is a package of Python's index: it goes to build/mkl, and OpenBLAS stands in where it cannot
+# be had. bench-peers runs PyTorch and ONNX Runtime on the same models, where PYTHON has them.
+BENCH_PACKAGES := $(BUILD_PACKAGES) libgomp1 libdnnl-dev libopenblas0-pthread python3-venv
 PYTHON ?= python3
-export MKL_LIBRARY ?= $(firstword $(wildcard $(VIRTUAL_ENV)/lib/libmkl_rt.so*))
-.PHONY: bench-cpu bench-peers
+MKL = $(or $(MKL_LIBRARY),$(firstword $(wildcard $(VIRTUAL_ENV)/lib/libmkl_rt.so* \
+	build/mkl/lib/libmkl_rt.so*)))
+BENCH_CPU = MKL_LIBRARY='$(MKL)' $(B)/tests/cpu/cpu_bench
+build/mkl:
+	@echo 'Installing: mkl'
+	@python3 -m venv $@ && $@/bin/pip install --quiet --disable-pip-version-check mkl || \
+	  echo 'mkl cannot be installed: products are compared with OpenBLAS'
+.PHONY: bench-cpu bench-cpu-rows bench-peers
 $(B)/tests/cpu/cpu_bench: $(wildcard tests/cpu/*.h) $(KERNELS) tests/cpu/cpu_bench.c \
 		tests/cpu/peer_blas.c tests/cpu/peer_conv.c
 	@mkdir -p $(@D)
@@ -300,14 +306,18 @@ $(B)/tests/cpu/cpu_bench: $(wildcard tests/cpu/*.h) $(KERNELS) tests/cpu/cpu_ben
 	  $(if $(wildcard /usr/include/dnnl.h),-ldnnl)
 bench-cpu:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BENCH_PACKAGES)'
+	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench $(if $(MKL),,build/mkl)
+	@$(MAKE) --no-print-directory bench-cpu-rows
+bench-cpu-rows:
+	@$(BENCH_CPU) 1
+	@echo
+	@$(BENCH_CPU) 2
+	@echo
+	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak)
+bench-peers:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BENCH_PACKAGES)'
 	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench
-	@$(B)/tests/cpu/cpu_bench 1
-	@echo
-	@$(B)/tests/cpu/cpu_bench 2
-	@echo
-	@tests/cpu/models.sh ./gplan 2
-bench-peers: gplan
-	@tests/cpu/models.sh ./gplan 2
+	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak)
 	@$(PYTHON) tests/cpu/peers.py 2
 
 lint:

@@ -2,7 +2,8 @@
  *
  * One thread: seconds of the CPU, so that a busy machine disturbs little. More: seconds of the
  * clock. Both sides take turns and the best of several counts.
- * usage: cpu_bench [threads] */
+ * usage: cpu_bench [threads] [op]: only rows of ops whose names begin so; `peak` prints what the
+ * faster of both sides reaches on a large product, in GFLOP/s */
 #include "runtime/c/attend_grad.h"
 #include "runtime/c/batchnorm.h"
 #include "runtime/c/conv2d_weight_grad.h"
@@ -24,6 +25,12 @@ void omp_set_num_threads(int threads);
 
 enum { TURNS = 7 };
 static int threads = 1;
+static const char *chosen = "";
+
+static int wanted(const char *op)
+{
+    return strncmp(op, chosen, strlen(chosen)) == 0;
+}
 
 static double now(void)
 {
@@ -129,8 +136,28 @@ static void peer_product(void *user)
     blas_product(p->m, p->n, p->k, p->a, p->b, p->c);
 }
 
+static Times product(int64_t m, int64_t n, int64_t k, int with_peer)
+{
+    const gp_tensor in[2] = {DENSE(m, k), DENSE(k, n)}, out[2] = {DENSE(m, n), DENSE(m, n)};
+    Product p = {m, n, k, in[0].data, in[1].data, out[1].data};
+    const Times t = measure(gp_matmul, gp_matmul_workspace,
+                            (gp_call){.in = in, .ins = 2, .out = out, .outs = 1},
+                            with_peer ? peer_product : NULL, &p);
+    release(2, in);
+    release(2, out);
+    return t;
+}
+
+static void peak(int with_peer)
+{
+    const Times t = product(1024, 1024, 1024, with_peer);
+    printf("%.0f\n", 2e-9 * 1024 * 1024 * 1024 / (with_peer && t.peer < t.ours ? t.peer : t.ours));
+}
+
 static void products(int with_peer)
 {
+    if (!wanted("matmul"))
+        return;
     static const struct {
         const char *name;
         int64_t m, n, k;
@@ -147,16 +174,10 @@ static void products(int with_peer)
                  {"vector", 1, 3072, 768}};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
         const int64_t m = shape[i].m, n = shape[i].n, k = shape[i].k;
-        const gp_tensor in[2] = {DENSE(m, k), DENSE(k, n)}, out[2] = {DENSE(m, n), DENSE(m, n)};
-        Product p = {m, n, k, in[0].data, in[1].data, out[1].data};
-        const Times t = measure(gp_matmul, gp_matmul_workspace,
-                                (gp_call){.in = in, .ins = 2, .out = out, .outs = 1},
-                                with_peer ? peer_product : NULL, &p);
+        const Times t = product(m, n, k, with_peer);
         char text[64];
         snprintf(text, sizeof text, "%s %dx%dx%d", shape[i].name, (int)m, (int)n, (int)k);
         row("matmul", text, 2e-9 * (double)(m * n * k), t, with_peer);
-        release(2, in);
-        release(2, out);
     }
 }
 
@@ -172,6 +193,8 @@ static void peer_conv(void *user)
 static void convolution(const ConvShape *s, ConvKind kind, int with_peer)
 {
     static const char *const name[] = {"conv2d", "conv2d by x", "conv2d by w"};
+    if (!wanted(name[kind]))
+        return;
     const int64_t to = (s->size + 2 * s->pad - s->kernel) / s->stride + 1;
     const gp_tensor x = DENSE(s->n, s->c, s->size, s->size), y = DENSE(s->n, s->o, to, to);
     const gp_tensor w = DENSE(s->o, s->c / s->groups, s->kernel, s->kernel), none = {0};
@@ -240,6 +263,8 @@ static void peer_copy(void *user)
 static void memory_row(const char *op, const char *shape, Kernel *kernel, Space *space, gp_call c,
                        double bytes)
 {
+    if (!wanted(op))
+        return;
     Copy copy = {.bytes = (size_t)bytes / 2};
     copy.to = numbers((int64_t)(copy.bytes / 4));
     copy.from = numbers((int64_t)(copy.bytes / 4));
@@ -316,6 +341,8 @@ static void memory_rows(void)
 
 static void attention(void)
 {
+    if (!wanted("attend"))
+        return;
     const int64_t b = 2, h = 12, t = 1024, d = 64;
     const gp_tensor q = DENSE(b, h, t, d), k = DENSE(b, h, t, d), v = DENSE(b, h, t, d);
     const gp_tensor out = DENSE(b, t, h, d), lse = DENSE(b, h, t), none = {0};
@@ -348,9 +375,14 @@ static void attention(void)
 int main(int argc, char **argv)
 {
     threads = argc > 1 ? atoi(argv[1]) : 1;
+    chosen = argc > 2 ? argv[2] : "";
     const char *blas = blas_open(), *conv = conv_open();
     blas_threads(threads);
     omp_set_num_threads(threads);
+    if (strcmp(chosen, "peak") == 0) {
+        peak(blas != NULL);
+        return 0;
+    }
     printf("%d thread%s, vectors of %d bytes; products against %s, convolutions against %s,\n"
            "what moves memory against memcpy\n\n",
            threads, threads > 1 ? "s" : "", GP_VECTOR_BYTES,

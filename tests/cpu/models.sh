@@ -1,15 +1,23 @@
 #!/bin/sh
-# Times whole models as gplan emits them: seconds of one pass or step, samples a second, what the
-# arena holds and what is resident. usage: tests/cpu/models.sh GPLAN [THREADS]
+# Times whole models as gplan emits them: seconds of one pass or step, samples a second, operations a
+# second and what share of PEAK (GFLOP/s) they are, what the arena holds and what is resident.
+# usage: tests/cpu/models.sh GPLAN [THREADS] [PEAK]
 set -u
 gplan=$1
 threads=${2:-2}
+peak=${3:-0}
 case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
+work_of() { # OPTIONS...: operations of all programs that are emitted
+    "$gplan" "$@" --recompute none --quiet --emit json |
+        sed -n 's/.*"work":[0-9.e+]*,"of":\([0-9.e+]*\).*/\1/p'
+}
+
+# A file that trains also has the forward pass and the loss alone, which are not part of a step.
 row() { # MODEL BATCH infer|train OPTIONS...
     model=$1
     batch=$2
@@ -17,18 +25,34 @@ row() { # MODEL BATCH infer|train OPTIONS...
     shift 3
     step=''
     [ "$kind" = infer ] || step=-DSTEP
+    sizes=''
+    budget=''
+    for option in "$@"; do
+        case $option in
+        --budget) ;;
+        *[MG]) budget="--budget $option" ;;
+        *) sizes="$sizes -D $option" ;;
+        esac
+    done
     upper=$(echo "$model" | tr '[:lower:]' '[:upper:]')
-    "$gplan" "examples/$model.g" -D "B=$batch" "$@" "--$kind" --threads "$threads" --quiet \
-        -o "$work/$model.c" &&
+    # shellcheck disable=SC2086 # lists of words
+    set -- "examples/$model.g" -D "B=$batch" $sizes
+    flops=$(work_of "$@" --infer)
+    [ "$kind" = infer ] ||
+        flops=$(echo "$flops $(work_of "$@" --train)" | awk '{ printf "%.0f", $2 - 2 * $1 }')
+    # shellcheck disable=SC2086
+    "$gplan" "$@" $budget "--$kind" --threads "$threads" --quiet -o "$work/$model.c" &&
         gcc -O3 -march=native -fopenmp ${step:+"$step"} "-DMODEL=$model" "-DMODEL_UPPER=$upper" \
             "-DHEADER=\"$model.h\"" "-I$work" "$root/tests/cpu/model.c" "$work/$model.c" -lm \
             -o "$work/model" || return
-    "$work/model" "$threads" 3 | awk -v name="$model $kind, batch $batch" -v batch="$batch" \
-        '{ printf "%-34s %9.4f s %9.2f /s %8.1f MiB arena %8.1f MiB resident\n",
-           name, $1, batch / $1, $2 / 1048576, $3 / 1048576 }'
+    "$work/model" "$threads" 3 | awk -v name="$model $kind, batch $batch${budget:+, }${budget#--}" \
+        -v batch="$batch" -v flops="$flops" -v peak="$peak" \
+        '{ share = peak > 0 ? sprintf("%3.0f%%", flops / $1 / 1e7 / peak) : "   -"
+           printf "%-38s %9.4f s %9.2f /s %7.1f GFLOP/s %s %8.1f MiB arena %8.1f MiB resident\n",
+           name, $1, batch / $1, flops / $1 / 1e9, share, $2 / 1048576, $3 / 1048576 }'
 }
 
-echo "whole models, $threads threads"
+echo "whole models, $threads threads, share of a peak of $peak GFLOP/s"
 row mlp 64 infer
 row mlp 64 train
 row lenet 64 infer
@@ -36,7 +60,9 @@ row lenet 64 train
 row resnet50 1 infer
 row resnet50 8 infer
 row resnet50 8 train
+row resnet50 8 train --budget 712M # 60% of what PyTorch adds
 row mobilenetv2 8 infer
 row mobilenetv2 8 train
-row gpt2 2 infer -D T=256
-row gpt2 2 train -D T=256
+row gpt2 2 infer T=256
+row gpt2 2 train T=256
+row gpt2 2 train T=256 --budget 1881M # 75% of what PyTorch adds

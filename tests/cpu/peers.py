@@ -1,6 +1,8 @@
 """resnet50 and gpt2 in PyTorch, the models of examples/*.g, beside tests/cpu/models.sh.
 
-usage: peers.py [threads]. Says so where PyTorch is not installed."""
+usage: peers.py [threads]. Says so where PyTorch is not installed. ONNX Runtime runs what PyTorch
+exports, where it and the package onnx are installed too."""
+import io
 import resource
 import sys
 import time
@@ -98,6 +100,25 @@ def train(model, optimizer, x, y, clip):
     optimizer.step()
 
 
+def onnx_rows(model, x, threads):
+    try:
+        import onnx  # noqa: F401 (the exporter needs it)
+        import onnxruntime
+    except ImportError:
+        print("ONNX Runtime or the package onnx is not installed: no comparison with it")
+        return
+    file = io.BytesIO()
+    torch.onnx.export(model, (x[:1],), file, input_names=["x"], dynamo=False,
+                      dynamic_axes={"x": {0: "batch"}})
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(file.getvalue(), options)
+    print(f"ONNX Runtime {onnxruntime.__version__}, {threads} threads")
+    for batch in (1, 8):
+        images = x[:batch].numpy()
+        report(f"resnet50 infer, batch {batch}", batch, lambda: session.run(None, {"x": images}))
+
+
 def main():
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     torch.set_num_threads(threads)
@@ -107,6 +128,7 @@ def main():
         model.eval()
         report("resnet50 infer, batch 1", 1, lambda: model(x[:1]))
         report("resnet50 infer, batch 8", 8, lambda: model(x))
+    onnx_rows(model, x, threads)
     model.train()
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     report("resnet50 train, batch 8", 8, lambda: train(model, sgd, x, y, False))
