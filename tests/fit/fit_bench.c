@@ -118,9 +118,10 @@ static double mebibytes(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
+/* Above every step once; the order of a sum may take it just below. */
 static double percent(double cost, const Result *r)
 {
-    return 100 * (cost / r->least_cost - 1);
+    return cost > r->least_cost ? 100 * (cost / r->least_cost - 1) : 0;
 }
 
 static void print_costs(const Result *r)
