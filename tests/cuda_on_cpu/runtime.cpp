@@ -231,6 +231,9 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
+    const cudaError_t error = answer(cudaSuccess);
+    if (error != cudaSuccess)
+        return error; /* a call that is refused does nothing, now or later */
     /* bytes of the host's own memory are taken at once, others when the copy runs */
     if (kind == cudaMemcpyHostToDevice && !stream_of(stream)->capturing) {
         const char *bytes_of = (const char *)from;
@@ -239,7 +242,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     } else {
         cuda_on_cpu_enqueue(stream, [=] { memmove(to, from, bytes); });
     }
-    return answer(cudaSuccess);
+    return error;
 }
 
 static bool anyone_captures()
@@ -269,8 +272,10 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
-    cuda_on_cpu_enqueue(stream, [=] { memset(to, byte, bytes); });
-    return answer(cudaSuccess);
+    const cudaError_t error = answer(cudaSuccess);
+    if (error == cudaSuccess)
+        cuda_on_cpu_enqueue(stream, [=] { memset(to, byte, bytes); });
+    return error;
 }
 
 cudaError_t cudaMemset(void *to, int byte, size_t bytes)
