@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const unsigned char UNWRITTEN = 0xff; /* a real of such bytes is NaN */
