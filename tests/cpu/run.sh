@@ -25,7 +25,7 @@ try() { # PROGRAM REAL COMPILER FLAGS...
 
 sets='native'
 [ "$(uname -m)" != x86_64 ] || sets='x86-64 native'
-! grep -q ' avx2 ' /proc/cpuinfo 2>/dev/null || sets="$sets haswell"
+! grep -q ' avx2 ' /proc/cpuinfo 2>/dev/null || sets="$sets x86-64-v3"
 compilers='gcc'
 ! command -v clang >/dev/null || compilers='gcc clang'
 for set in $sets; do
@@ -55,7 +55,6 @@ whole() { # RUNNER COMPILER FLAGS...
 }
 
 if "$gplan" tests/cpu/portable.g --quiet -o "$folder/portable.c"; then
-    ! grep -q ' avx2 ' /proc/cpuinfo 2>/dev/null || sets="$sets x86-64-v3"
     for set in $sets; do
         for compiler in $compilers; do
             whole '' $compiler -march="$set"
