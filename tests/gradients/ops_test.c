@@ -43,6 +43,13 @@ static double largest(const Derived *d, Run *run, Arena *arena, const char **wro
     return scale;
 }
 
+/* How many elements of a value are changed, at most; GRADIENT_ELEMENTS=2 takes fewer. */
+static int64_t elements(void)
+{
+    const char *wanted = getenv("GRADIENT_ELEMENTS");
+    return wanted && atoi(wanted) > 0 ? atoi(wanted) : ELEMENTS;
+}
+
 /* The worst relative error over elements of one value. */
 static double compare(const Derived *d, Run *run, Arena *arena, Id value, double scale,
                       const char **wrong)
@@ -50,7 +57,7 @@ static double compare(const Derived *d, Run *run, Arena *arena, Id value, double
     run_loss(d, run, wrong);
     Tensor got = run_read(run, arena, d->gradient[value]);
     double worst = 0, *x = run->data[value];
-    int64_t step = got.count > ELEMENTS ? got.count / ELEMENTS : 1;
+    int64_t step = got.count > elements() ? got.count / elements() : 1;
     for (int64_t i = 0; i < got.count && !*wrong; i += step) {
         double kept = x[i];
         x[i] = kept + H;
