@@ -173,7 +173,8 @@ $(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double -DGP_SLICE_REALS=16 -
 CUDA_TESTS := $(B)/tests/cuda_on_cpu/emulator_test $(B)/tests/cuda_on_cpu/large_test \
 	$(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \
 	$(B)/cuda/tests/ops/random_test $(B)/cuda/tests/ops/reduce_test \
-	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/gradients/ops_test
+	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/plan/random_test \
+	$(B)/cuda/tests/gradients/ops_test
 $(B)/tests/cuda_on_cpu/emulator_test: $(B)/tests/cuda_on_cpu/emulator_test.o $(EMULATOR)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion -lm -o $@
 $(B)/tests/cuda_on_cpu/large_test: $(B)/tests/cuda_on_cpu/large_test.o $(B)/cuda/adapters.o \
@@ -256,7 +257,8 @@ test:
 
 # The same tests with more seeds, under the sanitizers; the last lines say what training came to.
 SOAK ?= 1000
-SOAKED := $(shell grep -l GPLAN_SOAK $(TESTS)) cuda/tests/gradients/ops_test.c
+SOAKED := $(shell grep -l GPLAN_SOAK $(TESTS)) cuda/tests/plan/random_test.c \
+	cuda/tests/gradients/ops_test.c
 PROOF := build/proof
 soak:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'

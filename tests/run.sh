@@ -42,7 +42,7 @@ run() { # TEST FOLDER
     log=$2/log
     case $1 in
     cuda/*_test) # emulated, so with a sample of what `make soak` runs
-        GRADIENT_ELEMENTS=2 GPLAN_SOAK=80 "$build/$1" -j1 --color=never </dev/null >"$log" 2>&1
+        GRADIENT_ELEMENTS=2 GPLAN_SOAK=200 "$build/$1" -j1 --color=never </dev/null >"$log" 2>&1
         status=$?
         counted "$log"
         ;;

@@ -31,7 +31,9 @@ static void try_graph(uint64_t seed, Seen *seen)
     Arena *arena = arena_new();
     Graph *g = random_graph(arena, seed);
     PlanOptions how = {.io_external = seed % 5 == 1, .params_external = seed % 7 == 2};
-    Planned p = planned_graph(arena, g, &how, NULL);
+    Target target = target_c(1);
+    target.align = 256; /* what CUDA's kernels ask for, where they are linked */
+    Planned p = planned_graph(arena, g, &how, &target);
     cr_assert_null(p.fault, "graph %llu: %s", (unsigned long long)seed, p.fault);
     cr_assert(p.plan->arena >= p.plan->peak && p.plan->arena >= p.plan->floor &&
                   p.plan->arena >= p.plan->bound && p.plan->arena >= p.plan->persistent,

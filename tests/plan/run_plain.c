@@ -77,7 +77,7 @@ static int plain_step(PlainRun *run, Id node)
     const gp_kernel *kernel = runtime_kernel(s.node->op->name);
     gp_call call = step_call(&s);
     size_t bytes = kernel && kernel->workspace ? kernel->workspace(&call, s.setting) : 0;
-    void *work = bytes ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
+    void *work = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
     int status = step_run(&s, work);
     free(work);
     step_free(&s);
