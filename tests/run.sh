@@ -40,6 +40,7 @@ counted() { # LOG
 # Leaves "passed failed" in the folder of the test; shows what it said where something failed.
 run() { # TEST FOLDER
     log=$2/log
+    begin=$(date +%s)
     case $1 in
     cuda/*_test) # emulated, so with a sample of what `make soak` runs
         GRADIENT_ELEMENTS=2 GPLAN_SOAK=200 "$build/$1" -j1 --color=never </dev/null >"$log" 2>&1
@@ -64,7 +65,7 @@ run() { # TEST FOLDER
     [ "$status" -eq 0 ] && [ "$good" -gt 0 ] || [ "$bad" -gt 0 ] || bad=1
     echo "$good $bad" >"$2/result"
     [ "$bad" -eq 0 ] || cat "$log"
-    printf '%-40s %4d passed, %d failed\n' "$1" "$good" "$bad"
+    printf '%-40s %4d passed, %d failed, %4d s\n' "$1" "$good" "$bad" $(($(date +%s) - begin))
 }
 
 # Takes whatever nobody else has taken.
