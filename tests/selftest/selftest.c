@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { NO_DEVICE = 77 };
-/* Of the largest number of a value: a softmax of scores in the hundreds costs three digits. */
+/* Of the largest number there: a softmax of scores in the hundreds costs three digits. */
 static const double TOLERANCE = 1e-3;
 
 /* Both tables of kernels, of which the interpreter asks for one. */
@@ -41,19 +41,42 @@ static Run *run_on(Arena *arena, const Built *b, bool device, int *status)
     return run;
 }
 
-/* The largest difference, as a part of the largest number (or of 1). A NaN is as far from a number
- * as can be. */
+static double largest(const Tensor *x)
+{
+    double most = 0;
+    for (int64_t i = 0; i < x->count; i++)
+        if (isfinite(x->at[i]))
+            most = fmax(most, fabs(x->at[i]));
+    return most;
+}
+
+/* The largest number of a value or of what it was made from, or 1: terms of a sum that cancel
+ * leave their rounding behind. */
+static double scale_of(Arena *arena, const Graph *g, const Run *run, Id value, const Tensor *x)
+{
+    double scale = fmax(1, largest(x));
+    const Id id = g->value.at[value].node;
+    const Node *node = id == NONE ? NULL : &g->node.at[id];
+    for (Id i = 0; node && i < node->uses; i++) {
+        const Use use = node_use(g, node, i);
+        if (use.value == NONE)
+            continue;
+        const Tensor from = run_read(run, arena, use);
+        scale = fmax(scale, largest(&from));
+    }
+    return scale;
+}
+
+/* The largest difference. A NaN is as far from a number as can be. */
 static double distance(const Tensor *x, const Tensor *y)
 {
-    double scale = 1, worst = 0;
+    double worst = 0;
     for (int64_t i = 0; i < x->count; i++) {
         const double off = fabs(x->at[i] - y->at[i]);
-        if (isfinite(x->at[i]))
-            scale = fmax(scale, fabs(x->at[i]));
         if (x->at[i] != y->at[i] && !(isnan(x->at[i]) && isnan(y->at[i])))
             worst = isnan(off) ? INFINITY : fmax(worst, off);
     }
-    return worst / scale;
+    return worst;
 }
 
 static const char *compare(Arena *arena, const Graph *g, const Run *c, const Run *cuda, Tally *t)
@@ -61,7 +84,7 @@ static const char *compare(Arena *arena, const Graph *g, const Run *c, const Run
     const char *wrong = NULL;
     for (Id i = 0; i < g->value.count; i++) {
         const Tensor x = run_read(c, arena, use_of(i)), y = run_read(cuda, arena, use_of(i));
-        const double worst = distance(&x, &y);
+        const double worst = distance(&x, &y) / scale_of(arena, g, c, i, &x);
         t->values++;
         t->equal += worst == 0;
         t->worst = fmax(t->worst, worst);
