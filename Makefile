@@ -258,7 +258,7 @@ test:
 # The same tests with more seeds, under the sanitizers; the last lines say what training came to.
 SOAK ?= 1000
 SOAKED := $(shell grep -l GPLAN_SOAK $(TESTS)) cuda/tests/plan/random_test.c \
-	cuda/tests/gradients/ops_test.c
+	cuda/tests/gradients/ops_test.c cuda/tests/ops/attention_test.c
 PROOF := build/proof
 soak:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
