@@ -168,26 +168,36 @@ void function_write(const Emission *e, const char *type, const char *name, const
     out(o, "%s\n", text + head);
 }
 
+/* Where there are so many functions that compiling all of them for speed would take long. */
+static const char many_macros[] =
+    "/* There are so many functions that compiling them for speed would take long: loops over few\n"
+    " * elements, and those that only call a kernel. */\n"
+    "#if defined(__clang__)\n"
+    "#define GP_SMALL GP_NOINLINE __attribute__((cold))\n"
+    "#define GP_CALLER GP_NOINLINE __attribute__((optnone))\n"
+    "#elif defined(__GNUC__)\n"
+    "#define GP_SMALL GP_NOINLINE __attribute__((cold))\n"
+    "#define GP_CALLER GP_NOINLINE __attribute__((optimize(\"O0\")))\n"
+    "#else\n"
+    "#define GP_SMALL\n"
+    "#define GP_CALLER\n"
+    "#endif\n\n";
+
 void functions_write(const Emission *e, Out *o)
 {
     bool many = e->function.count >= MANY_FUNCTIONS && !e->dialect->launch;
     if (many)
-        out(o, "/* Loops over few elements: there are so many that compiling them for speed would "
-               "take long. */\n"
-               "#if defined(__GNUC__)\n"
-               "#define GP_SMALL GP_NOINLINE __attribute__((cold))\n"
-               "#else\n"
-               "#define GP_SMALL\n"
-               "#endif\n\n");
+        out(o, "%s", many_macros);
     for (size_t i = 0; i < e->function.count; i++) {
         const Function *f = &e->function.at[i];
-        bool small = f->count && f->count < SMALL;
+        const char *type = !many || f->count >= SMALL ? "static GP_NOINLINE int"
+                           : f->count                 ? "static GP_SMALL int"
+                                                      : "static GP_CALLER int";
         write_comment(e, f->cluster, o);
         if (f->count && e->dialect->launch)
             e->dialect->launch(e, f, o);
         else
-            function_write(e, many && small ? "static GP_SMALL int" : "static GP_NOINLINE int",
-                           f->name, f->text, o);
+            function_write(e, type, f->name, f->text, o);
     }
 }
 

@@ -133,4 +133,15 @@ for flags in -O2 '-O3 -march=native'; do
     check "compile many $flags" timeout 600 gcc $strict $flags -c many.c -o many.o
 done
 
+# Layers that all differ, so that none share a function.
+awk 'BEGIN { print "model apart(batch B = 1)\ninput x : f32[B, 3]\nh = x"
+    for (i = 4; i < 404; i++) printf "h = softmax(relu(dense(h, %d)))\n", i
+    print "output h" }' >apart.g
+check 'emit apart' "$gplan" apart.g -o apart.c
+for compiler in gcc clang; do
+    # shellcheck disable=SC2086
+    ! command -v "$compiler" >/dev/null ||
+        check "compile apart with $compiler" "$compiler" $strict -O2 -c apart.c -o apart.o
+done
+
 finish
