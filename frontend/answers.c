@@ -175,7 +175,8 @@ static void list_largest(const Subject *s, const Plan *plan)
             diag_note(s->diag, (Place){0}, "%10s  %s %s", size_text(s->arena, b->bytes), v->name,
                       shape_text(s->arena, (Dtype)v->dtype, v->rank, v->dim));
         else
-            diag_note(s->diag, (Place){0}, "%10s  workspace", size_text(s->arena, b->bytes));
+            diag_note(s->diag, (Place){0}, "%10s  %s", size_text(s->arena, b->bytes),
+                      b->kind == BUFFER_STATE ? "state of the run" : "workspace");
     }
 }
 

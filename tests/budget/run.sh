@@ -214,4 +214,10 @@ run net.g --accumulate some
 [ $? -eq 2 ]
 check "--accumulate some"
 
+# ---- What a target keeps for itself is no workspace.
+printf 'model one(batch B = 2)\ninput x : f32[B, 3]\noutput y = relu(x)\n' >"$work/one.g"
+run "$work/one.g" --target cuda --budget 1
+[ $? -eq 1 ] && grep -q ' state of the run$' "$work/err" && ! grep -q ' workspace$' "$work/err"
+check 'the state of the run is named'
+
 finish
