@@ -84,7 +84,6 @@ void pack_search(Pack *pack);
 /* The highest top over each section; all operations take the logarithm of the sections. */
 typedef struct Skyline Skyline;
 Skyline *skyline_new(Arena *arena, uint32_t sections);
-void skyline_clear(Skyline *skyline);
 uint64_t skyline_max(const Skyline *skyline, uint32_t first, uint32_t last);
 void skyline_raise(Skyline *skyline, uint32_t first, uint32_t last, uint64_t top);
 

@@ -2,8 +2,6 @@
  * over all of it (`whole`) and the largest anywhere in it (`most`). */
 #include "planner/pack_internal.h"
 
-#include <string.h>
-
 struct Skyline {
     uint32_t leaves; /* a power of two */
     uint64_t *whole, *most;
@@ -18,12 +16,6 @@ Skyline *skyline_new(Arena *arena, uint32_t sections)
     skyline->whole = ARENA_ARRAY(arena, uint64_t, 2 * (size_t)skyline->leaves);
     skyline->most = ARENA_ARRAY(arena, uint64_t, 2 * (size_t)skyline->leaves);
     return skyline;
-}
-
-void skyline_clear(Skyline *skyline)
-{
-    memset(skyline->whole, 0, 2 * (size_t)skyline->leaves * sizeof *skyline->whole);
-    memset(skyline->most, 0, 2 * (size_t)skyline->leaves * sizeof *skyline->most);
 }
 
 static inline uint64_t larger(uint64_t a, uint64_t b)
