@@ -124,11 +124,4 @@ GP_FUNCTION gp_real gp_row_max(const gp_real *x, int64_t n)
     return most;
 }
 
-/* log of the sum of exp(x), without overflow. */
-GP_FUNCTION gp_real gp_row_log_sum_exp(const gp_real *x, int64_t n)
-{
-    gp_real most = gp_row_max(x, n);
-    return most + gp_log(gp_row_exps(x, NULL, most, n));
-}
-
 #endif
