@@ -129,7 +129,7 @@ GP_FUNCTION void gp_attend_scores(const gp_attend_tile *t, gp_matrix q, int64_t 
     const int64_t rows = t->rows - skip;
     gp_real *score = t->score + skip * GP_ATTEND_KEYS;
     gp_block_product((gp_matrix){score, GP_ATTEND_KEYS, 1}, gp_matrix_at(q, skip, 0), rows, t->keys,
-                     t->size, t->work, t->k, GP_NR * t->size, GP_NR, 0);
+                     t->size, t->work, t->k, GP_NR * t->size, GP_NR, 0, (gp_ending){0});
 }
 
 /* Queries first to first + t->rows of head h of sample b. */
@@ -167,7 +167,8 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
         }
         gp_gemm((gp_matrix){t->sum + skip * t->width, t->width, 1},
                 (gp_matrix){t->score + skip * GP_ATTEND_KEYS, GP_ATTEND_KEYS, 1},
-                gp_attend_head(v, b, kv, at), t->rows - skip, t->width, t->keys, 1, t->work);
+                gp_attend_head(v, b, kv, at), t->rows - skip, t->width, t->keys, 1, t->work,
+                (gp_ending){0});
     }
     gp_attend_store(t, &c->out[0], c->outs > 1 ? &c->out[1] : NULL, b, h, first);
 }

@@ -83,9 +83,10 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
     const gp_matrix out = gp_attend_token(&in[4], b, h, first), ds = {t->ds, GP_ATTEND_KEYS, 1};
     const gp_matrix dout = gp_attend_token(&in[6], b, h, first);
     const gp_real *lse = (const gp_real *)in[5].data + (b * heads + h) * queries + first;
-    gp_block_product(p, q, t->rows, t->keys, t->size, t->work, t->kt, GP_NR * t->size, GP_NR, 0);
+    gp_block_product(p, q, t->rows, t->keys, t->size, t->work, t->kt, GP_NR * t->size, GP_NR, 0,
+                     (gp_ending){0});
     gp_block_product(ds, dout, t->rows, t->keys, t->width, t->work, t->vt, GP_NR * t->width, GP_NR,
-                     0);
+                     0, (gp_ending){0});
     for (int64_t i = 0; i < t->rows; i++) {
         const int64_t row = first + i;
         const int64_t n = a->causal ? gp_least(t->keys, row + ahead + 1 - at) : t->keys;
@@ -98,13 +99,13 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
     }
     if (c->out[0].data)
         gp_gemm(gp_attend_token(&c->out[0], b, h, first), ds, gp_attend_head(&in[1], b, kv, at),
-                t->rows, t->size, t->keys, 1, t->work);
+                t->rows, t->size, t->keys, 1, t->work, (gp_ending){0});
     if (c->out[1].data)
         gp_gemm(gp_attend_token(&c->out[1], b, kv, at), gp_turned(ds), q, t->keys, t->size, t->rows,
-                add, t->work);
+                add, t->work, (gp_ending){0});
     if (c->out[2].data)
         gp_gemm(gp_attend_token(&c->out[2], b, kv, at), gp_turned(p), dout, t->keys, t->width,
-                t->rows, add, t->work);
+                t->rows, add, t->work, (gp_ending){0});
 }
 
 /* The gradients of keys that no query sees. */

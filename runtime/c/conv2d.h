@@ -33,6 +33,7 @@ typedef struct {
 
 /* One convolution and how it is cut into blocks. Places are counted through all images. */
 typedef struct {
+    const gp_call *call;
     gp_sliding in;
     gp_weights w;
     const gp_tensor *b, *y;
@@ -80,18 +81,18 @@ GP_FUNCTION void gp_conv_cut(gp_conv *v, int64_t threads)
     v->down = gp_ceil_div(v->rows, v->height);
 }
 
-/* All but the weights and the bias. */
-GP_FUNCTION gp_conv gp_conv_plan(const gp_run *run, gp_sliding in, const gp_tensor *y,
-                                 int64_t groups)
+/* All but the weights. */
+GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups)
 {
-    gp_conv v = {.in = in, .y = y, .groups = groups};
+    const gp_tensor *y = &c->out[0];
+    gp_conv v = {.call = c, .in = in, .b = &c->in[2], .y = y, .groups = groups};
     const int even = y->dim[2] == 1 || y->stride[2] == y->dim[3] * y->stride[3];
     v.rows = y->dim[1] / groups;
     v.depth = in.x->dim[1] / groups * in.kernel[0] * in.kernel[1];
     v.span = even ? in.outputs : y->dim[3];
     v.places = y->dim[0] * in.outputs;
     v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= 8 * GP_MR;
-    gp_conv_cut(&v, run->threads);
+    gp_conv_cut(&v, c->run->threads);
     return v;
 }
 
@@ -234,6 +235,22 @@ GP_FUNCTION void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t
     }
 }
 
+/* m channels from `out` of the outputs at places at .. at + n - 1 are final. */
+GP_FUNCTION void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
+{
+    const gp_tensor *y = v->y;
+    const int64_t size = v->in.outputs;
+    for (int64_t j = 0, count; v->call->then && j < n; j += count) {
+        const int64_t image = (at + j) / size, place = (at + j) % size;
+        count = gp_least(n - j, v->span - place % v->span);
+        gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
+                      place / y->dim[3] * y->stride[2] + place % y->dim[3] * y->stride[3];
+        for (int64_t i = 0; i < m; i++, to += y->stride[1])
+            gp_then_run(v->call, to, y->stride[3], (image * y->dim[1] + out + i) * size + place,
+                        count);
+    }
+}
+
 /* Whether the panel of places at .. at + GP_NR - 1 is within one image, and not past the last. */
 GP_FUNCTION int gp_conv_whole(const gp_conv *v, int64_t at)
 {
@@ -309,6 +326,8 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
                 gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
             gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
                            patches, at, n, k, p > 0 || bias);
+            if (p + k == v->depth)
+                gp_conv_finish(v, out, to - from, at, n);
         }
     }
 }
@@ -396,6 +415,7 @@ GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
                                  w + ki * v->in.kernel[1] * v->w.place, v->w.place);
         }
     }
+    gp_then_plane(v->call, n, out);
 }
 
 GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_conv *v)
@@ -412,9 +432,8 @@ GP_FUNCTION gp_conv gp_conv2d_plan(const gp_call *c)
     const gp_conv2d_attr *a = c->attr;
     const gp_tensor *w = &c->in[1], *y = &c->out[0];
     const gp_sliding in = gp_sliding_of(&c->in[0], y, w->dim + 2, a->stride, a->pad, a->dilation);
-    gp_conv v = gp_conv_plan(c->run, in, y, a->groups);
+    gp_conv v = gp_conv_plan(c, in, a->groups);
     v.w = (gp_weights){w->data, v.rows * v.depth, v.depth, w->dim[2] * w->dim[3], 1};
-    v.b = &c->in[2];
     return v;
 }
 

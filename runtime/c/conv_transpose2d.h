@@ -15,6 +15,7 @@ typedef struct {
 } gp_conv_transpose2d_attr;
 
 typedef struct {
+    const gp_call *call;
     const gp_tensor *x, *w, *b, *y;
     const gp_conv_transpose2d_attr *a;
     int64_t inputs, outputs; /* channels of a group */
@@ -27,7 +28,8 @@ enum { GP_SPREAD_ROWS = 96, GP_SPREAD_COLUMNS = 256 }; /* of a tile, at most */
 
 GP_FUNCTION gp_spread gp_spread_plan(const gp_call *c)
 {
-    gp_spread v = {.x = &c->in[0], .w = &c->in[1], .b = &c->in[2], .y = &c->out[0], .a = c->attr};
+    gp_spread v = {
+        .call = c, .x = &c->in[0], .w = &c->in[1], .b = &c->in[2], .y = &c->out[0], .a = c->attr};
     v.inputs = v.x->dim[1] / v.a->groups;
     v.outputs = v.w->dim[1];
     v.places = v.w->dim[2] * v.w->dim[3];
@@ -67,10 +69,11 @@ GP_FUNCTION void gp_spread_tile(const gp_spread *v, gp_matrix w, gp_matrix x, in
     gp_real *own = work + gp_round_up(v->channels * v->places * v->rows * v->width, 16);
     x.at += ih * v->x->stride[2] + iw * v->x->stride[3];
     if (rows == 1 || v->x->stride[2] == width * v->x->stride[3])
-        gp_gemm((gp_matrix){work, n, 1}, w, x, m, n, v->inputs, 0, own);
+        gp_gemm((gp_matrix){work, n, 1}, w, x, m, n, v->inputs, 0, own, (gp_ending){0});
     else
         for (int64_t i = 0; i < rows; i++, x.at += v->x->stride[2])
-            gp_gemm((gp_matrix){work + i * width, n, 1}, w, x, m, width, v->inputs, 0, own);
+            gp_gemm((gp_matrix){work + i * width, n, 1}, w, x, m, width, v->inputs, 0, own,
+                    (gp_ending){0});
     for (int64_t p = 0; p < m; p++)
         for (int64_t i = 0; i < rows; i++)
             gp_spread_row(v, y + p / v->places * v->y->stride[1], work + p * n + i * width,
@@ -102,6 +105,8 @@ GP_FUNCTION void gp_spread_unit(const gp_spread *v, int64_t unit, gp_real *work)
             gp_spread_tile(v, w, from, channels * v->places, to, ih, iw,
                            gp_least(v->rows, x->dim[2] - ih), gp_least(v->width, x->dim[3] - iw),
                            work);
+    for (int64_t i = 0; i < channels; i++)
+        gp_then_plane(v->call, n, out + i);
 }
 
 /* Output (o, i) is the sum of x[i + pad - k * dilation] * w[k]: the window slides over the image
@@ -114,13 +119,12 @@ GP_FUNCTION gp_conv gp_conv_of_spread(const gp_call *c)
     const int64_t pad[2] = {(w->dim[2] - 1) * a->dilation[0] - a->pad[0],
                             (w->dim[3] - 1) * a->dilation[1] - a->pad[1]};
     const gp_sliding in = gp_sliding_of(&c->in[0], y, w->dim + 2, a->stride, pad, a->dilation);
-    gp_conv v = gp_conv_plan(c->run, in, y, a->groups);
+    gp_conv v = gp_conv_plan(c, in, a->groups);
     v.w = (gp_weights){.at = w->data ? (const gp_real *)w->data + window - 1 : NULL,
                        .group = inputs * w->dim[1] * window,
                        .row = window,
                        .channel = w->dim[1] * window,
                        .place = -1};
-    v.b = &c->in[2];
     return v;
 }
 
@@ -161,6 +165,7 @@ GP_FUNCTION void gp_spread_plane(const gp_spread *v, int64_t n, int64_t channel)
         for (int64_t j = in.from; j < in.to; j++)
             row[j * step] += w[p] * from[j * x->stride[3]];
     }
+    gp_then_plane(v->call, n, channel);
 }
 
 GP_WORKSPACE(conv_transpose2d)

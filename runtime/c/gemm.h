@@ -12,6 +12,7 @@
 #ifndef GP_GEMM_H
 #define GP_GEMM_H
 
+#include "then.h"
 #include "vector.h"
 
 /* A panel: as many rows as leave registers for a row of B, and two vectors of columns. */
@@ -358,12 +359,45 @@ GP_FUNCTION void gp_panel_into(gp_matrix c, const gp_real *rows, int64_t m, cons
     gp_tile_store(c, tile, m, n, add);
 }
 
+/* What follows when elements of C are final: (i, j) is number first + i * row + j * col of the
+ * output. */
+typedef struct {
+    const gp_call *call; /* NULL: nothing follows */
+    int64_t first, row, col;
+} gp_ending;
+
+GP_FUNCTION gp_ending gp_ending_at(gp_ending e, int64_t i, int64_t j)
+{
+    e.first += i * e.row + j * e.col;
+    return e;
+}
+
+/* m x n elements of C are final. */
+GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
+{
+    if (!e.call || !e.call->then)
+        return;
+    if (e.col != 1) { /* count along the rows of the output, whichever way C was turned */
+        const int64_t rows = m;
+        e = (gp_ending){e.call, e.first, e.col, e.row};
+        c = gp_turned(c);
+        m = n;
+        n = rows;
+    }
+    if (c.col == 1 && e.row == n && c.row == n) {
+        n *= m;
+        m = 1;
+    }
+    for (int64_t i = 0; i < m; i++)
+        gp_then_run(e.call, c.at + i * c.row, c.col, e.first + i * e.row, n);
+}
+
 /* C (m x n) = or += A (m x k) times columns: panels of B begin `panel` apart, their rows are
  * b_step apart. They are packed, or they lie as they are and n fills the last one. Panels of A
  * are packed one at a time. */
 GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n, int64_t k,
                                   gp_real *rows, const gp_real *columns, int64_t panel,
-                                  int64_t b_step, int add)
+                                  int64_t b_step, int add, gp_ending end)
 {
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
@@ -375,12 +409,13 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
             gp_panel_into(gp_matrix_at(c, from, j), rows, to - from, columns + j / GP_NR * panel,
                           b_step, width, k, add);
         }
+        gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
     }
 }
 
 /* C (m x n) = or += A B: what a thread does, with its gp_gemm_work elements. */
 static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
-                                int64_t k, int add, gp_real *work)
+                                int64_t k, int add, gp_real *work, gp_ending end)
 {
     gp_real *rows = work, *columns = work + gp_gemm_rows(k);
     const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
@@ -392,14 +427,16 @@ static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m
             const int64_t as_is = gp_least(width, direct > j ? direct - j : 0);
             const gp_matrix from = gp_matrix_at(b, p, j), left = gp_matrix_at(a, 0, p);
             const gp_matrix to = gp_matrix_at(c, 0, j);
+            const gp_ending here = p + some < k ? (gp_ending){0} : gp_ending_at(end, 0, j);
             if (as_is)
                 gp_block_product(to, left, m, as_is, some, rows, from.at, GP_NR, from.row,
-                                 add || p > 0);
+                                 add || p > 0, here);
             if (as_is == width)
                 continue;
             gp_pack_b(columns, gp_matrix_at(from, 0, as_is), some, width - as_is);
             gp_block_product(gp_matrix_at(to, 0, as_is), left, m, width - as_is, some, rows,
-                             columns, GP_NR * some, GP_NR, add || p > 0);
+                             columns, GP_NR * some, GP_NR, add || p > 0,
+                             gp_ending_at(here, 0, as_is));
         }
 }
 

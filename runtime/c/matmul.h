@@ -18,6 +18,7 @@ typedef struct {
     int rank; /* of the batch */
     int64_t dim[GP_MAX_RANK], a_stride[GP_MAX_RANK], b_stride[GP_MAX_RANK], c_stride[GP_MAX_RANK];
     int64_t batches, rows, columns; /* rows, columns: of a tile */
+    gp_ending end;                  /* of the first product */
     int thin;
 } gp_product;
 
@@ -29,6 +30,7 @@ GP_FUNCTION void gp_product_turn(gp_product *p)
     p->a = gp_turned(p->b);
     p->b = gp_turned(a);
     p->c = gp_turned(p->c);
+    p->end = (gp_ending){p->end.call, 0, p->end.col, p->end.row};
     p->m = p->n;
     p->n = m;
     for (int i = 0; i < p->rank; i++) {
@@ -83,6 +85,7 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
                     .m = a->dim[r],
                     .n = b->dim[r + 1],
                     .k = a->dim[r + 1],
+                    .end = {call, 0, b->dim[r + 1], 1},
                     .rank = r};
     if (c->rank == r + 2) {
         p.c.row = c->stride[r];
@@ -184,6 +187,8 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
     int64_t batch = unit / across / down;
     gp_matrix a = gp_matrix_at(p->a, i, 0), b = gp_matrix_at(p->b, 0, j);
     gp_matrix c = gp_matrix_at(p->c, i, j);
+    gp_ending end = gp_ending_at(p->end, i, j);
+    end.first += batch * p->m * p->n;
     for (int d = p->rank; d-- > 0; batch /= p->dim[d]) {
         const int64_t at = batch % p->dim[d];
         a.at += at * p->a_stride[d];
@@ -191,10 +196,12 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
-    if (p->thin)
-        gp_thin_tile(c, a, b, m, n, p->k);
-    else
-        gp_gemm(c, a, b, m, n, p->k, 0, work);
+    if (!p->thin) {
+        gp_gemm(c, a, b, m, n, p->k, 0, work, end);
+        return;
+    }
+    gp_thin_tile(c, a, b, m, n, p->k);
+    gp_finish(end, c, m, n);
 }
 
 /* The same for whatever strides, though they decide which batches merge and what is turned. */

@@ -56,7 +56,8 @@ GP_FUNCTION void gp_slice_product(const gp_call *c, const gp_slices *s, gp_matri
     GP_PARALLEL(c->run, n > GP_SLICE_COLUMNS)
     for (int64_t at = 0; at < n; at += GP_SLICE_COLUMNS)
         gp_gemm(gp_matrix_at(to, 0, at), a, gp_matrix_at(b, 0, at), m,
-                gp_least(GP_SLICE_COLUMNS, n - at), k, add, work + gp_thread() * s->own);
+                gp_least(GP_SLICE_COLUMNS, n - at), k, add, work + gp_thread() * s->own,
+                (gp_ending){0});
 }
 
 /* The logits of `count` rows from `first` on, into the workspace. */

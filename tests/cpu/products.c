@@ -1,5 +1,6 @@
 /* Products and convolutions of random shapes against plain sums in double, with one, two and three
- * threads, which must agree to the bit, in workspace of exactly the planned size.
+ * threads, which must agree to the bit, in workspace of exactly the planned size. Half of them have
+ * something that follows.
  *
  * run.sh compiles this for several instruction sets. Prints a hash of all workspace sizes: it is
  * the same for all of them, since a plan does not know how the emitted file will be compiled. */
@@ -58,15 +59,31 @@ static double at(const gp_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d)
     return (double)((const gp_real *)t->data)[place];
 }
 
+/* What follows a product in half of the cases; counts how often each element is met. */
+static void follow(const void *args, gp_real *at, int64_t first, int64_t n)
+{
+    unsigned char *met = *(unsigned char *const *)args;
+    for (int64_t i = 0; i < n; i++) {
+        at[i] = 2 * at[i] + (gp_real)((first + i) % 7);
+        met[first + i]++;
+    }
+}
+
 /* Runs with 1 to 3 threads and compares with `want`, in the order of the output's dims. */
 static void check(const char *what, int (*kernel)(const gp_call *),
-                  size_t (*space)(const gp_call *), gp_call c, const double *want, double depth)
+                  size_t (*space)(const gp_call *), gp_call c, const double *want, double depth,
+                  int follows)
 {
     const gp_tensor *out = c.out;
     const int64_t count = gp_count(out);
     gp_real *first = malloc((size_t)count * sizeof *first);
+    unsigned char *met = malloc((size_t)count);
     int wrong = 0;
-    for (int threads = 1; first && threads <= 3; threads++) {
+    if (!first || !met)
+        exit(2);
+    c.then = follows ? follow : NULL;
+    c.then_args = &met;
+    for (int threads = 1; threads <= 3; threads++) {
         const gp_run run = {.threads = threads};
         c.run = &run;
         const size_t bytes = space(&c);
@@ -76,6 +93,7 @@ static void check(const char *what, int (*kernel)(const gp_call *),
             exit(2);
         unsigned char *end = (unsigned char *)work + bytes;
         memset(end, 77, 64);
+        memset(met, 0, (size_t)count);
         c.work = work;
         kernel(&c);
         for (int i = 0; i < 64; i++)
@@ -86,13 +104,16 @@ static void check(const char *what, int (*kernel)(const gp_call *),
             for (int d = out->rank; d-- > 0; left /= out->dim[d])
                 place[d] = left % out->dim[d];
             const gp_real got = (gp_real)at(out, place[0], place[1], place[2], place[3]);
-            wrong |= !(fabs((double)got - want[i]) <= 1e-6 * (depth + 8));
+            const double sum = follows ? 2 * want[i] + (double)(i % 7) : want[i];
+            wrong |= !(fabs((double)got - sum) <= 1e-6 * (depth + 8) * (1 + follows));
+            wrong |= met[i] != follows;
             wrong |= threads > 1 && got != first[i];
             if (threads == 1)
                 first[i] = got;
         }
     }
     free(first);
+    free(met);
     failures += wrong;
     if (wrong)
         printf("wrong: %s\n", what);
@@ -114,7 +135,7 @@ static void try_matmul(void)
     char what[120];
     snprintf(what, sizeof what, "matmul %d x %d x %d", (int)m, (int)n, (int)k);
     check(what, gp_matmul, gp_matmul_workspace,
-          (gp_call){.in = in, .ins = 2, .out = &out, .outs = 1}, want, (double)k);
+          (gp_call){.in = in, .ins = 2, .out = &out, .outs = 1}, want, (double)k, (int)draw(0, 1));
     free(want);
     free(in[0].data);
     free(in[1].data);
@@ -177,12 +198,14 @@ static void try_conv(void)
     const gp_tensor weights[] = {x, dy};
     const double depth = (double)(c * kernel[0] * kernel[1]);
     check(what, gp_conv2d, gp_conv2d_workspace,
-          (gp_call){.in = forward, .ins = 3, .out = &y, .outs = 1, .attr = &a}, yw, depth);
+          (gp_call){.in = forward, .ins = 3, .out = &y, .outs = 1, .attr = &a}, yw, depth,
+          (int)draw(0, 1));
     check(what, gp_conv_transpose2d, gp_conv_transpose2d_workspace,
-          (gp_call){.in = back, .ins = 3, .out = &dx, .outs = 1, .attr = &a}, dxw, 9 * (double)o);
+          (gp_call){.in = back, .ins = 3, .out = &dx, .outs = 1, .attr = &a}, dxw, 9 * (double)o,
+          (int)draw(0, 1));
     check(what, gp_conv2d_weight_grad, gp_conv2d_weight_grad_workspace,
           (gp_call){.in = weights, .ins = 2, .out = &dw, .outs = 1, .attr = &a}, dww,
-          (double)(n * y_dim[2] * y_dim[3]));
+          (double)(n * y_dim[2] * y_dim[3]), 0);
     free(yw);
     free(dxw);
     free(dww);
