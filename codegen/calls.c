@@ -38,14 +38,15 @@ enum {
     MANY_FUNCTIONS = 1000, /* from here on the compiler's time does */
 };
 
-static const char *cluster_name(const Emission *e, const Cluster *c, const char *between)
+/* Of the nodes from the first on. */
+static const char *cluster_name(const Emission *e, const Cluster *c, Id first, const char *between)
 {
     Out o = out_new(e->arena);
-    for (Id k = 0; k < c->nodes && k < NAMED_OPS; k++)
-        out(&o, "%s%s", k ? between : "",
+    for (Id k = first; k < c->nodes && k < first + NAMED_OPS; k++)
+        out(&o, "%s%s", k > first ? between : "",
             e->plan->graph->node.at[e->plan->clusters->node[c->node + k]].op->name);
-    if (c->nodes > NAMED_OPS)
-        out(&o, "%sand%s%u", between, between, c->nodes - NAMED_OPS);
+    if (c->nodes > first + NAMED_OPS)
+        out(&o, "%sand%s%u", between, between, c->nodes - first - NAMED_OPS);
     return o.at;
 }
 
@@ -104,9 +105,11 @@ static int64_t element_count(const Emission *e, const Cluster *c)
     return value_count(&e->plan->graph->value.at[e->plan->graph->node.at[node].value]);
 }
 
-static Id add_function(Emission *e, const Cluster *c, const Out *text, uint64_t hash, size_t slot)
+static Id add_function(Emission *e, const Cluster *c, bool then, const Out *text, uint64_t hash,
+                       size_t slot)
 {
-    const char *name = arena_printf(e->arena, "%s_%zu", cluster_name(e, c, "_"), e->function.count);
+    const char *name = arena_printf(e->arena, "%s%s_%zu", then ? "then_" : "",
+                                    cluster_name(e, c, then ? 1 : 0, "_"), e->function.count);
     if (strncmp(name, e->api->prefix, strlen(e->api->prefix)) == 0)
         name = name_claim(&e->api->names, name);
     Id id = (Id)e->function.count;
@@ -116,11 +119,12 @@ static Id add_function(Emission *e, const Cluster *c, const Out *text, uint64_t 
                           .text = text->at,
                           .hash = hash,
                           .cluster = c,
-                          .count = is_elementwise(e, c) ? element_count(e, c) : 0});
+                          .count = then || is_elementwise(e, c) ? element_count(e, c) : 0,
+                          .then = then});
     return id;
 }
 
-static Id find_function(Emission *e, const Cluster *c, const Out *text)
+static Id find_function(Emission *e, const Cluster *c, bool then, const Out *text)
 {
     if (2 * e->function.count >= e->slots)
         rehash(e);
@@ -130,7 +134,13 @@ static Id find_function(Emission *e, const Cluster *c, const Out *text)
         if (e->function.at[e->by_hash[at]].hash == hash &&
             strcmp(e->function.at[e->by_hash[at]].text, text->at) == 0)
             return e->by_hash[at];
-    return add_function(e, c, text, hash, at);
+    return add_function(e, c, then, text, hash, at);
+}
+
+const char *emission_then(Emission *e, const Cluster *c, const Out *text)
+{
+    Id id = find_function(e, c, true, text); /* which may move the table */
+    return e->function.at[id].name;
 }
 
 static void add_calls(Emission *e, const Program *program)
@@ -143,7 +153,7 @@ static void add_calls(Emission *e, const Program *program)
         Out text = out_new(e->arena);
         Id address = (Id)e->address.count;
         (is_elementwise(e, c) ? loop_write : kernel_write)(e, o, &text);
-        EmitCall call = {.function = find_function(e, c, &text),
+        EmitCall call = {.function = find_function(e, c, false, &text),
                          .address = address,
                          .addresses = (Id)e->address.count - address,
                          .occurrence = o,
@@ -190,10 +200,15 @@ void functions_write(const Emission *e, Out *o)
         out(o, "%s", many_macros);
     for (size_t i = 0; i < e->function.count; i++) {
         const Function *f = &e->function.at[i];
-        const char *type = !many || f->count >= SMALL ? "static GP_NOINLINE int"
-                           : f->count                 ? "static GP_SMALL int"
-                                                      : "static GP_CALLER int";
-        write_comment(e, f->cluster, o);
+        const char *how = !many || f->count >= SMALL ? "GP_NOINLINE"
+                          : f->count                 ? "GP_SMALL"
+                                                     : "GP_CALLER";
+        const char *type = arena_printf(e->arena, "static %s %s", how, f->then ? "void" : "int");
+        if (f->then)
+            out(o, "/* What becomes of the elements of a product: %s. */\n",
+                cluster_name(e, f->cluster, 1, ", "));
+        else
+            write_comment(e, f->cluster, o);
         if (f->count && e->dialect->launch)
             e->dialect->launch(e, f, o);
         else
@@ -206,7 +221,7 @@ const char *emission_label(const Emission *e, const EmitCall *call)
     const Graph *g = e->plan->graph;
     const Cluster *c = &e->plan->clusters->at[call->occurrence->cluster];
     const Node *last = &g->node.at[e->plan->clusters->node[c->node + c->nodes - 1]];
-    return arena_printf(e->arena, "%s %s (%s:%u)", cluster_name(e, c, "+"),
+    return arena_printf(e->arena, "%s %s (%s:%u)", cluster_name(e, c, 0, "+"),
                         g->value.at[last->value].name, g->source ? g->source->file : "",
                         last->place.line);
 }

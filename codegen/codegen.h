@@ -14,12 +14,12 @@ typedef struct {
     const char *prefix; /* of functions: the model's name made safe for C */
     uint32_t threads;   /* default of the emitted program */
     const Target *target;
-    uint64_t budget;            /* 0: none */
-    const char *micro, *slices; /* why there are as many micro-batches, and slices or none, as there
-                                   are; NULL: nobody chose */
-    uint32_t depth;             /* levels of blocks that a drawing of the graph opens; 0: all */
-    uint32_t width;             /* columns of the terminal; 0: not known */
-    bool color;                 /* of the terminal */
+    uint64_t budget;                    /* 0: none */
+    const char *micro, *slices, *tails; /* why there are as many micro-batches, slices or none, and
+                                           ops behind products or none; NULL: nobody chose */
+    uint32_t depth; /* levels of blocks that a drawing of the graph opens; 0: all */
+    uint32_t width; /* columns of the terminal; 0: not known */
+    bool color;     /* of the terminal */
 } EmitOptions;
 
 /* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */

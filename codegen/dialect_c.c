@@ -4,7 +4,8 @@
 
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
-static void write_call(const Emission *e, const Occurrence *o, const Node *node, Out *to)
+static void write_call(const Emission *e, const Occurrence *o, const Node *node, const char *then,
+                       Out *to)
 {
     static const KernelSyntax settings = {.open = "        .attr = &(const gp_%s_attr){",
                                           .before = ".",
@@ -19,6 +20,8 @@ static void write_call(const Emission *e, const Occurrence *o, const Node *node,
         out(to, "        .work = work,\n");
     if (node->op->flags & OP_RANDOM)
         out(to, "        .key = key,\n");
+    if (then)
+        out(to, "        .then = %s, .then_args = args,\n", then);
     kernel_settings(e->plan->graph, node, &settings, to);
     out(to, "    });\n");
 }

@@ -4,12 +4,16 @@
 #include "codegen/loop.h"
 #include "codegen/runs_cuda.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
-static void write_call(const Emission *e, const Occurrence *o, const Node *node, Out *to)
+static void write_call(const Emission *e, const Occurrence *o, const Node *node, const char *then,
+                       Out *to)
 {
+    assert(!then); /* its kernels run nothing behind them: see target_cuda */
+    (void)then;
     static const KernelSyntax settings = {.open = "    gp_%s_attr attr = {};\n",
                                           .before = "    attr.",
                                           .between = ";\n",

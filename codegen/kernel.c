@@ -1,4 +1,5 @@
-/* A cluster of one kernel: a function that describes the operands and calls it. */
+/* A cluster of one kernel, or of one with a tail: a function that describes the operands and calls
+ * it. */
 #include "codegen/internal.h"
 
 #include <assert.h>
@@ -102,7 +103,12 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
 
 static void write_output(Emission *e, const Occurrence *o, const Node *node, Id i, Parts *p)
 {
-    Id id = node_value(node, i), buffer = access_buffer(e->plan, o, id);
+    const Clusters *clusters = e->plan->clusters;
+    const Cluster *c = &clusters->at[o->cluster];
+    const bool tail =
+        cluster_has_tail(e->plan->graph, clusters, c); /* what that makes lies there */
+    Id id = tail ? clusters->result[c->result] : node_value(node, i),
+       buffer = access_buffer(e->plan, o, id);
     const Value *value = &e->plan->graph->value.at[id];
     if (buffer == NONE) { /* nobody reads it */
         View view = value_view(value);
@@ -129,7 +135,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     Parts p = {.names = {.arena = e->arena},
                .parameters = out_new(e->arena),
                .tensors = out_new(e->arena)};
-    static const char *const ours[] = {"run", "work", "key", "in", "out", "attr", "call"};
+    static const char *const ours[] = {"run", "work", "key", "in", "out", "attr", "call", "args"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         name_claim(&p.names, ours[i]);
     emission_need(e, kernel_file(e, node->op));
@@ -148,7 +154,11 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         out(&p.parameters, ", uint64_t key");
         emission_address(e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
     }
-    out(text, "(const gp_run *run%s)\n{\n%s    };\n", p.parameters.at, p.tensors.at);
-    e->dialect->call(e, o, node, text);
+    out(&p.tensors, "    };\n");
+    const char *then = NULL;
+    if (cluster_has_tail(g, e->plan->clusters, c))
+        then = loop_tail(e, o, &p.parameters, &p.tensors);
+    out(text, "(const gp_run *run%s)\n{\n%s", p.parameters.at, p.tensors.at);
+    e->dialect->call(e, o, node, then, text);
     out(text, "}\n");
 }

@@ -1,4 +1,4 @@
-/* A cluster of elementwise ops as one loop nest.
+/* A cluster of elementwise ops as one loop nest, or those behind a kernel as a function for it.
  *
  * Axes that lie evenly in every operand are joined first, so most clusters are one loop. A
  * result may take the bytes of an operand of the same element, so there is no `restrict`; the
@@ -54,9 +54,15 @@ static void add_access(Loop *l, Use use, bool result)
         .value = use.value, .view = use.view, .parameter = parameter, .at = at, .result = result};
 }
 
+/* The nodes of the loop: all of the cluster's, but for the kernel that a tail stands behind. */
+static Id first_node(const Loop *l)
+{
+    return l->here ? 1 : 0;
+}
+
 static void find_accesses(Loop *l)
 {
-    for (Id k = 0; k < l->c->nodes; k++) {
+    for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
         for (Id u = 0; u < node->uses; u++) {
             Use use = node_use(l->g, node, u);
@@ -65,7 +71,7 @@ static void find_accesses(Loop *l)
                 add_access(l, use, false);
         }
     }
-    for (Id r = 0; r < l->c->results; r++)
+    for (Id r = 0; r < l->c->results && !l->here; r++)
         add_access(l, use_of(l->e->plan->clusters->result[l->c->result + r]), true);
 }
 
@@ -309,7 +315,7 @@ void loop_loads(Loop *l, bool fixed, int depth)
 void loop_literals(Loop *l, int depth)
 {
     l->first_literal = l->locals;
-    for (Id k = 0; k < l->c->nodes; k++) {
+    for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
         for (Id u = 0; u < node->uses; u++) {
             Id id = node_use(l->g, node, u).value;
@@ -345,7 +351,12 @@ void loop_element(Loop *l, int depth)
             write_index(l, &dense);
         out(l->text, ";\n");
     }
-    for (Id k = 0; k < l->c->nodes; k++) {
+    if (l->here) {
+        l->local[0] = l->locals++;
+        loop_indent(l, depth);
+        out(l->text, "const %s v%d = %s;\n", c_type(F32), l->local[0], l->here);
+    }
+    for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
         loop_indent(l, depth);
         out(l->text, "const %s v%d = ", local_type((Dtype)l->g->value.at[node->value].dtype),
@@ -366,66 +377,103 @@ void loop_element(Loop *l, int depth)
         out(l->text, "] = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
             l->local[inside(l, a->value)]);
     }
+    if (l->here) {
+        loop_indent(l, depth);
+        out(l->text, "%s = v%d;\n", l->here, l->local[l->c->nodes - 1]);
+    }
 }
 
 /* ---- The function --------------------------------------------------------------------------- */
 
-static void write_parameters(Loop *l)
-{
-    Id next = 0;
-    out(l->text, "(const gp_run *run");
-    for (int i = 0; i < l->accesses; i++) {
-        const Access *a = &l->access[i];
-        if (a->parameter != next)
-            continue;
-        next++;
-        out(l->text, ", %s%s *x%u", a->result ? "" : "const ",
-            c_type((Dtype)l->g->value.at[a->value].dtype), a->parameter);
-    }
-    for (Id k = 0; k < l->c->nodes; k++) {
-        const Node *node = &l->g->node.at[cluster_node(l, k)];
-        l->random |= (node->op->flags & OP_RANDOM) != 0;
-        if (!draws(node))
-            continue;
-        out(l->text, ", uint64_t key%d", l->keys++);
-        emission_address(l->e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
-    }
-    l->keys = 0;
-    if (l->e->dialect->counts && l->rank <= 1) {
-        out(l->text, ", int64_t count");
-        emission_address(l->e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(l), 0});
-    }
-    out(l->text, ")\n");
-}
-
-static Id max_uses(const Loop *l)
-{
-    Id uses = 0;
-    for (Id k = 0; k < l->c->nodes; k++)
-        uses += l->g->node.at[cluster_node(l, k)].uses;
-    return uses;
-}
-
-void loop_write(Emission *e, const Occurrence *o, Out *text)
+static Loop loop_new(Emission *e, const Occurrence *o, Out *text, const char *here)
 {
     Loop l = {.e = e,
               .g = e->plan->graph,
               .o = o,
               .c = &e->plan->clusters->at[o->cluster],
               .text = text,
+              .here = here,
               .first_address = (Id)e->address.count};
-    l.local = ARENA_ARRAY(e->arena, int, l.c->nodes);
-    l.literal = ARENA_ARRAY(e->arena, Id, max_uses(&l));
+    Id uses = 0;
     emission_need(e, "c/math.h");
-    for (Id k = 0; k < l.c->nodes; k++) { /* what its expressions call */
-        const char *kernel = l.g->node.at[cluster_node(&l, k)].op->kernel;
-        if (kernel)
-            emission_need(e, arena_printf(e->arena, "c/%s.h", kernel));
+    for (Id k = first_node(&l); k < l.c->nodes; k++) {
+        const Node *node = &l.g->node.at[cluster_node(&l, k)];
+        uses += node->uses;
+        l.random |= (node->op->flags & OP_RANDOM) != 0;
+        if (node->op->kernel) /* what its expressions call */
+            emission_need(e, arena_printf(e->arena, "c/%s.h", node->op->kernel));
     }
+    l.local = ARENA_ARRAY(e->arena, int, l.c->nodes);
+    l.literal = ARENA_ARRAY(e->arena, Id, uses);
     find_accesses(&l);
     collapse(&l);
-    write_parameters(&l);
-    out(text, "{\n");
+    return l;
+}
+
+/* Pointers, then keys of random numbers. */
+static void list_parameters(Loop *l)
+{
+    Id next = 0;
+    int keys = 0;
+    for (int i = 0; i < l->accesses; i++) {
+        const Access *a = &l->access[i];
+        const char *type = c_type((Dtype)l->g->value.at[a->value].dtype);
+        if (a->parameter != next)
+            continue;
+        Parameter p = {arena_printf(l->e->arena, "%s%s *", a->result ? "" : "const ", type),
+                       arena_printf(l->e->arena, "x%u", next++), true};
+        ARRAY_PUSH(l->e->arena, &l->parameter, p);
+    }
+    for (Id k = first_node(l); k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        if (!draws(node))
+            continue;
+        Parameter p = {"uint64_t ", arena_printf(l->e->arena, "key%d", keys++), false};
+        ARRAY_PUSH(l->e->arena, &l->parameter, p);
+        emission_address(l->e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
+    }
+}
+
+void loop_write(Emission *e, const Occurrence *o, Out *text)
+{
+    Loop l = loop_new(e, o, text, NULL);
+    list_parameters(&l);
+    out(text, "(const gp_run *run");
+    for (size_t i = 0; i < l.parameter.count; i++)
+        out(text, ", %s%s", l.parameter.at[i].type, l.parameter.at[i].name);
+    if (e->dialect->counts && l.rank <= 1) {
+        out(text, ", int64_t count");
+        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(&l), 0});
+    }
+    out(text, ")\n{\n");
     e->dialect->nest(&l);
     out(text, "}\n");
+}
+
+/* The kernel hands on an array: the run, then what the tail is given; keys by their address. */
+const char *loop_tail(Emission *e, const Occurrence *o, Out *parameters, Out *text)
+{
+    Out body = out_new(e->arena);
+    Loop l = loop_new(e, o, &body, "y[i]");
+    list_parameters(&l);
+    out(&body, "(const void *args, gp_real *y, int64_t first, int64_t count)\n{\n");
+    out(&body, l.parameter.count || l.random ? "    const void *const *given = args;\n"
+                                             : "    (void)args;\n");
+    if (l.random)
+        out(&body, "    const gp_run *run = given[0];\n");
+    out(text, "    const void *const args[] = {run");
+    for (size_t i = 0; i < l.parameter.count; i++) {
+        const Parameter *p = &l.parameter.at[i];
+        out(parameters, ", %s%s", p->type, p->name);
+        out(text, ", %s%s", p->pointer ? "" : "&", p->name);
+        if (p->pointer)
+            out(&body, "    %s%s = given[%zu];\n", p->type, p->name, i + 1);
+        else
+            out(&body, "    const %s%s = *(const %s*)given[%zu];\n", p->type, p->name, p->type,
+                i + 1);
+    }
+    out(text, "};\n");
+    loop_tail_c(&l);
+    out(&body, "}\n");
+    return emission_then(e, l.c, &body);
 }

@@ -14,6 +14,12 @@ typedef struct {
     bool result;
 } Access;
 
+/* What the function is given beside the run. */
+typedef struct {
+    const char *type, *name; /* "const float *", "x0" */
+    bool pointer;
+} Parameter;
+
 enum { MAX_ACCESSES = 128 };
 
 struct Loop {
@@ -24,6 +30,7 @@ struct Loop {
     Out *text;
     Access access[MAX_ACCESSES];
     int accesses;
+    ARRAY(Parameter) parameter;
     int *local;  /* by node of the cluster: of its value */
     Id *literal; /* literals with a local: their values, from local first_literal on */
     int literals, first_literal;
@@ -34,6 +41,7 @@ struct Loop {
     int keys; /* parameters that are keys of random numbers */
     bool random;
     const char *flat; /* the number of the element, where the nest has it; else NULL */
+    const char *here; /* of a tail: the element that its kernel made and the last node replaces */
 };
 
 /* What the variables of the nest are called, by axis. */
@@ -41,6 +49,7 @@ struct Loop {
 
 void loop_nest_c(Loop *l);
 void loop_nest_cuda(Loop *l);
+void loop_tail_c(Loop *l); /* a stretch of elements from `first` on, `count` of them */
 void loop_launch_cuda(const Emission *e, const Function *f, Out *o);
 int64_t loop_total(const Loop *l); /* elements */
 void loop_indent(const Loop *l, int depth);

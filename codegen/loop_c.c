@@ -1,4 +1,5 @@
-/* The nest of a loop in C: threads share the outermost axis, or chunks of the only one. */
+/* The nests of a loop in C: threads share the outermost axis, or chunks of the only one; a tail
+ * runs where a thread of its kernel has made a stretch of elements. */
 #include "codegen/loop.h"
 
 enum {
@@ -52,4 +53,57 @@ void loop_nest_c(Loop *l)
         out(l->text, "}\n");
     }
     out(l->text, "    return GP_OK;\n");
+}
+
+/* Over one axis, or none. */
+static void write_stretch(Loop *l)
+{
+    loop_literals(l, 1);
+    loop_loads(l, true, 1);
+    l->here = "y[i - first]";
+    l->flat = "i";
+    out(l->text, "    GP_IVDEP\n    for (int64_t i = first; i < first + count; i++) {\n");
+    loop_element(l, 2);
+    out(l->text, "    }\n");
+}
+
+/* The stretch may begin and end within a row of the last axis. */
+void loop_tail_c(Loop *l)
+{
+    if (l->rank <= 1) {
+        write_stretch(l);
+        return;
+    }
+    const char last = LOOP_INDEX[l->rank - 1];
+    const long long width = (long long)l->dim[l->rank - 1];
+    Arena *arena = l->e->arena;
+    loop_literals(l, 1);
+    out(l->text,
+        "    for (int64_t from = first, to; from < first + count; from = to) {\n"
+        "        const int64_t row = from / %lld, begin = row * %lld;\n"
+        "        to = begin + %lld < first + count ? begin + %lld : first + count;\n",
+        width, width, width, width);
+    int64_t below = 1;
+    for (int d = l->rank - 1; d-- > 0; below *= l->dim[d]) {
+        bool used = false;
+        for (int i = 0; i < l->accesses; i++)
+            used |= l->access[i].at.stride[d] != 0;
+        if (!used)
+            continue;
+        out(l->text, "        const int64_t %c = row", LOOP_INDEX[d]);
+        if (below > 1)
+            out(l->text, " / %lld", (long long)below);
+        if (d > 0)
+            out(l->text, " %% %lld", (long long)l->dim[d]);
+        out(l->text, ";\n");
+    }
+    loop_loads(l, true, 2);
+    l->here = arena_printf(arena, "y[begin + %c - first]", last);
+    l->flat = arena_printf(arena, "begin + %c", last);
+    out(l->text,
+        "        GP_IVDEP\n"
+        "        for (int64_t %c = from - begin; %c < to - begin; %c++) {\n",
+        last, last, last);
+    loop_element(l, 3);
+    out(l->text, "        }\n    }\n");
 }

@@ -79,6 +79,9 @@ static void write_choice(Report *r)
     if (o->slices)
         out(&r->o, "  %-22s %12s  %s%s%s\n", "slices", r->g->sliced ? "yes" : "no", r->dim,
             o->slices, r->plain);
+    if (o->tails)
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "fusion", o->target->tails ? "yes" : "no", r->dim,
+            o->tails, r->plain);
 }
 
 static void write_work(Report *r)

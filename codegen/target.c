@@ -55,7 +55,7 @@ static const Node *kernel_node(const Graph *g, const Clusters *clusters, Id id)
 {
     const Cluster *c = &clusters->at[id];
     const Node *node = &g->node.at[clusters->node[c->node]];
-    return c->nodes == 1 && !(node->op->flags & OP_ELEMENTWISE) ? node : NULL;
+    return node->op->flags & OP_ELEMENTWISE ? NULL : node;
 }
 
 static uint64_t workspace_c(const Target *target, const Graph *g, const Clusters *clusters, Id id)
@@ -66,7 +66,8 @@ static uint64_t workspace_c(const Target *target, const Graph *g, const Clusters
 
 Target target_c(uint32_t threads)
 {
-    return (Target){.name = "c", .align = 64, .threads = threads, .workspace = workspace_c};
+    return (Target){
+        .name = "c", .align = 64, .threads = threads, .tails = true, .workspace = workspace_c};
 }
 
 static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clusters *clusters,

@@ -138,8 +138,10 @@ static bool check_gaps(Verify *v, const Cluster *c, Id buffer, uint32_t time)
                             name_of(v, buffer));
         }
         const Value *value = &v->g->value.at[b->value];
-        if (value->node != NONE && &v->g->node.at[value->node] == node &&
-            !(node->op->flags & OP_ELEMENTWISE) && !(node->op->out_strided >> value->output & 1))
+        const bool writes = value->node != NONE &&
+                            v->plan->clusters->of[value->node] == (Id)(c - v->plan->clusters->at);
+        if (writes && !(node->op->flags & OP_ELEMENTWISE) &&
+            !(node->op->out_strided >> value->output & 1))
             return fail(v, "step %u: %s writes %s only dense", time, node->op->name,
                         name_of(v, buffer));
     }

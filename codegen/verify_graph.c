@@ -191,7 +191,15 @@ static bool check_nodes(Verify *v)
 
 /* ---- Clusters ------------------------------------------------------------------------------- */
 
-/* Every node in one cluster; several only where they run as one loop. */
+/* Whether the node may stand in a cluster with others: in a loop, or before one. */
+static bool may_join(const Node *node, bool is_first)
+{
+    if (node->op->flags & OP_EFFECT)
+        return false;
+    return node->op->flags & OP_ELEMENTWISE || (is_first && node->op->flags & OP_TAIL);
+}
+
+/* Every node in one cluster; several only where they run as one loop, or behind a product. */
 static bool check_members(Verify *v)
 {
     Clusters *c = v->clusters;
@@ -203,14 +211,13 @@ static bool check_members(Verify *v)
             if (c->of[id] != NONE)
                 return fail(v, "%s stands in two clusters", node->name);
             c->of[id] = i;
-            if (k && id <= c->node[c->at[i].node + k - 1])
+            const bool behind = k == 1 && cluster_has_tail(v->g, c, &c->at[i]);
+            if (k && !behind && id <= c->node[c->at[i].node + k - 1])
                 return fail(v, "the nodes of cluster %u are out of order", i);
             const Node *first = &v->g->node.at[c->node[c->at[i].node]];
             View view = value_view(&v->g->value.at[first->value]);
-            if (c->at[i].nodes > 1 &&
-                (!(node->op->flags & OP_ELEMENTWISE) || node->op->flags & OP_EFFECT ||
-                 node->program != first->program ||
-                 !same_dims(&view, &v->g->value.at[node->value])))
+            if (c->at[i].nodes > 1 && (!may_join(node, k == 0) || node->program != first->program ||
+                                       !same_dims(&view, &v->g->value.at[node->value])))
                 return fail(v, "%s cannot run in one loop with the others of cluster %u",
                             node->name, i);
         }

@@ -112,9 +112,7 @@ int answer_pareto(const Subject *s)
     Pareto p = {.s = s};
     Candidates from = list_candidates(s, NULL, 0, 1);
     for (size_t i = 0; i < from.count && !(i && watch_stopped()); i++)
-        add_points(&p, &from.at[i],
-                   from.at[i].choice.times == from.plain.times &&
-                       from.at[i].choice.sliced == from.plain.sliced);
+        add_points(&p, &from.at[i], choice_is(from.at[i].choice, from.plain));
     watch_end();
     keep_front(&p);
     const char *kind = s->options->emit;
@@ -133,13 +131,15 @@ int answer_pareto(const Subject *s)
 
 /* ---- Misfit --------------------------------------------------------------------------------- */
 
+/* What runs then: the last node of a loop, or the product before it. */
 static const Node *node_at(const Plan *plan, uint32_t time)
 {
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &plan->program[p];
         if (time < program->begin + program->count) {
             const Cluster *c = &plan->clusters->at[program->at[time - program->begin].cluster];
-            return &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
+            const Id last = cluster_has_tail(plan->graph, plan->clusters, c) ? 0 : c->nodes - 1;
+            return &plan->graph->node.at[plan->clusters->node[c->node + last]];
         }
     }
     return NULL;
@@ -182,12 +182,13 @@ static void list_largest(const Subject *s, const Plan *plan)
 
 static const char *extra_text(const Subject *s, double cost, double least)
 {
-    return arena_printf(s->arena, "%.1f%% more work", least > 0 ? 100 * (cost / least - 1) : 0);
+    return arena_printf(s->arena, "%.1f%% more work",
+                        cost > least && least > 0 ? 100 * (cost / least - 1) : 0);
 }
 
 static const char *slices_text(const Subject *s, const Choice *choice)
 {
-    return choice->sliced && s->options->slices == SLICES_AUTO ? ", in slices" : "";
+    return choice->sliced && s->options->slices == WHEN_AUTO ? ", in slices" : "";
 }
 
 /* A number of micro-batches that would do, where that is the user's to say. */
@@ -212,8 +213,7 @@ static void suggest_batch(const Subject *s, const Dimension *d, const PlanOption
     Outcome fits = attempt_best(s, d->name, value, &from, how);
     double least = 0;
     for (size_t i = 0; i < from.count; i++)
-        if (from.at[i].choice.times == from.plain.times &&
-            from.at[i].choice.sliced == from.plain.sliced)
+        if (choice_is(from.at[i].choice, from.plain))
             least = from.at[i].least;
     if (fits.valid && fits.arena <= how->budget)
         diag_hint(s->diag, "-D %s=%lld would fit%s, with %s", d->name, (long long)value,

@@ -32,6 +32,11 @@ static Define *define_also(Arena *arena, const Options *o, const char *name, int
     return define;
 }
 
+bool choice_is(Choice a, Choice b)
+{
+    return a.times == b.times && a.sliced == b.sliced && a.loops == b.loops;
+}
+
 Lowered lower_again(const Subject *s, const char *name, int64_t value, Choice choice)
 {
     const Options *o = s->options;
@@ -47,7 +52,9 @@ Lowered lower_again(const Subject *s, const char *name, int64_t value, Choice ch
         return model;
     simplify(g);
     model.graph = g;
-    model.clusters = fuse(g);
+    Target target = s->target;
+    target.tails = target.tails && !choice.loops;
+    model.clusters = fuse(g, &target);
     return model;
 }
 

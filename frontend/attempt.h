@@ -20,7 +20,10 @@ typedef struct {
 typedef struct {
     uint32_t times; /* micro-batches; 0: as the model says */
     bool sliced;    /* losses of products run in slices */
+    bool loops;     /* elementwise ops run with each other, none behind a product */
 } Choice;
+
+bool choice_is(Choice a, Choice b);
 
 /* The model with a parameter set (name NULL: none), lowered so and fused, in an arena of its own.
  */
@@ -43,8 +46,8 @@ typedef struct {
 /* What was chosen, and why. */
 typedef struct {
     Choice choice;
-    Plan *plan;                 /* NULL: nothing had to be planned in order to choose */
-    const char *micro, *slices; /* for the report; NULL: there was nothing to choose */
+    Plan *plan;                         /* NULL: nothing had to be planned in order to choose */
+    const char *micro, *slices, *tails; /* for the report; NULL: there was nothing to choose */
 } Chosen;
 
 /* The plan options that the command line asks for. */
@@ -75,7 +78,7 @@ typedef struct {
 typedef struct {
     Candidate *at; /* the cheapest first */
     size_t count;
-    Choice plain; /* the fewest micro-batches, no slices where that is open */
+    Choice plain; /* the fewest micro-batches, no slices, ops behind products, where that is open */
 } Candidates;
 
 /* With at least `first` micro-batches where their number is open. */

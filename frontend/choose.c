@@ -1,11 +1,13 @@
-/* Chooses how the model is lowered: in how many micro-batches, and whether losses of products run
- * in slices.
+/* Chooses how the model is lowered: in how many micro-batches, whether losses of products run in
+ * slices, and whether elementwise ops run behind products.
  *
- * Both cost work and save memory, so both wait for a budget to ask for them: without one, nothing
- * is sliced, and nothing cut that the model or the user does not cut. With one, each way to lower
- * the model has a least cost, that of its plan without recomputation. The cheapest is planned
- * first, and the next only where it could still be cheaper than what was found. Every way has plans
- * that cost no more with a larger budget, so what is chosen costs no more either.
+ * The first two cost work and save memory, so both wait for a budget to ask for them: without one,
+ * nothing is sliced, and nothing cut that the model or the user does not cut. Behind products ops
+ * cost least and mostly take the fewest bytes, but not always: the operands of both have to be
+ * there at once. With a budget, each way to lower the model has a least cost, that of its plan
+ * without recomputation. The cheapest is planned first, and the next only where it could still be
+ * cheaper than what was found. Every way has plans that cost no more with a larger budget, so what
+ * is chosen costs no more either.
  */
 #include "frontend/attempt.h"
 #include "frontend/watch.h"
@@ -54,16 +56,35 @@ typedef struct {
     ARRAY(Candidate) list;
 } Listing;
 
-/* Adds a way to lower the model; false where there is none, or where it changes nothing. */
+static bool any_tail(const Lowered *model)
+{
+    for (Id i = 0; i < model->clusters->count; i++)
+        if (cluster_has_tail(model->graph, model->clusters, &model->clusters->at[i]))
+            return true;
+    return false;
+}
+
+static void add_clusters(Listing *l, Choice choice, const Graph *g, const Clusters *clusters)
+{
+    ARRAY_PUSH(l->s->arena, &l->list,
+               (Candidate){.choice = choice, .least = plan_cost(g, clusters, &l->s->target)});
+}
+
+/* Adds a way to lower the model, with ops behind products and without; false where there is none,
+ * or where it changes nothing. */
 static bool add(Listing *l, Choice choice)
 {
     Lowered model = lower_again(l->s, l->name, l->value, choice);
-    bool good = model.graph && (!choice.sliced || is_sliced(model.graph) ||
-                                l->s->options->slices == SLICES_ALWAYS);
+    bool good = model.graph &&
+                (!choice.sliced || is_sliced(model.graph) || l->s->options->slices == WHEN_ALWAYS);
     if (good)
-        ARRAY_PUSH(l->s->arena, &l->list,
-                   (Candidate){.choice = choice,
-                               .least = plan_cost(model.graph, model.clusters, &l->s->target)});
+        add_clusters(l, choice, model.graph, model.clusters);
+    if (good && l->s->options->fuse == WHEN_AUTO && any_tail(&model)) {
+        Target target = l->s->target;
+        target.tails = false;
+        choice.loops = true;
+        add_clusters(l, choice, model.graph, fuse(model.graph, &target));
+    }
     lowered_free(&model);
     return good;
 }
@@ -71,9 +92,9 @@ static bool add(Listing *l, Choice choice)
 static bool add_both(Listing *l, uint32_t times)
 {
     uint32_t slices = l->s->options->slices;
-    bool good = slices != SLICES_ALWAYS && add(l, (Choice){times, false});
-    if (slices == SLICES_ALWAYS || (slices == SLICES_AUTO && good))
-        good |= add(l, (Choice){times, true});
+    bool good = slices != WHEN_ALWAYS && add(l, (Choice){times, false, false});
+    if (slices == WHEN_ALWAYS || (slices == WHEN_AUTO && good))
+        good |= add(l, (Choice){times, true, false});
     return good;
 }
 
@@ -84,7 +105,9 @@ static int by_least(const void *a, const void *b)
         return x->least < y->least ? -1 : 1;
     if (x->choice.times != y->choice.times)
         return x->choice.times < y->choice.times ? -1 : 1;
-    return (int)x->choice.sliced - (int)y->choice.sliced;
+    if (x->choice.sliced != y->choice.sliced)
+        return (int)x->choice.sliced - (int)y->choice.sliced;
+    return (int)x->choice.loops - (int)y->choice.loops;
 }
 
 /* Micro-batches: divisors of the batch, each at least twice the one before it. */
@@ -228,6 +251,16 @@ static bool has_more(const Candidate *c, const Candidate *best)
     return c->choice.times > best->choice.times;
 }
 
+static bool has_tails(const Candidate *c, const Candidate *best)
+{
+    return best->choice.loops && !c->choice.loops;
+}
+
+static bool has_loops(const Candidate *c, const Candidate *best)
+{
+    return !best->choice.loops && c->choice.loops;
+}
+
 static bool any(const Candidates *from, const Candidate *best,
                 bool (*other)(const Candidate *, const Candidate *))
 {
@@ -240,7 +273,7 @@ static bool any(const Candidates *from, const Candidate *best,
 static const Candidate *find_candidate(const Candidates *from, Choice choice)
 {
     for (size_t i = 0; i < from->count; i++)
-        if (from->at[i].choice.times == choice.times && from->at[i].choice.sliced == choice.sliced)
+        if (choice_is(from->at[i].choice, choice))
             return &from->at[i];
     return from->at;
 }
@@ -258,13 +291,21 @@ static void explain(const Subject *s, const Candidates *from, Chosen *chosen)
         chosen->micro = arena_printf(s->arena, "fewer %s", otherwise(s, from, best, has_fewer));
     else if (any(from, best, has_more))
         chosen->micro = arena_printf(s->arena, "more %s", otherwise(s, from, best, has_more));
+    if (any(from, best, has_tails))
+        chosen->tails =
+            arena_printf(s->arena, "elementwise ops run on their own: behind products %s",
+                         otherwise(s, from, best, has_tails));
+    else if (any(from, best, has_loops))
+        chosen->tails =
+            arena_printf(s->arena, "elementwise ops run behind products: on their own %s",
+                         otherwise(s, from, best, has_loops));
 }
 
 Chosen choose(const Subject *s, const PlanOptions *how)
 {
     const Options *o = s->options;
-    Chosen chosen = {.choice = {o->accumulate, o->slices == SLICES_ALWAYS}};
-    if (!s->graph->train.present || o->infer || o->pareto || (!how->budget && !how->smallest))
+    Chosen chosen = {.choice = {o->accumulate, o->slices == WHEN_ALWAYS, false}};
+    if (o->pareto || (!how->budget && !how->smallest))
         return chosen; /* nothing asks for less memory, or the table will show it all */
     Candidates from = list_candidates(s, NULL, 0, 1);
     if (from.count < 2) {

@@ -293,6 +293,8 @@ enum {
     OP_LOGICAL = 128, /* elementwise: for bool operands only */
     OP_COUPLES = 512, /* samples of a batch depend on each other, unless `over` says micro */
     OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
+    OP_TAIL = 1024,     /* its kernel runs elementwise ops behind it on what it has made, where the
+                           target has such kernels: gp_call.then */
 };
 
 /* A call of an op with its arguments bound, before there is a node. */

@@ -246,14 +246,16 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 1;
     }
 
-    /* questions that take plans of their own: the largest value; micro-batches and slices */
+    /* questions that take plans of their own: the largest value; micro-batches, slices, fusion */
     Target target = find_target(o) == TARGET_CUDA ? target_cuda() : target_c(o->threads);
     target.profile = &profile;
+    target.tails = target.tails && o->fuse != WHEN_NEVER;
     Subject subject = {arena, diag, o, source, ast, g, target};
     PlanOptions how = plan_options(o);
     if (o->max)
         return answer_max(&subject);
     Chosen chosen = choose(&subject, &how);
+    target.tails = target.tails && !chosen.choice.loops;
 
     /* the loss, the backward pass and the updates, as programs of their own */
     g->sliced = chosen.choice.sliced;
@@ -274,8 +276,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return files_write(diag, &(OutFile){o->output, text}, 1) ? 0 : 1;
     }
 
-    /* elementwise chains become clusters */
-    Clusters *clusters = fuse(g);
+    /* elementwise chains become clusters, alone or behind a product */
+    Clusters *clusters = fuse(g, &target);
     if (wanted(o->dump, "fuse"))
         clusters_dump(g, clusters, stdout);
 
@@ -321,6 +323,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
                         .budget = o->budget,
                         .micro = chosen.micro,
                         .slices = chosen.slices,
+                        .tails = chosen.tails,
                         .depth = o->depth,
                         .width = terminal_width(),
                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};

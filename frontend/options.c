@@ -49,6 +49,10 @@ const Option option_table[] = {
      .kind = OPTION_WORD, .field = FIELD(slices), .words = "auto always never"},
     {0, "recompute", "HOW", "compute values again: auto, where the budget asks for it; none, never",
      .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
+    {0, "fuse", "WHEN",
+     "run elementwise ops behind the product they follow, which is then not stored; auto: unless the "
+     "budget is met better without",
+     .kind = OPTION_WORD, .field = FIELD(fuse), .words = "auto always never"},
     {0, "min-budget", NULL, "print the smallest budget that fits, and stop",
      .kind = OPTION_FLAG, .field = FIELD(min_budget)},
     {0, "max", "NAME", "print the largest value of a parameter that fits the budget",

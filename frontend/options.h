@@ -6,7 +6,7 @@
 #include "frontend/size.h"
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
-enum { SLICES_AUTO, SLICES_ALWAYS, SLICES_NEVER };
+enum { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER }; /* of --slices and --fuse */
 enum { TARGET_AUTO, TARGET_C, TARGET_CUDA };
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
@@ -24,9 +24,10 @@ typedef struct {
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
-    uint32_t slices;          /* SLICES_AUTO: where the budget asks for it */
-    const char *max;          /* a parameter of the model whose largest value to print; NULL */
-    const char *profile;      /* a file that --calibrate wrote; NULL */
+    uint32_t slices;          /* WHEN_AUTO: where the budget asks for it */
+    uint32_t fuse;   /* ops behind products; WHEN_AUTO: unless the budget is met better without */
+    const char *max; /* a parameter of the model whose largest value to print; NULL */
+    const char *profile; /* a file that --calibrate wrote; NULL */
     bool calibrate;
     bool pareto, min_budget, report, quiet, verbose;
     bool infer, train; /* what to plan; neither: what the model has */

@@ -28,15 +28,15 @@ double cluster_cost(const Graph *g, const Clusters *clusters, const Target *targ
 {
     const Profile *p = target->profile ? target->profile : &default_profile;
     const Cluster *c = &clusters->at[cluster];
-    double bytes = 0, flops = 0;
-    for (Id k = 0; k < c->nodes; k++)
-        flops += node_flops(g, clusters->node[c->node + k]);
-    double rate =
-        c->nodes > 1 ? p->loop_flops : node_rate(p, g->node.at[clusters->node[c->node]].op);
+    double bytes = 0, compute = 0;
+    for (Id k = 0; k < c->nodes; k++) {
+        Id node = clusters->node[c->node + k];
+        compute += node_flops(g, node) / (node_rate(p, g->node.at[node].op) * target->threads);
+    }
     for (Id k = 0; k < c->operands; k++)
         bytes += (double)value_bytes(&g->value.at[clusters->operand[c->operand + k]]);
     for (Id k = 0; k < c->results; k++)
         bytes += (double)value_bytes(&g->value.at[clusters->result[c->result + k]]);
-    double compute = flops / (rate * target->threads), move = bytes / p->bytes;
+    double move = bytes / p->bytes;
     return p->start + (compute > move ? compute : move);
 }

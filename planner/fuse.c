@@ -1,19 +1,19 @@
 /* Groups nodes into clusters: chains of elementwise nodes run as one loop, so what lies between
- * them takes no bytes; every other node is a cluster of its own.
+ * them takes no bytes; every other node is a cluster of its own, or takes the chain behind it as
+ * its tail (tails.c).
  *
  * Requires: a simplified graph. Leaves: clusters in a valid order.
  *
- * A cluster runs where its last node stands. That is right as long as nobody outside has read
+ * A loop runs where its last node stands. That is right as long as nobody outside has read
  * one of its values before that place, and nobody has overwritten what it reads, which is what
  * joining a cluster asks for; so clusters cannot form a cycle, and one pass over the nodes is
  * enough. Linear in nodes and operands.
  */
-#include "planner/planner.h"
+#include "planner/internal.h"
 
 #include <string.h>
 
-/* Emitted loops stay readable and their arguments in registers. */
-enum { MAX_NODES = 32, MAX_OPERANDS = 12 };
+enum { MAX_OPERANDS = 12 }; /* they stay in registers */
 
 typedef struct {
     Id parent;   /* of the union; a root is its own */
@@ -76,7 +76,7 @@ static void join(Fusion *f, Id node, Id producer)
     Id a = find(f, producer), b = find(f, node);
     if (a == b || f->group[a].read || f->group[a].limit < node ||
         reads_elsewhere(f, &f->g->node.at[node], a) ||
-        f->group[a].nodes + f->group[b].nodes > MAX_NODES ||
+        f->group[a].nodes + f->group[b].nodes > FUSE_MAX_NODES ||
         f->group[a].operands + f->group[b].operands > MAX_OPERANDS)
         return;
     f->group[b].nodes += f->group[a].nodes;
@@ -107,8 +107,7 @@ static Id *find_updates(const Graph *g)
     return update;
 }
 
-/* The first update of something that the node reads; of another program it is none of its. */
-static Id find_limit(const Graph *g, const Node *node, const Id *update)
+Id fuse_limit(const Graph *g, const Node *node, const Id *update)
 {
     Id limit = NONE;
     for (Id i = 0; i < node->uses; i++) {
@@ -120,16 +119,15 @@ static Id find_limit(const Graph *g, const Node *node, const Id *update)
     return limit;
 }
 
-static Fusion group_nodes(const Graph *g)
+static Fusion group_nodes(const Graph *g, const Id *update)
 {
     Fusion f = {g, ARENA_ARRAY(g->arena, Group, g->node.count)};
-    const Id *update = find_updates(g);
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
         f.group[n] = (Group){.parent = n,
                              .nodes = 1,
                              .operands = operand_count(g, node),
-                             .limit = find_limit(g, node, update)};
+                             .limit = fuse_limit(g, node, update)};
         for (Id i = 0; i < node->uses; i++)
             if (fusible(&f, node, node_use(g, node, i)))
                 join(&f, n, g->value.at[node_use(g, node, i).value].node);
@@ -145,33 +143,48 @@ static Fusion group_nodes(const Graph *g)
 
 /* ---- From groups to the table of clusters --------------------------------------------------- */
 
-/* Fills cluster numbers by the place of the last node, and nodes cluster by cluster. */
-static void number_clusters(Fusion *f, Clusters *c)
+/* By node: the last node of its group, where that runs. */
+static Id *name_groups(Fusion *f)
 {
     const Graph *g = f->g;
     Id *last = ARENA_ARRAY(g->arena, Id, g->node.count);
+    Id *home = ARENA_ARRAY(g->arena, Id, g->node.count);
     for (Id n = 0; n < g->node.count; n++)
         last[find(f, n)] = n;
-    for (Id n = 0; n < g->node.count; n++) {
-        Id root = find(f, n);
-        if (last[root] != n)
-            continue;
-        c->at[c->count] =
-            (Cluster){.nodes = f->group[root].nodes, .program = g->node.at[n].program};
-        c->of[n] = c->count++;
-    }
     for (Id n = 0; n < g->node.count; n++)
-        c->of[n] = c->of[last[find(f, n)]];
+        home[n] = last[find(f, n)];
+    return home;
+}
+
+/* A product stands before its tail, though parts of that may have been there first. */
+static void add_node(const Graph *g, Clusters *c, Cluster *cluster, Id n)
+{
+    Id *at = &c->node[cluster->node], place = cluster->nodes++;
+    for (; !is_elementwise(&g->node.at[n]) && place > 0; place--)
+        at[place] = at[place - 1];
+    at[place] = n;
+}
+
+/* Fills cluster numbers by the place where they run, and nodes cluster by cluster. */
+static void number_clusters(const Graph *g, const Id *home, Clusters *c)
+{
+    for (Id n = 0; n < g->node.count; n++)
+        if (home[n] == n) {
+            c->at[c->count] = (Cluster){.program = g->node.at[n].program};
+            c->of[n] = c->count++;
+        }
+    for (Id n = 0; n < g->node.count; n++) {
+        c->of[n] = c->of[home[n]];
+        c->at[c->of[n]].nodes++;
+    }
     Id next = 0;
     for (Id i = 0; i < c->count; i++) {
         c->at[i].node = next;
         next += c->at[i].nodes;
         c->at[i].nodes = 0;
     }
-    for (Id n = 0; n < g->node.count; n++) {
-        Cluster *cluster = &c->at[c->of[n]];
-        c->node[cluster->node + cluster->nodes++] = n;
-    }
+    for (Id n = 0; n < g->node.count; n++)
+        add_node(g, c, &c->at[c->of[n]], n);
 }
 
 static void list_operands(const Graph *g, Clusters *c)
@@ -221,16 +234,20 @@ static void list_results(const Graph *g, Clusters *c)
     }
 }
 
-Clusters *fuse(Graph *g)
+Clusters *fuse(Graph *g, const Target *target)
 {
-    Fusion f = group_nodes(g);
+    const Id *update = find_updates(g);
+    Fusion f = group_nodes(g, update);
+    Id *home = name_groups(&f);
+    if (target->tails)
+        fuse_tails(g, update, home);
     Clusters *c = ARENA_NEW(g->arena, Clusters);
     c->at = ARENA_ARRAY(g->arena, Cluster, g->node.count);
     c->node = ARENA_ARRAY(g->arena, Id, g->node.count);
     c->of = ARENA_ARRAY(g->arena, Id, g->node.count);
     c->operand = ARENA_ARRAY(g->arena, Id, g->use.count);
     c->result = ARENA_ARRAY(g->arena, Id, g->value.count);
-    number_clusters(&f, c);
+    number_clusters(g, home, c);
     list_operands(g, c);
     list_results(g, c);
     return c;

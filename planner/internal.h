@@ -28,6 +28,14 @@ typedef struct {
     uint8_t *mode; /* WindowMode of each */
 } Concats;
 
+/* fuse.c: the first update of something that the node reads, in its program; NONE: there is none.
+ * update: by value, the node that makes its next version in its bytes. */
+Id fuse_limit(const Graph *g, const Node *node, const Id *update);
+enum { FUSE_MAX_NODES = 32 }; /* of a loop: emitted ones stay readable */
+/* tails.c: what products take behind them. home: by node, where its group runs: the place of one of
+ * its nodes. */
+void fuse_tails(const Graph *g, const Id *update, Id *home);
+
 /* place.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow among
  * clusters that the order runs once. */
 Concats concats_find(const Graph *g, const Clusters *clusters);

@@ -69,14 +69,15 @@ static Readers find_readers(const Graph *g, const OpRow *concat)
     return r;
 }
 
-static bool writes_strides(const Graph *g, const Value *value)
+static bool writes_strides(const Graph *g, const Clusters *clusters, const Value *value)
 {
-    const OpRow *op = g->node.at[value->node].op;
+    const Cluster *c = &clusters->at[clusters->of[value->node]];
+    const OpRow *op = g->node.at[clusters->node[c->node]].op; /* with a tail it writes that too */
     return op->flags & OP_ELEMENTWISE || op->out_strided >> value->output & 1;
 }
 
-static bool may_lie(const Graph *g, const Readers *readers, const Node *concat, Use use, int axis,
-                    bool host_is_dense)
+static bool may_lie(const Graph *g, const Clusters *clusters, const Readers *readers,
+                    const Node *concat, Use use, int axis, bool host_is_dense)
 {
     const Value *value = use.value == NONE ? NULL : &g->value.at[use.value];
     if (!value || value->node == NONE || use.view != NONE || readers->taken[use.value] ||
@@ -84,7 +85,7 @@ static bool may_lie(const Graph *g, const Readers *readers, const Node *concat, 
         return false;
     if (host_is_dense && window_is_dense(&g->value.at[concat->value], axis))
         return true;
-    return writes_strides(g, value) && readers->gaps[use.value];
+    return writes_strides(g, clusters, value) && readers->gaps[use.value];
 }
 
 /* By cluster: whether the order runs it once. What is computed again goes where there is room. */
@@ -129,7 +130,7 @@ void windows_set(const Graph *g, const Clusters *clusters, const Order *order,
             }
             bool wanted = concats->mode[k] == WINDOW_ALL ||
                           (concats->mode[k] == WINDOW_LAST && use.value == last);
-            if (wanted && may_lie(g, &readers, node, use, axis, host_is_dense)) {
+            if (wanted && may_lie(g, clusters, &readers, node, use, axis, host_is_dense)) {
                 windows->host[use.value] = node->value;
                 windows->begin[use.value] = begin;
             }

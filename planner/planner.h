@@ -11,8 +11,9 @@
 
 #include <signal.h>
 
-/* What is scheduled, recomputed and emitted: one op, or a chain of elementwise ops that run as
- * one loop. Its nodes stand in order; values between them take no bytes. */
+/* What is scheduled, recomputed and emitted: one op, a chain of elementwise ops that run as one
+ * loop, or a product and such a chain behind it, its tail. Its nodes stand in order; values between
+ * them take no bytes. With a tail there is one result, that of the last node. */
 typedef struct {
     Id node, nodes;       /* clusters->node[node ...] */
     Id operand, operands; /* clusters->operand[...]: values read from outside, each once */
@@ -44,6 +45,7 @@ typedef struct Target {
     const char *name;
     uint32_t align;   /* of every buffer, in bytes */
     uint32_t threads; /* that workspace is planned for */
+    bool tails;       /* kernels of rows with OP_TAIL run elementwise ops behind them */
     uint64_t state;   /* bytes that its programs keep for themselves all the time; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
@@ -142,7 +144,9 @@ typedef struct {
 } PlanPoint;
 
 /* Groups nodes into clusters. Requires a simplified graph. */
-Clusters *fuse(Graph *g);
+Clusters *fuse(Graph *g, const Target *target);
+/* Whether the cluster is a kernel with elementwise ops behind it. */
+bool cluster_has_tail(const Graph *g, const Clusters *clusters, const Cluster *c);
 void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* Orders, places, packs. Always gives a plan; whether it is within the budget is for the caller

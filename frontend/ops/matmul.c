@@ -179,6 +179,7 @@ const OpRow ops_matmul[] = {
      .shape = matmul_shape,
      .grad = matmul_grad,
      .flops = matmul_flops,
+     .flags = OP_TAIL,
      .strided = 3,
      .out_strided = 1,
      .help = "a @ b: [..., M, K] @ [..., K, N] -> [..., M, N]; batch dims broadcast; a vector "

@@ -60,7 +60,7 @@ static void stops_at_the_first_nan(layers *m)
     b[5] = NAN;
     int code = layers_forward(m);
     EXPECT(LAYERS_ERROR_KIND(code) == LAYERS_ENAN);
-    EXPECT_TEXT(layers_strerror(code), "a NaN was made by add+relu layer.3.b (layers.g:7)");
+    EXPECT_TEXT(layers_strerror(code), "a NaN was made by matmul+add+relu layer.3.b (layers.g:7)");
     b[5] = kept;
 }
 #endif

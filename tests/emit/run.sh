@@ -47,6 +47,23 @@ poison() {
 }
 check 'poison' poison
 
+# Ops behind products give the bits that they give on their own, with any number of threads and
+# under any budget.
+model=tails
+least=$("$gplan" "$here/tails.g" --threads 3 --min-budget)
+tails() { # OPTIONS...
+    "$gplan" "$here/tails.g" --quiet --threads 3 "$@" -o tails.c &&
+        build tails.program gcc -O3 -march=native -fopenmp && ./tails.program 3 >tails.out &&
+        ./tails.program 1 | cmp - tails.out
+}
+fused() {
+    tails --fuse never && ! grep -q 'void then_' tails.c && mv tails.out never.out &&
+        tails --fuse always && grep -q 'void then_' tails.c && cmp tails.out never.out &&
+        tails --fuse always --accumulate 1 --recompute none && cmp tails.out never.out &&
+        tails --budget "$least" && cmp tails.out never.out
+}
+check 'behind products' fused
+
 # Every compiler, level and threads or not, without a warning; the header in C++ too.
 for model in layers memory dtypes; do
     for compiler in gcc clang; do

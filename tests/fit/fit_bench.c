@@ -57,7 +57,7 @@ static Result plan_here(const Case *c)
         exit(1);
     simplify(g);
     Target target = target_c(1);
-    Plan *plan = plan_make(g, fuse(g), &target, &c->how);
+    Plan *plan = plan_make(g, fuse(g, &target), &target, &c->how);
     const char *fault = plan_check(plan, &target);
     if (fault)
         stop(c->path, fault);

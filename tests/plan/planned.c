@@ -7,7 +7,7 @@ Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Targ
 {
     Planned p = {.arena = arena, .graph = g, .target = target ? *target : target_c(1)};
     simplify(g);
-    p.clusters = fuse(g);
+    p.clusters = fuse(g, &p.target);
     p.plan = plan_make(g, p.clusters, &p.target, how ? how : &(PlanOptions){0});
     p.fault = plan_check(p.plan, &p.target);
     return p;

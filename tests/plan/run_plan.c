@@ -75,6 +75,14 @@ static gp_tensor operand_at(Machine *m, Use use, Id buffer)
     return tensor_at(root_of(m, buffer), (Dtype)m->g->value.at[use.value].dtype, &at);
 }
 
+static void *workspace_of(Machine *m, const Occurrence *o)
+{
+    void *work = o->workspace == NONE ? NULL : root_of(m, o->workspace);
+    if (work)
+        memset(work, POISON, m->plan->buffer[o->workspace].bytes);
+    return work;
+}
+
 /* A kernel: what nobody reads has no bytes. */
 static int kernel_step(Machine *m, const Occurrence *o, Id node)
 {
@@ -90,10 +98,7 @@ static int kernel_step(Machine *m, const Occurrence *o, Id node)
         s.out[i] = buffer == NONE ? tensor_at(NULL, (Dtype)m->g->value.at[value].dtype, &view)
                                   : operand_at(m, use_of(value), buffer);
     }
-    void *work = o->workspace == NONE ? NULL : root_of(m, o->workspace);
-    if (work)
-        memset(work, POISON, m->plan->buffer[o->workspace].bytes);
-    int status = m->wrong ? 0 : step_run(&s, work);
+    int status = m->wrong ? 0 : step_run(&s, workspace_of(m, o));
     step_free(&s);
     return status;
 }
@@ -190,8 +195,9 @@ static int loop_run(Machine *m, const Occurrence *o)
     return status;
 }
 
-/* What a random op draws follows from the number of the element, so its cluster runs node by node
- * on whole tensors of its own, and is stored when all is there. */
+/* What a random op draws follows from the number of the element, and a kernel with a tail is one
+ * call: such a cluster runs node by node on whole tensors of its own, and is stored when all is
+ * there. */
 static int whole_run(Machine *m, const Occurrence *o)
 {
     const Cluster *c = &m->plan->clusters->at[o->cluster];
@@ -212,7 +218,7 @@ static int whole_run(Machine *m, const Occurrence *o)
                     tensor_at(block[nodes[k].from[u]],
                               (Dtype)m->g->value.at[node_use(m->g, s->node, u).value].dtype, &view);
         s->out[0] = tensor_at(block[k], (Dtype)made->dtype, &view);
-        status = m->wrong ? 0 : step_run(s, NULL);
+        status = m->wrong ? 0 : step_run(s, k ? NULL : workspace_of(m, o));
     }
     for (Id k = 0; k < c->nodes; k++) {
         const gp_tensor *store = &nodes[k].store;
@@ -240,7 +246,8 @@ static int run_occurrence(Machine *m, const Occurrence *o)
         flags |= m->g->node.at[m->plan->clusters->node[c->node + k]].op->flags;
     if (!(flags & OP_ELEMENTWISE))
         return kernel_step(m, o, m->plan->clusters->node[c->node]);
-    return flags & OP_RANDOM ? whole_run(m, o) : loop_run(m, o);
+    return flags & OP_RANDOM || cluster_has_tail(m->g, m->plan->clusters, c) ? whole_run(m, o)
+                                                                             : loop_run(m, o);
 }
 
 /* ---- Before, during, after ------------------------------------------------------------------- */

@@ -1,0 +1,152 @@
+/* Gives products the elementwise nodes behind them as a tail: their kernel runs these on what it
+ * has just made, so the product itself is never stored.
+ *
+ * Requires: groups of nodes, each named by the node at whose place it runs, its last. Leaves: the
+ * same, where a product with a tail is a group too. Linear in nodes and operands.
+ *
+ * A tail is a group of elementwise nodes or the first nodes of one; the rest stays a loop. Nobody
+ * but the tail reads the product, and nobody outside reads what the tail makes on its way: there is
+ * one result. So nothing is lost to the planner: what a plan may want to keep, or to compute again
+ * without the product, is never inside. The product stays where it is, so that what it reads does
+ * not live longer, unless the tail has to wait for something small (a factor for each channel).
+ */
+#include "planner/internal.h"
+
+#include <string.h>
+
+enum { SMALL_PART = 8 /* of the product's bytes: what it may wait for */ };
+
+typedef struct {
+    const Graph *g;
+    const Id *update; /* by value: see fuse_limit */
+    Id *home;         /* by node: the node that names its group */
+    Id *first, *next; /* the nodes of a group in order: by its name, by node */
+    Id *reads;        /* by value: operands that are it, and one more where it must be stored */
+    Id *reader;       /* by value: one of the nodes that read it */
+} Tails;
+
+static void list_groups(Tails *t)
+{
+    size_t bytes = t->g->node.count * sizeof *t->first;
+    memset(t->first, 0xff, bytes);
+    for (Id n = (Id)t->g->node.count; n-- > 0;) {
+        t->next[n] = t->first[t->home[n]];
+        t->first[t->home[n]] = n;
+    }
+}
+
+static void count_reads(Tails *t)
+{
+    const Graph *g = t->g;
+    memset(t->reader, 0xff, g->value.count * sizeof *t->reader);
+    for (Id v = 0; v < g->value.count; v++)
+        t->reads[v] = g->value.at[v].hint || g->value.at[v].previous != NONE;
+    for (size_t i = 0; i < g->output.count; i++)
+        t->reads[g->output.at[i].use.value]++;
+    for (Id n = 0; n < g->node.count; n++)
+        for (Id i = 0; i < g->node.at[n].uses; i++) {
+            Id value = node_use(g, &g->node.at[n], i).value;
+            if (value == NONE)
+                continue;
+            t->reads[value]++;
+            t->reader[value] = n;
+        }
+}
+
+/* Whether all who read the value stand among the nodes of the tail, and read it as it lies. */
+static bool stays_inside(const Tails *t, Id value, const Id *tail, Id nodes)
+{
+    Id found = 0;
+    for (Id k = 0; k < nodes; k++)
+        for (Id i = 0; i < t->g->node.at[tail[k]].uses; i++) {
+            Use use = node_use(t->g, &t->g->node.at[tail[k]], i);
+            found += use.value == value && use.view == NONE;
+        }
+    return found == t->reads[value];
+}
+
+static bool fits_behind(const Graph *g, const Node *product, const Node *node)
+{
+    const Value *made = &g->value.at[product->value], *value = &g->value.at[node->value];
+    return node->op->flags & OP_ELEMENTWISE && !(node->op->flags & OP_EFFECT) &&
+           node->program == product->program && node->phase == product->phase &&
+           made->rank == value->rank &&
+           memcmp(made->dim, value->dim, made->rank * sizeof *made->dim) == 0;
+}
+
+/* Bytes that the tail reads and that are made only after the product. */
+static uint64_t waits_for(const Tails *t, Id product, const Id *tail, Id nodes)
+{
+    uint64_t bytes = 0;
+    for (Id k = 0; k < nodes; k++)
+        for (Id i = 0; i < t->g->node.at[tail[k]].uses; i++) {
+            Id value = node_use(t->g, &t->g->node.at[tail[k]], i).value;
+            Id maker = value == NONE ? NONE : t->g->value.at[value].node;
+            bool inside = false;
+            for (Id m = 0; m < k; m++)
+                inside |= tail[m] == maker;
+            if (maker != NONE && maker > product && !inside)
+                bytes += value_bytes(&t->g->value.at[value]);
+        }
+    return bytes;
+}
+
+static bool may_follow(const Tails *t, Id product, const Id *tail, Id nodes)
+{
+    const Graph *g = t->g;
+    const Node *node = &g->node.at[product];
+    const Value *made = &g->value.at[node->value];
+    Id last = tail[nodes - 1];
+    if (g->value.at[g->node.at[last].value].dtype != F32 ||
+        !stays_inside(t, node->value, tail, nodes))
+        return false;
+    for (Id k = 0; k < nodes; k++)
+        if (!fits_behind(g, node, &g->node.at[tail[k]]) ||
+            (k + 1 < nodes && !stays_inside(t, g->node.at[tail[k]].value, tail, nodes)))
+            return false;
+    const uint64_t waits = waits_for(t, product, tail, nodes);
+    return !waits ||
+           (waits <= value_bytes(made) / SMALL_PART && fuse_limit(g, node, t->update) > last);
+}
+
+/* The longest tail that the product can have, out of the group that reads it. */
+static void find_tail(Tails *t, Id product)
+{
+    const Node *node = &t->g->node.at[product];
+    Id reader = t->reader[node->value], tail[FUSE_MAX_NODES], nodes = 0;
+    if (t->g->value.at[node->value].dtype != F32 || reader == NONE)
+        return;
+    Id group = t->home[reader];
+    for (Id n = t->first[group]; n != NONE && nodes < FUSE_MAX_NODES; n = t->next[n])
+        tail[nodes++] = n;
+    while (nodes > 0 && !may_follow(t, product, tail, nodes))
+        nodes--;
+    if (!nodes)
+        return;
+    Id last = tail[nodes - 1], place = waits_for(t, product, tail, nodes) ? last : product;
+    t->first[group] = t->next[last]; /* of the group that stays, where there is one */
+    t->home[product] = place;
+    for (Id k = 0; k < nodes; k++)
+        t->home[tail[k]] = place;
+}
+
+void fuse_tails(const Graph *g, const Id *update, Id *home)
+{
+    Tails t = {.g = g,
+               .update = update,
+               .home = home,
+               .first = ARENA_ARRAY(g->arena, Id, g->node.count),
+               .next = ARENA_ARRAY(g->arena, Id, g->node.count),
+               .reads = ARENA_ARRAY(g->arena, Id, g->value.count),
+               .reader = ARENA_ARRAY(g->arena, Id, g->value.count)};
+    list_groups(&t);
+    count_reads(&t);
+    for (Id n = 0; n < g->node.count; n++)
+        if (g->node.at[n].op->flags & OP_TAIL && home[n] == n)
+            find_tail(&t, n);
+}
+
+bool cluster_has_tail(const Graph *g, const Clusters *clusters, const Cluster *c)
+{
+    return c->nodes > 1 && !(g->node.at[clusters->node[c->node]].op->flags & OP_ELEMENTWISE);
+}
