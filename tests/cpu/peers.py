@@ -1,9 +1,11 @@
 """resnet50 and gpt2 in PyTorch, the models of examples/*.g, beside tests/cpu/models.sh.
 
-usage: peers.py [threads]. Says so where PyTorch is not installed. ONNX Runtime runs what PyTorch
-exports, where it and the package onnx are installed too."""
+usage: peers.py [threads [part]]. Says so where PyTorch is not installed. ONNX Runtime runs what
+PyTorch exports, where it and the package onnx are installed too. Each part runs in a process of its
+own: memory is what it adds to what the process had after its imports."""
 import io
 import resource
+import subprocess
 import sys
 import time
 
@@ -79,6 +81,13 @@ class Gpt2(nn.Module):
         return self.norm(h) @ self.tokens.weight.t()
 
 
+def resident():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+imported = resident()
+
+
 def report(name, samples, run, times=3):
     run()
     best = 1e30
@@ -86,9 +95,8 @@ def report(name, samples, run, times=3):
         start = time.perf_counter()
         run()
         best = min(best, time.perf_counter() - start)
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{name:34s} {best:9.4f} s {samples / best:9.2f} /s {'':17s} {resident:8.1f} MiB resident",
-          flush=True)
+    print(f"{name:44s} {best:9.4f} s {samples / best:9.2f} /s {'':18s} "
+          f"{resident() - imported:8.1f} MiB added", flush=True)
 
 
 def train(model, optimizer, x, y, clip):
@@ -119,24 +127,52 @@ def onnx_rows(model, x, threads):
         report(f"resnet50 infer, batch {batch}", batch, lambda: session.run(None, {"x": images}))
 
 
-def main():
-    threads = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    torch.set_num_threads(threads)
-    print(f"PyTorch {torch.__version__}, eager, {threads} threads")
-    model, x, y = Resnet50(), torch.rand(8, 3, 224, 224), torch.randint(0, 1000, (8,))
+def images():
+    return Resnet50(), torch.rand(8, 3, 224, 224), torch.randint(0, 1000, (8,))
+
+
+def resnet50_infer(threads):
+    model, x, _ = images()
     with torch.no_grad():
         model.eval()
         report("resnet50 infer, batch 1", 1, lambda: model(x[:1]))
         report("resnet50 infer, batch 8", 8, lambda: model(x))
     onnx_rows(model, x, threads)
-    model.train()
-    sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def resnet50_train(_):
+    model, x, y = images()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     report("resnet50 train, batch 8", 8, lambda: train(model, sgd, x, y, False))
+
+
+def gpt2_infer(_):
     model, x = Gpt2(256), torch.randint(0, 50257, (2, 256))
     with torch.no_grad():
         report("gpt2 infer, batch 2", 2, lambda: model(x))
+
+
+def gpt2_train(_, clip=True):
+    model, x = Gpt2(256), torch.randint(0, 50257, (2, 256))
     adamw = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1)
-    report("gpt2 train, batch 2", 2, lambda: train(model, adamw, x, x, True))
+    name = "gpt2 train, batch 2" + ("" if clip else ", no clipping")
+    report(name, 2, lambda: train(model, adamw, x, x, clip))
+
+
+PARTS = {"resnet50_infer": resnet50_infer, "resnet50_train": resnet50_train,
+         "gpt2_infer": gpt2_infer, "gpt2_train": gpt2_train,
+         "gpt2_unclipped": lambda threads: gpt2_train(threads, clip=False)}
+
+
+def main():
+    threads = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    torch.set_num_threads(threads)
+    if len(sys.argv) > 2:
+        PARTS[sys.argv[2]](threads)
+        return
+    print(f"PyTorch {torch.__version__}, eager, {threads} threads", flush=True)
+    for part in PARTS:
+        subprocess.run([sys.executable, __file__, str(threads), part], check=True)
 
 
 main()
