@@ -102,8 +102,9 @@ GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, 
             sum[d] *= shrink;
     }
     most = t->most[i];
+    const gp_real low = gp_exp_low(most);
     for (int64_t j = 0; j < n; j++)
-        score[j] = gp_exp(score[j] - most);
+        score[j] = gp_exp_below(score[j] - most, low);
     for (int64_t j = n; j < t->keys; j++)
         score[j] = 0;
     t->total[i] += gp_row_sum(score, n);

@@ -62,8 +62,9 @@ GP_FUNCTION void gp_attend_back_row(const gp_attend_back *t, int64_t i, int64_t 
         p[j] *= scale;
     if (mask)
         gp_attend_mask(mask, mask_at, n, p);
+    const gp_real low = gp_exp_low(log_sum);
     for (int64_t j = 0; j < n; j++) {
-        p[j] = gp_exp(p[j] - log_sum);
+        p[j] = gp_exp_below(p[j] - log_sum, low);
         ds[j] = p[j] * (ds[j] - delta) * scale;
     }
     for (int64_t j = n; j < t->keys; j++)

@@ -50,8 +50,9 @@ GP_FUNCTION void gp_class_slope(const gp_real *x, gp_real *dx, int64_t n, int64_
 {
     const gp_real smooth = (gp_real)a->label_smoothing, each = smooth / (gp_real)n;
     const gp_real up = a->ignore && id == a->ignored ? 0 : dy;
+    const gp_real low = gp_exp_low(log_sum);
     for (int64_t i = 0; i < n; i++)
-        dx[i] = up * (gp_exp(x[i] - log_sum) - each);
+        dx[i] = up * (gp_exp_below(x[i] - log_sum, low) - each);
     if (up != 0)
         dx[id] -= up * (1 - smooth);
 }

@@ -31,32 +31,54 @@ GP_FUNCTION float gp_choose(int yes, float a, float b)
     return gp_of_bits((gp_bits_of(a) & mask) | (gp_bits_of(b) & ~mask));
 }
 
-/* x = n log(2) + r with |r| <= log(2) / 2: r, and n as the last bits of `*n`. */
-GP_FUNCTION float gp_exp_split(float x, float *n)
+/* x = n log(2) + r with |r| <= log(2) / 2: r, and n + bias as the last bits of `*n`. */
+GP_FUNCTION float gp_exp_split(float x, float bias, float *n)
 {
-    const float round = 12582912; /* 1.5 * 2^23: what is added to it loses its fraction */
+    const float round = 12582912 + bias; /* 1.5 * 2^23: what is added to it loses its fraction */
     *n = x * 1.442695041f + round;
     const float whole = *n - round;
     return (x - whole * 0.693145752f) - whole * 1.428606820e-06f;
 }
 
-/* (exp(r) - 1 - r) / r^2 */
+/* exp(r) - 1, by pairs of terms: few of them wait for each other. */
 GP_FUNCTION float gp_exp_rest(float r)
 {
-    return 5.000000000e-01f +
-           r * (1.666666567e-01f +
-                r * (4.166629165e-02f +
-                     r * (8.333498612e-03f + r * (1.394486870e-03f + r * 1.979014050e-04f))));
+    const float r2 = r * r;
+    const float low = 5.000000000e-01f + r * 1.666666567e-01f;
+    const float middle = 4.166629165e-02f + r * 8.333498612e-03f;
+    const float high = 1.394486870e-03f + r * 1.979014050e-04f;
+    return r + r2 * (low + r2 * (middle + r2 * high));
 }
 
+/* exp(x) in three forms that agree to the bit, the narrower the shorter. First where 2^n is a
+ * normal number: |x| <= 80. */
+GP_FUNCTION float gp_float_exp_near(float x)
+{
+    float n;
+    const float rest = gp_exp_rest(gp_exp_split(x, 127, &n));
+    const float power = gp_of_bits(gp_bits_of(n) << 23);
+    return power * rest + power;
+}
+
+/* x <= 43: 2^(n + 64) is a normal number, and only what is too small is rounded once more. `low` is
+ * what gp_exp_low says. */
+GP_FUNCTION float gp_float_exp_below(float x, float low)
+{
+    float n;
+    const float rest = gp_exp_rest(gp_exp_split(low > x ? low : x, 127 + 64, &n));
+    const float power = gp_of_bits(gp_bits_of(n) << 23);
+    return (power * rest + power) * 0x1p-64f;
+}
+
+/* Any x: 2^n in two factors. */
 GP_FUNCTION float gp_float_exp(float x)
 {
     const float low = gp_choose(x < -104, -104, x), in = gp_choose(low > 89, 89, low);
     float n;
-    const float r = gp_exp_split(in, &n), e = 1 + (r + r * r * gp_exp_rest(r));
-    /* 2^n in two factors, since n may be out of the range of an exponent */
-    const uint32_t power = gp_bits_of(n) - 0x4b400000u + 256, half = power >> 1;
-    return e * gp_of_bits((half - 1) << 23) * gp_of_bits((power - half - 1) << 23);
+    const float rest = gp_exp_rest(gp_exp_split(in, 2 * 127, &n));
+    const uint32_t both = gp_bits_of(n) << 23, half = gp_bits_of(n) << 22 & 0xff800000u;
+    const float power = gp_of_bits(half);
+    return (power * rest + power) * gp_of_bits(both - half);
 }
 
 /* 2^n (exp(r) - 1) + (2^n - 1) */
@@ -64,8 +86,8 @@ GP_FUNCTION float gp_float_expm1(float x)
 {
     const float low = gp_choose(x < -30, -30, x), in = gp_choose(low > 30, 30, low);
     float n;
-    const float r = gp_exp_split(in, &n), e = r + r * r * gp_exp_rest(r);
-    const float power = gp_of_bits((gp_bits_of(n) - 0x4b400000u + 127) << 23);
+    const float r = gp_exp_split(in, 127, &n), e = gp_exp_rest(r);
+    const float power = gp_of_bits(gp_bits_of(n) << 23);
     const float y = power * e + (power - 1), large = gp_float_exp(x);
     return gp_choose(x == 0, x, gp_choose(x > 25, large, y));
 }
@@ -112,7 +134,7 @@ GP_FUNCTION float gp_float_tanh(float x)
              z * (1.333315223e-01f +
                   z * (-5.393994227e-02f +
                        z * (2.166340128e-02f + z * (-8.085622452e-03f + z * 2.059577499e-03f)))));
-    const float e = gp_float_exp(2 * gp_choose(a > 10, 10, a)), far = 1 - 2 / (e + 1);
+    const float e = gp_float_exp_near(2 * gp_choose(a > 10, 10, a)), far = 1 - 2 / (e + 1);
     const float any = gp_choose(a < 0.625f, near, gp_choose(x < 0, -far, far));
     return gp_choose(x != x, x, any);
 }
@@ -136,7 +158,7 @@ GP_FUNCTION float gp_float_erf(float x)
                           in * (-2.508061565e-02f +
                                 in * (4.156254698e-03f +
                                       in * (-4.313935642e-04f + in * 2.082861829e-05f))))));
-    const float far = 1 - gp_float_exp(-power);
+    const float far = 1 - gp_float_exp_near(-power);
     const float any = gp_choose(a < 0.92f, near, gp_choose(x < 0, -far, far));
     return gp_choose(x != x, x, any);
 }
@@ -180,6 +202,20 @@ GP_MATH_1(rint, rintf) /* halves to the even number, as NumPy rounds */
 GP_MATH_1(sin, sinf)
 GP_MATH_1(cos, cosf)
 #undef GP_MATH_1
+
+/* What exp takes to 0: either number does, by any number that does not change along a loop. A
+ * compiler that knew which of them would make a branch of the comparison with it. */
+GP_FUNCTION gp_real gp_exp_low(gp_real any)
+{
+    return any < 0 ? -104 : -105;
+}
+
+/* exp(x) of x <= 43. */
+GP_FUNCTION gp_real gp_exp_below(gp_real x, gp_real low)
+{
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_exp_below((float)x, (float)low)
+                                     : (gp_real)exp((double)x);
+}
 
 GP_FUNCTION gp_real gp_pow(gp_real x, gp_real y)
 {
