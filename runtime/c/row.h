@@ -81,7 +81,33 @@ GP_FUNCTION gp_real gp_row_along(const gp_real *y, const gp_real *x, gp_real shi
     return gp_row_lanes(lane);
 }
 
-/* The sum of exp(x - shift), which are written to `to` unless that is NULL; it may be x. */
+/* A piece of a row whose exp(x - shift) are added to the lanes, and written to `to` unless that is
+ * NULL. All pieces but the last are a multiple of the lanes. */
+GP_FUNCTION void gp_row_add_exps(gp_real *restrict lane, const gp_real *x, gp_real *to,
+                                 gp_real shift, int64_t n)
+{
+    const gp_real low = gp_exp_low(shift);
+    gp_real aside[GP_ROW_LANES];
+    int64_t i = 0;
+    for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES) {
+        gp_real *e = to ? to + i : aside;
+        GP_IVDEP
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            e[k] = gp_exp_below(x[i + k] - shift, low);
+        GP_IVDEP
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            lane[k] += e[k];
+    }
+    for (int k = 0; i + k < n; k++) {
+        const gp_real last = gp_exp_below(x[i + k] - shift, low);
+        lane[k] += last;
+        if (to)
+            to[i + k] = last;
+    }
+}
+
+/* The sum of exp(x - shift), which are written to `to` unless that is NULL; it may be x. No x is
+ * larger than shift. */
 GP_FUNCTION gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, int64_t n)
 {
     if (n > GP_ROW_STRETCH) {
@@ -89,39 +115,41 @@ GP_FUNCTION gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, in
         return gp_row_exps(x, to, shift, half) +
                gp_row_exps(x + half, to ? to + half : NULL, shift, n - half);
     }
-    gp_real lane[GP_ROW_LANES] = {0}, e[GP_ROW_LANES];
-    int64_t i = 0;
-    for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES) {
-        for (int k = 0; k < GP_ROW_LANES; k++)
-            e[k] = gp_exp(x[i + k] - shift);
-        for (int k = 0; k < GP_ROW_LANES; k++)
-            lane[k] += e[k];
-        if (to)
-            memcpy(to + i, e, sizeof e);
-    }
-    for (int k = 0; i + k < n; k++) {
-        const gp_real last = gp_exp(x[i + k] - shift);
-        lane[k] += last;
-        if (to)
-            to[i + k] = last;
-    }
+    gp_real lane[GP_ROW_LANES] = {0};
+    gp_row_add_exps(lane, x, to, shift, n);
     return gp_row_lanes(lane);
 }
 
-GP_FUNCTION gp_real gp_row_max(const gp_real *x, int64_t n)
+/* The lanes become the larger of themselves and of a piece of a row. */
+GP_FUNCTION void gp_row_join_max(gp_real *restrict lane, const gp_real *restrict x, int64_t n)
 {
-    gp_real lane[GP_ROW_LANES], most = x[0];
     int64_t i = 0;
-    for (int k = 0; k < GP_ROW_LANES; k++)
-        lane[k] = most;
     for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
         for (int k = 0; k < GP_ROW_LANES; k++)
             lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-    for (; i < n; i++)
-        most = x[i] > most ? x[i] : most;
+    for (int k = 0; i + k < n; k++)
+        lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+}
+
+GP_FUNCTION gp_real gp_row_lanes_max(gp_real *lane)
+{
+    for (int k = 0; k < 16; k++)
+        lane[k] = lane[k + 16] > lane[k] ? lane[k + 16] : lane[k];
+    for (int k = 0; k < 8; k++)
+        lane[k] = lane[k + 8] > lane[k] ? lane[k + 8] : lane[k];
+    for (int k = 1; k < 8; k++)
+        lane[0] = lane[k] > lane[0] ? lane[k] : lane[0];
+    return lane[0];
+}
+
+/* NaNs are passed over, unless the first is one. */
+GP_FUNCTION gp_real gp_row_max(const gp_real *x, int64_t n)
+{
+    gp_real lane[GP_ROW_LANES];
     for (int k = 0; k < GP_ROW_LANES; k++)
-        most = lane[k] > most ? lane[k] : most;
-    return most;
+        lane[k] = x[0];
+    gp_row_join_max(lane, x, n);
+    return gp_row_lanes_max(lane);
 }
 
 #endif

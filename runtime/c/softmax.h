@@ -10,27 +10,47 @@ typedef struct {
 } gp_softmax_attr;
 typedef gp_softmax_attr gp_log_softmax_attr;
 
-enum { GP_SOFTMAX_LANES = 32, GP_SOFTMAX_NEAR = 4096 /* of a row that is kept aside */ };
+enum { GP_SOFTMAX_LANES = 32 };
 
-/* `streams`: what is written is not read soon. */
-GP_FUNCTION void gp_softmax_row(const gp_real *x, gp_real *to, int64_t n, int is_log, int streams)
+GP_FUNCTION void gp_softmax_row(const gp_real *x, gp_real *to, int64_t n, int is_log)
 {
-    const gp_real most = gp_row_max(x, n);
-    gp_real row[GP_SOFTMAX_NEAR], piece[GP_STREAM_PIECE];
-    gp_real *exps = is_log ? NULL : streams && n <= GP_SOFTMAX_NEAR ? row : to;
-    const gp_real sum = gp_row_exps(x, exps, most, n);
+    const gp_real most = gp_row_max(x, n), sum = gp_row_exps(x, is_log ? NULL : to, most, n);
     const gp_real shift = gp_log(sum), scale = 1 / sum;
-    for (int64_t i = 0; i < n; i += GP_STREAM_PIECE) {
-        const int64_t some = gp_stream_piece(n - i);
-        gp_real *at = streams ? piece : to + i;
-        if (is_log)
-            for (int64_t k = 0; k < some; k++)
-                at[k] = x[i + k] - most - shift;
-        else
-            for (int64_t k = 0; k < some; k++)
-                at[k] = exps[i + k] * scale;
-        if (streams)
-            gp_stream(to + i, piece, some, x + n + i);
+    if (is_log)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = x[i] - most - shift;
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] *= scale;
+}
+
+/* Rows that are not read soon, none longer than a stretch. While the exps of one row are made, the
+ * row before is stored and the largest of the row after is found, a piece at a time: neither
+ * memory waits for arithmetic then, nor the other way round. */
+GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
+                                   int is_log)
+{
+    gp_real exps[2][GP_ROW_STRETCH], piece[GP_STREAM_PIECE];
+    gp_real most = gp_row_max(x, n), less = 0, by = 0; /* less, by: of the row before */
+    for (int64_t i = 0; i <= rows; i++, x += n) {
+        gp_real sum[GP_ROW_LANES] = {0}, high[GP_ROW_LANES];
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            high[k] = i + 1 < rows ? x[n] : 0;
+        for (int64_t at = 0; at < n; at += GP_STREAM_PIECE) {
+            const int64_t some = gp_stream_piece(n - at);
+            if (i < rows)
+                gp_row_add_exps(sum, x + at, exps[i % 2] + at, most, some);
+            if (i + 1 < rows)
+                gp_row_join_max(high, x + n + at, some);
+            for (int64_t k = 0; i > 0 && k < some; k++)
+                piece[k] = is_log ? x[at + k - n] - less - by : exps[(i - 1) % 2][at + k] * by;
+            if (i > 0)
+                gp_stream(to + (i - 1) * n + at, piece, some, x + 2 * n + at);
+        }
+        less = most;
+        most = gp_row_lanes_max(high);
+        by = gp_row_lanes(sum);
+        by = is_log ? gp_log(by) : 1 / by;
     }
 }
 
@@ -40,6 +60,7 @@ GP_FUNCTION void gp_softmax_columns(const gp_real *x, gp_real *to, int64_t n, in
 {
     gp_real most[GP_SOFTMAX_LANES], scale[GP_SOFTMAX_LANES];
     double sum[GP_SOFTMAX_LANES] = {0};
+    const gp_real low = gp_exp_low(x[0]);
     for (int64_t i = 0; i < lanes; i++)
         most[i] = x[i];
     for (int64_t k = 1; k < n; k++)
@@ -47,13 +68,13 @@ GP_FUNCTION void gp_softmax_columns(const gp_real *x, gp_real *to, int64_t n, in
             most[i] = x[k * inner + i] > most[i] ? x[k * inner + i] : most[i];
     for (int64_t k = 0; k < n; k++)
         for (int64_t i = 0; i < lanes; i++)
-            sum[i] += (double)gp_exp(x[k * inner + i] - most[i]);
+            sum[i] += (double)gp_exp_below(x[k * inner + i] - most[i], low);
     for (int64_t i = 0; i < lanes; i++)
         scale[i] = is_log ? (gp_real)log(sum[i]) : (gp_real)(1 / sum[i]);
     for (int64_t k = 0; k < n; k++)
         for (int64_t i = 0; i < lanes; i++) {
             gp_real less = x[k * inner + i] - most[i];
-            to[k * inner + i] = is_log ? less - scale[i] : gp_exp(less) * scale[i];
+            to[k * inner + i] = is_log ? less - scale[i] : gp_exp_below(less, low) * scale[i];
         }
 }
 
@@ -64,19 +85,25 @@ GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
     gp_real *to = c->out[0].data;
     int64_t outer = gp_span(t, 0, axis), n = t->dim[axis], inner = gp_span(t, axis + 1, t->rank);
     const int64_t tiles = (inner + GP_SOFTMAX_LANES - 1) / GP_SOFTMAX_LANES, tasks = outer * tiles;
-    const int streams = inner == 1 && gp_streams(to, x, NULL, outer * n);
+    const int streams =
+        !is_log && inner == 1 && n <= GP_ROW_STRETCH && gp_streams(to, x, NULL, outer * n);
     GP_PARALLEL(c->run, outer * n * inner > 2048)
     for (int64_t from = 0; from < tasks; from += GP_ROW_BLOCK) {
-        for (int64_t task = from; task < tasks && task < from + GP_ROW_BLOCK; task++) {
+        const int64_t some = tasks - from < GP_ROW_BLOCK ? tasks - from : GP_ROW_BLOCK;
+        if (streams) {
+            gp_softmax_stream(x + from * n, to + from * n, some, n, is_log);
+            gp_stream_end();
+            continue;
+        }
+        for (int64_t task = from; task < from + some; task++) {
             const int64_t first = task % tiles * GP_SOFTMAX_LANES, left = inner - first;
             const int64_t at = task / tiles * n * inner + first;
             if (inner == 1)
-                gp_softmax_row(x + at, to + at, n, is_log, streams);
+                gp_softmax_row(x + at, to + at, n, is_log);
             else
                 gp_softmax_columns(x + at, to + at, n, inner,
                                    left < GP_SOFTMAX_LANES ? left : GP_SOFTMAX_LANES, is_log);
         }
-        gp_stream_end();
     }
     return GP_OK;
 }
