@@ -14,104 +14,211 @@ enum {
     GP_POOL_PLANE = 4096   /* elements of a plane that is made aside and then stored */
 };
 
-/* What outputs of a range see through place k of the window. */
-GP_FUNCTION void gp_maxpool_look(gp_real *restrict best, int32_t *restrict found,
-                                 const gp_real *restrict from, gp_range in, int64_t step, int32_t k)
+/* What the gradients of a plane need to know. */
+typedef struct {
+    const gp_tensor *x, *dy;
+    int64_t kernel[2], stride[2], pad[2];
+    gp_range whole; /* outputs of a row whose windows have all columns inside */
+    int pairs;      /* windows are two columns wide, side by side, and lie within the image */
+    int covered;    /* and no element is outside all of them */
+} gp_pool_grad;
+
+GP_FUNCTION gp_pool_grad gp_pool_grad_plan(const gp_tensor *x, const gp_tensor *dy,
+                                           const int64_t *kernel, const int64_t *stride,
+                                           const int64_t *pad)
 {
-    for (int64_t j = in.from; j < in.to; j++) {
-        const gp_real v = from[j * step], old = best[j];
-        const int32_t had = found[j];
-        const int better = (had < 0) | (v > old) | ((v != v) & (old == old));
-        best[j] = better ? v : old;
-        found[j] = better ? k : had;
+    gp_pool_grad v = {.x = x, .dy = dy};
+    for (int i = 0; i < 2; i++) {
+        v.kernel[i] = kernel[i];
+        v.stride[i] = stride[i];
+        v.pad[i] = pad[i];
     }
+    const int64_t rows = (dy->dim[2] - 1) * stride[0] + kernel[0];
+    v.whole = gp_pool_whole(dy->dim[3], stride[1], pad[1], kernel[1], x->dim[3]);
+    v.pairs = kernel[1] == 2 && stride[1] == 2 && stride[0] >= kernel[0] && pad[0] == 0 &&
+              pad[1] == 0 && 2 * dy->dim[3] <= x->dim[3] && rows <= x->dim[2];
+    v.covered =
+        v.pairs && 2 * dy->dim[3] == x->dim[3] && rows == x->dim[2] && stride[0] == kernel[0];
+    return v;
 }
 
-/* Of outputs at .. at + n - 1 of row i: which place of its window each one took, or -1. The first
- * of the largest, or the first NaN: as the way forward chose. */
-GP_FUNCTION void gp_maxpool_found(const gp_tensor *x, const gp_maxpool2d_attr *a,
-                                  const gp_real *plane, int64_t i, int64_t at, int64_t n,
-                                  int32_t *restrict found)
+/* Which place of its window one output took, or -1 where it has none inside. The first of the
+ * largest, or the first NaN: as the way forward chose. */
+GP_FUNCTION gp_real gp_maxpool_found(const gp_pool_grad *v, const gp_real *plane, gp_range rows,
+                                     int64_t top, int64_t at)
 {
-    gp_real best[GP_POOL_OUTPUTS];
-    for (int64_t j = 0; j < n; j++) {
-        best[j] = -(gp_real)INFINITY;
-        found[j] = -1;
-    }
-    for (int64_t k = 0; k < a->kernel[0] * a->kernel[1]; k++) {
-        const int64_t ih = i * a->stride[0] - a->pad[0] + k / a->kernel[1];
-        const int64_t first = k % a->kernel[1] - a->pad[1];
-        if (ih < 0 || ih >= x->dim[2])
-            continue;
-        const gp_range in = gp_inside(0, n, a->stride[1], at * a->stride[1] + first, x->dim[3]);
-        const int64_t step = a->stride[1] * x->stride[3];
-        const gp_real *from = plane + ih * x->stride[2] + first * x->stride[3] + at * step;
-        if (step == 1)
-            gp_maxpool_look(best, found, from, in, 1, (int32_t)k);
-        else if (step == 2)
-            gp_maxpool_look(best, found, from, in, 2, (int32_t)k);
-        else
-            gp_maxpool_look(best, found, from, in, step, (int32_t)k);
-    }
-}
-
-/* Whether windows are two columns wide, side by side, and lie within the image. */
-GP_FUNCTION int gp_maxpool_pairs(const gp_tensor *x, const gp_tensor *dy,
-                                 const gp_maxpool2d_attr *a)
-{
-    return a->kernel[1] == 2 && a->stride[1] == 2 && a->stride[0] >= a->kernel[0] &&
-           a->pad[0] == 0 && a->pad[1] == 0 && 2 * dy->dim[3] <= x->dim[3] &&
-           (dy->dim[2] - 1) * a->stride[0] + a->kernel[0] <= x->dim[2];
-}
-
-/* Gives the gradients of n outputs to the places that they took. The first place of the first
- * output's window is to[at], which may lie outside. */
-GP_FUNCTION void gp_maxpool_give(const gp_tensor *x, const gp_maxpool2d_attr *a, int pairs,
-                                 const int32_t *restrict found, const gp_real *restrict up,
-                                 int64_t n, gp_real *restrict to, int64_t at)
-{
-    const int32_t width = (int32_t)a->kernel[1];
-    for (int32_t k = 0; pairs && k < (int32_t)a->kernel[0]; k++) { /* each is given to once */
-        gp_real *restrict pair = to + at + k * x->dim[3];
-        for (int64_t j = 0; j < n; j++) {
-            pair[2 * j] = found[j] == 2 * k ? up[j] : 0;
-            pair[2 * j + 1] = found[j] == 2 * k + 1 ? up[j] : 0;
+    const int64_t left = at * v->stride[1] - v->pad[1];
+    const gp_range in = gp_pool_inside(left, v->kernel[1], v->x->dim[3]);
+    gp_real best = 0, found = -1;
+    for (int64_t i = rows.from; i < rows.to; i++)
+        for (int64_t j = in.from; j < in.to; j++) {
+            const gp_real x = plane[i * v->x->stride[2] + j * v->x->stride[3]];
+            const int better = (found < 0) | (x > best) | ((x != x) & (best == best));
+            best = better ? x : best;
+            found = better ? (gp_real)((i - top) * v->kernel[1] + j - left) : found;
         }
-    }
-    for (int64_t j = 0; j < n && !pairs; j++)
-        if (found[j] >= 0)
-            to[at + found[j] / width * x->dim[3] + j * a->stride[1] + found[j] % width] += up[j];
+    return found;
 }
 
-GP_FUNCTION void gp_maxpool_back(const gp_tensor *x, const gp_tensor *dy,
-                                 const gp_maxpool2d_attr *a, const gp_real *plane,
-                                 const gp_real *up, gp_real *to)
+#if defined(GP_SHUFFLES)
+#define GP_POOL_LOOK(v, place)                                                   \
+    do {                                                                         \
+        typedef __typeof__((v) > best) mask;                                     \
+        const mask better = ((v) > best) | (((v) != (v)) & (best == best));      \
+        best = (gp_zip_lanes)((better & (mask)(v)) | (~better & (mask)best));    \
+        const gp_zip_lanes here = (gp_zip_lanes){0} + (gp_real)(place);          \
+        found = (gp_zip_lanes)((better & (mask)here) | (~better & (mask)found)); \
+    } while (0)
+
+/* The same for n outputs whose windows have all columns inside and lie two apart: the first begins
+ * at `from`. Places are counted from `place`. The last vector may overlap the one before. */
+GP_FUNCTION void gp_maxpool_found_pairs(gp_real *restrict to, int64_t n,
+                                        const gp_real *restrict from, int64_t rows, int64_t row,
+                                        int64_t kernel, int64_t place)
 {
-    int32_t found[GP_POOL_OUTPUTS];
-    const int pairs = gp_maxpool_pairs(x, dy, a);
-    memset(to, 0, (size_t)(x->dim[2] * x->dim[3]) * sizeof *to);
-    for (int64_t i = 0; i < dy->dim[2]; i++)
-        for (int64_t at = 0; at < dy->dim[3]; at += GP_POOL_OUTPUTS) {
-            const int64_t left = dy->dim[3] - at,
-                          n = left < GP_POOL_OUTPUTS ? left : GP_POOL_OUTPUTS;
-            const int64_t row = i * a->stride[0] - a->pad[0],
-                          column = at * a->stride[1] - a->pad[1];
-            gp_maxpool_found(x, a, plane, i, at, n, found);
-            gp_maxpool_give(x, a, pairs, found, up + i * dy->dim[3] + at, n, to,
-                            row * x->dim[3] + column);
+    for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
+        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
+        gp_zip_lanes best = {0}, found = {0};
+        for (int64_t ki = 0; ki < rows; ki++)
+            for (int64_t k = 0; k < kernel; k += 2) {
+                const int both = k + 1 < kernel; /* or the one before comes too, and is skipped */
+                const gp_real *two = from + 2 * at + ki * row + k - !both;
+                const gp_zip_lanes a = *(const gp_zip_lanes *)two;
+                const gp_zip_lanes b = *(const gp_zip_lanes *)(two + GP_ZIP_LANES);
+                const gp_zip_lanes even = __builtin_shufflevector(a, b, GP_EVENS);
+                const gp_zip_lanes odd = __builtin_shufflevector(a, b, GP_ODDS);
+                if (ki + k == 0) {
+                    best = even;
+                    found = (gp_zip_lanes){0} + (gp_real)place;
+                }
+                if (both && ki + k > 0)
+                    GP_POOL_LOOK(even, place + ki * kernel + k);
+                GP_POOL_LOOK(odd, place + ki * kernel + k + both);
+                gp_pool_ask(two);
+            }
+        *(gp_zip_lanes *)(to + at) = found;
+    }
+}
+#undef GP_POOL_LOOK
+
+/* Both at once for the most frequent of all, windows of two by two side by side: of n outputs that
+ * see the rows `from` and from + row, what the elements of these rows get. */
+GP_FUNCTION void gp_maxpool_back_2x2(gp_real *restrict to, int64_t width, int64_t n,
+                                     const gp_real *restrict from, int64_t row,
+                                     const gp_real *restrict up)
+{
+    for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
+        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
+        const gp_zip_lanes *above = (const gp_zip_lanes *)(from + 2 * at), p = above[0],
+                           q = above[1];
+        const gp_zip_lanes *below = (const gp_zip_lanes *)(from + row + 2 * at), r = below[0],
+                           s = below[1];
+        const gp_zip_lanes a = __builtin_shufflevector(p, q, GP_EVENS);
+        const gp_zip_lanes b = __builtin_shufflevector(p, q, GP_ODDS);
+        const gp_zip_lanes c = __builtin_shufflevector(r, s, GP_EVENS);
+        const gp_zip_lanes d = __builtin_shufflevector(r, s, GP_ODDS);
+        typedef __typeof__(a > b) mask;
+        const mask second = (b > a) | ((b != b) & (a == a));
+        const gp_zip_lanes ab = (gp_zip_lanes)((second & (mask)b) | (~second & (mask)a));
+        const mask third = (c > ab) | ((c != c) & (ab == ab));
+        const gp_zip_lanes abc = (gp_zip_lanes)((third & (mask)c) | (~third & (mask)ab));
+        const mask fourth = (d > abc) | ((d != d) & (abc == abc));
+        const gp_zip_lanes given = *(const gp_zip_lanes *)(up + at);
+        const mask dy = (mask)given, ab_up = dy & ~fourth & ~third;
+        const gp_zip_lanes da = (gp_zip_lanes)(ab_up & ~second),
+                           db = (gp_zip_lanes)(ab_up & second);
+        const gp_zip_lanes dc = (gp_zip_lanes)(dy & ~fourth & third),
+                           dd = (gp_zip_lanes)(dy & fourth);
+        gp_zip_lanes *high = (gp_zip_lanes *)(to + 2 * at);
+        gp_zip_lanes *low = (gp_zip_lanes *)(to + width + 2 * at);
+        high[0] = __builtin_shufflevector(da, db, GP_LOW_PAIRS);
+        high[1] = __builtin_shufflevector(da, db, GP_HIGH_PAIRS);
+        low[0] = __builtin_shufflevector(dc, dd, GP_LOW_PAIRS);
+        low[1] = __builtin_shufflevector(dc, dd, GP_HIGH_PAIRS);
+        gp_pool_ask(from + 2 * at);
+        gp_pool_ask(from + row + 2 * at);
+    }
+}
+#endif
+
+/* Outputs at .. at + n - 1 of a row whose window begins in row `top`: which places they took. */
+GP_FUNCTION void gp_maxpool_find(const gp_pool_grad *v, const gp_real *plane, int64_t top,
+                                 int64_t at, int64_t n, gp_real *found)
+{
+    const gp_range rows = gp_pool_inside(top, v->kernel[0], v->x->dim[2]);
+    int64_t from = v->whole.from > at ? v->whole.from : at, to = from;
+#if defined(GP_SHUFFLES)
+    const int64_t end = v->whole.to < at + n ? v->whole.to : at + n;
+    if (v->stride[1] == 2 && v->kernel[1] > 1 && v->x->stride[3] == 1 && rows.from < rows.to &&
+        end - from >= GP_ZIP_LANES) {
+        to = end;
+        gp_maxpool_found_pairs(found + (from - at), end - from,
+                               plane + rows.from * v->x->stride[2] + 2 * from - v->pad[1],
+                               rows.to - rows.from, v->x->stride[2], v->kernel[1],
+                               (rows.from - top) * v->kernel[1]);
+    }
+#endif
+    for (int64_t j = at; j < at + n; j++)
+        if (j < from || j >= to)
+            found[j - at] = gp_maxpool_found(v, plane, rows, top, j);
+}
+
+/* Gives the gradients of these outputs to the places that they took. */
+GP_FUNCTION void gp_maxpool_give(const gp_pool_grad *v, const gp_real *restrict found,
+                                 const gp_real *restrict up, int64_t top, int64_t at, int64_t n,
+                                 gp_real *restrict to)
+{
+    const int64_t width = v->x->dim[3], kernel = v->kernel[1], step = v->stride[1];
+    to += top * width + at * step - v->pad[1];
+    for (int64_t ki = 0; v->pairs && ki < v->kernel[0]; ki++)
+        for (int64_t j = 0; j < 2 * n; j++)
+            to[ki * width + j] = found[j / 2] == (gp_real)(2 * ki + j % 2) ? up[j / 2] : 0;
+    for (int64_t j = 0; j < n && !v->pairs; j++) {
+        const int64_t place = (int64_t)found[j];
+        if (place >= 0)
+            to[place / kernel * width + j * step + place % kernel] += up[j];
+    }
+}
+
+GP_FUNCTION void gp_maxpool_back(const gp_pool_grad *v, const gp_real *plane, const gp_real *up,
+                                 gp_real *to)
+{
+    const int64_t width = v->dy->dim[3];
+    gp_real found[GP_POOL_OUTPUTS];
+#if defined(GP_SHUFFLES)
+    const int two = v->pairs && v->kernel[0] == 2 && v->x->stride[3] == 1 && width >= GP_ZIP_LANES;
+#else
+    const int two = 0;
+#endif
+    if (!v->covered)
+        memset(to, 0, (size_t)(v->x->dim[2] * v->x->dim[3]) * sizeof *to);
+#if defined(GP_SHUFFLES)
+    for (int64_t i = 0; two && i < v->dy->dim[2]; i++)
+        gp_maxpool_back_2x2(to + i * v->stride[0] * v->x->dim[3], v->x->dim[3], width,
+                            plane + i * v->stride[0] * v->x->stride[2], v->x->stride[2],
+                            up + i * width);
+#endif
+    for (int64_t i = 0; !two && i < v->dy->dim[2]; i++)
+        for (int64_t at = 0; at < width; at += GP_POOL_OUTPUTS) {
+            const int64_t n = width - at < GP_POOL_OUTPUTS ? width - at : GP_POOL_OUTPUTS;
+            const int64_t top = i * v->stride[0] - v->pad[0];
+            gp_maxpool_find(v, plane, top, at, n, found);
+            gp_maxpool_give(v, found, up + i * width + at, top, at, n, to);
         }
 }
 
 GP_KERNEL(maxpool2d_grad)
 {
+    const gp_maxpool2d_grad_attr *a = c->attr;
     const gp_tensor *x = &c->in[0], *dy = &c->in[1];
+    const gp_pool_grad v = gp_pool_grad_plan(x, dy, a->kernel, a->stride, a->pad);
     const int64_t planes = x->dim[0] * x->dim[1], size = x->dim[2] * x->dim[3];
     gp_real *dx = c->out[0].data;
     const int streams = size <= GP_POOL_PLANE && gp_streams(dx, x->data, NULL, planes * size);
     GP_PARALLEL(c->run, planes * size > 8192)
     for (int64_t i = 0; i < planes; i++) {
         gp_real aside[GP_POOL_PLANE], *to = streams ? aside : dx + i * size;
-        gp_maxpool_back(x, dy, c->attr, gp_plane(x, i), gp_plane(dy, i), to);
+        gp_maxpool_back(&v, gp_plane(x, i), gp_plane(dy, i), to);
         if (streams)
             gp_stream(dx + i * size, aside, size, gp_plane(x, i) + size);
         gp_stream_end();
@@ -119,33 +226,60 @@ GP_KERNEL(maxpool2d_grad)
     return GP_OK;
 }
 
-GP_FUNCTION void gp_avgpool_back(const gp_tensor *dx, const gp_tensor *dy,
-                                 const gp_avgpool2d_attr *a, const gp_real *up, gp_real *to)
+/* A row of shares to the columns of their windows that are inside. */
+GP_FUNCTION void gp_avgpool_give(const gp_pool_grad *v, const gp_real *restrict share, int64_t at,
+                                 int64_t n, gp_real *restrict to)
 {
-    const int64_t height = dx->dim[2], width = dx->dim[3], all = a->count_include_pad;
-    for (int64_t i = 0; i < dy->dim[2]; i++)
-        for (int64_t j = 0; j < dy->dim[3]; j++) {
-            const int64_t top = i * a->stride[0] - a->pad[0], left = j * a->stride[1] - a->pad[1];
-            const int64_t rows = gp_pool_count(top, a->kernel[0], all ? -a->pad[0] : 0,
-                                               height + (all ? a->pad[2] : 0));
-            const int64_t columns = gp_pool_count(left, a->kernel[1], all ? -a->pad[1] : 0,
-                                                  width + (all ? a->pad[3] : 0));
-            const gp_real share = up[i * dy->dim[3] + j] / (gp_real)(rows * columns);
-            for (int64_t ih = top < 0 ? 0 : top; ih < top + a->kernel[0] && ih < height; ih++)
-                for (int64_t iw = left < 0 ? 0 : left; iw < left + a->kernel[1] && iw < width; iw++)
-                    to[ih * width + iw] += share;
+    const int64_t step = v->stride[1];
+    if (v->pairs) {
+        gp_zip(to + 2 * at, share, share, n);
+        return;
+    }
+    for (int64_t k = 0; k < v->kernel[1]; k++) {
+        const int64_t first = at * step - v->pad[1] + k;
+        const gp_range in = gp_inside(0, n, step, first, v->x->dim[3]);
+        if (step == 1)
+            for (int64_t j = in.from; j < in.to; j++)
+                to[first + j] += share[j];
+        else
+            for (int64_t j = in.from; j < in.to; j++)
+                to[first + j * step] += share[j];
+    }
+}
+
+GP_FUNCTION void gp_avgpool_back(const gp_pool_grad *v, const gp_avgpool2d_attr *a,
+                                 const gp_real *up, gp_real *to)
+{
+    const int64_t width = v->dy->dim[3], size[2] = {v->x->dim[2], v->x->dim[3]};
+    gp_real share[GP_POOL_OUTPUTS];
+    if (!v->covered)
+        memset(to, 0, (size_t)(size[0] * size[1]) * sizeof *to);
+    for (int64_t i = 0; i < v->dy->dim[2]; i++)
+        for (int64_t at = 0; at < width; at += GP_POOL_OUTPUTS) {
+            const int64_t n = width - at < GP_POOL_OUTPUTS ? width - at : GP_POOL_OUTPUTS;
+            const gp_range rows =
+                gp_pool_inside(i * v->stride[0] - v->pad[0], v->kernel[0], size[0]);
+            memcpy(share, up + i * width + at, (size_t)n * sizeof *share);
+            gp_pool_divide(a, size, i, at, share, 1, n);
+            for (int64_t row = rows.from; row < rows.to; row++)
+                gp_avgpool_give(v, share, at, n, to + row * size[1]);
         }
 }
 
 GP_KERNEL(avgpool2d_grad)
 {
+    const gp_avgpool2d_grad_attr *a = c->attr;
     const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
+    const gp_pool_grad v = gp_pool_grad_plan(dx, dy, a->kernel, a->stride, a->pad);
     const int64_t planes = dx->dim[0] * dx->dim[1], size = dx->dim[2] * dx->dim[3];
+    const int streams = size <= GP_POOL_PLANE && gp_streams(dx->data, NULL, NULL, planes * size);
     GP_PARALLEL(c->run, planes * size > 8192)
     for (int64_t i = 0; i < planes; i++) {
-        gp_real *to = (gp_real *)dx->data + i * size;
-        memset(to, 0, (size_t)size * sizeof *to);
-        gp_avgpool_back(dx, dy, c->attr, gp_plane(dy, i), to);
+        gp_real aside[GP_POOL_PLANE], *x = (gp_real *)dx->data + i * size;
+        gp_avgpool_back(&v, a, gp_plane(dy, i), streams ? aside : x);
+        if (streams)
+            gp_stream(x, aside, size, gp_plane(dy, i) + dy->stride[1]);
+        gp_stream_end();
     }
     return GP_OK;
 }

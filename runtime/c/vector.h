@@ -20,9 +20,15 @@
 #define GP_LANES (GP_VECTOR_BYTES / (int)sizeof(gp_real))
 typedef gp_real gp_lanes
     __attribute__((vector_size(GP_VECTOR_BYTES), aligned(sizeof(gp_real)), may_alias));
+typedef gp_real gp_four
+    __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
 #else
 #define GP_VECTOR_BYTES 16
 #define GP_LANES 4
+#endif
+
+#if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
+#define GP_SHUFFLES /* __builtin_shufflevector */
 #endif
 
 /* One vector of floats to a place that is aligned to it. */
@@ -90,6 +96,73 @@ GP_FUNCTION void gp_stream_end(void)
 #if defined(GP_STREAM) && defined(__SSE2__)
     __builtin_ia32_sfence();
 #endif
+}
+
+/* Every second of two vectors, and two vectors in turn: lists for __builtin_shufflevector. */
+#define GP_EVENS_4 0, 2, 4, 6
+#define GP_ODDS_4 1, 3, 5, 7
+#if GP_VECTOR_BYTES == 64
+#define GP_EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define GP_ODDS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define GP_LOW_PAIRS 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define GP_HIGH_PAIRS 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif GP_VECTOR_BYTES == 32
+#define GP_EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define GP_ODDS 1, 3, 5, 7, 9, 11, 13, 15
+#define GP_LOW_PAIRS 0, 8, 1, 9, 2, 10, 3, 11
+#define GP_HIGH_PAIRS 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define GP_EVENS GP_EVENS_4
+#define GP_ODDS GP_ODDS_4
+#define GP_LOW_PAIRS 0, 4, 1, 5
+#define GP_HIGH_PAIRS 2, 6, 3, 7
+#endif
+enum { GP_ZIP_LANES = GP_VECTOR_BYTES / 4 }; /* as long as those lists */
+#if defined(GP_SHUFFLES)
+typedef gp_real gp_zip_lanes __attribute__((vector_size(GP_ZIP_LANES * sizeof(gp_real)),
+                                            aligned(sizeof(gp_real)), may_alias));
+#endif
+
+/* n pairs apart: even[i] = from[2 * i], odd[i] = from[2 * i + 1]. The last vector may overlap the
+ * one before. */
+GP_FUNCTION void gp_unzip(gp_real *restrict even, gp_real *restrict odd,
+                          const gp_real *restrict from, int64_t n)
+{
+    int64_t i = 0;
+#if defined(GP_SHUFFLES)
+    for (; n >= GP_ZIP_LANES && i < n; i += GP_ZIP_LANES) {
+        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
+        const gp_zip_lanes *pairs = (const gp_zip_lanes *)(from + 2 * at), a = pairs[0],
+                           b = pairs[1];
+        *(gp_zip_lanes *)(even + at) = __builtin_shufflevector(a, b, GP_EVENS);
+        *(gp_zip_lanes *)(odd + at) = __builtin_shufflevector(a, b, GP_ODDS);
+    }
+#endif
+    for (; i < n; i++) {
+        even[i] = from[2 * i];
+        odd[i] = from[2 * i + 1];
+    }
+}
+
+/* n pairs together: to[2 * i] = even[i], to[2 * i + 1] = odd[i]. */
+GP_FUNCTION void gp_zip(gp_real *restrict to, const gp_real *restrict even,
+                        const gp_real *restrict odd, int64_t n)
+{
+    int64_t i = 0;
+#if defined(GP_SHUFFLES)
+    for (; n >= GP_ZIP_LANES && i < n; i += GP_ZIP_LANES) {
+        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
+        const gp_zip_lanes a = *(const gp_zip_lanes *)(even + at);
+        const gp_zip_lanes b = *(const gp_zip_lanes *)(odd + at);
+        gp_zip_lanes *pairs = (gp_zip_lanes *)(to + 2 * at);
+        pairs[0] = __builtin_shufflevector(a, b, GP_LOW_PAIRS);
+        pairs[1] = __builtin_shufflevector(a, b, GP_HIGH_PAIRS);
+    }
+#endif
+    for (; i < n; i++) {
+        to[2 * i] = even[i];
+        to[2 * i + 1] = odd[i];
+    }
 }
 
 #endif
