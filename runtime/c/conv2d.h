@@ -3,11 +3,12 @@
  * A matrix product for each group: weights [O, K] times the patches [K, N * OH * OW]. The patches
  * of a block of places, which may lie in several images, are packed straight from the images; where
  * the window is a single place they are mostly used as they lie. One channel for each group
- * (depthwise) has too little to multiply for that: there, rows are summed directly.
+ * is another matter: depthwise.h.
  */
 #ifndef GP_CONV2D_H
 #define GP_CONV2D_H
 
+#include "depthwise.h"
 #include "gemm.h"
 #include "window.h"
 
@@ -341,90 +342,23 @@ GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, gp_real *work)
         gp_conv_unit(v, unit, work + gp_thread() * own);
 }
 
-/* to += scale * from, outputs of a range, `step` apart in what they see. */
-GP_FUNCTION void gp_depthwise_add(gp_real *restrict to, int64_t out, gp_real scale,
-                                  const gp_real *restrict from, int64_t step, gp_range in)
+/* The same where each output channel sees one. */
+GP_FUNCTION gp_depthwise gp_conv_each(const gp_conv *v, const gp_real *w, int turned)
 {
-    if (step == 1 && out == 1)
-        for (int64_t j = in.from; j < in.to; j++)
-            to[j] += scale * from[j];
-    else if (step == 2 && out == 1)
-        for (int64_t j = in.from; j < in.to; j++)
-            to[j] += scale * from[2 * j];
-    else
-        for (int64_t j = in.from; j < in.to; j++)
-            to[j * out] += scale * from[j * step];
-}
-
-/* One output row of one channel that sees one channel: what a row of the window adds to it. Three
- * places at a time where all three are inside, in the same order as one by one. */
-GP_FUNCTION void gp_depthwise_row(const gp_conv *v, gp_real *restrict to,
-                                  const gp_real *restrict from, const gp_real *w, int64_t place)
-{
-    const int64_t width = v->y->dim[3], kw = v->in.kernel[1], out = v->y->stride[3];
-    const int64_t step = v->in.stride[1] * v->in.x->stride[3];
-    gp_range in[3];
-    for (int64_t p = 0; p < kw; p += 3) {
-        const int64_t some = gp_least(kw - p, 3);
-        const gp_real *at[3] = {from, from, from};
-        gp_range all = {0, width};
-        for (int64_t i = 0; i < some; i++) {
-            const int64_t first = (p + i) * v->in.dilation[1] - v->in.pad[1];
-            in[i] = gp_inside(0, width, v->in.stride[1], first, v->in.x->dim[3]);
-            at[i] = from + first * v->in.x->stride[3];
-            all.from = in[i].from > all.from ? in[i].from : all.from;
-            all.to = gp_least(in[i].to, all.to);
-        }
-        if (some < 3 || step != 1 || out != 1 || all.from > all.to)
-            all.from = all.to = width;
-        for (int64_t i = 0; i < some; i++) {
-            const gp_range left = {in[i].from, gp_least(in[i].to, all.from)};
-            const gp_range right = {in[i].from > all.to ? in[i].from : all.to, in[i].to};
-            gp_depthwise_add(to, out, w[(p + i) * place], at[i], step, left);
-            gp_depthwise_add(to, out, w[(p + i) * place], at[i], step, right);
-        }
-        const gp_real a = w[p * place], b = w[(p + some / 2) * place],
-                      c = w[(p + some - 1) * place];
-        for (int64_t j = all.from; j < all.to; j++) {
-            gp_real sum = to[j];
-            sum += a * at[0][j];
-            sum += b * at[1][j];
-            sum += c * at[2][j];
-            to[j] = sum;
-        }
+    gp_depthwise each = {.call = v->call,
+                         .x = v->in.x,
+                         .y = v->y,
+                         .b = v->b,
+                         .w = w,
+                         .rows = v->rows,
+                         .turned = turned};
+    for (int i = 0; i < 2; i++) {
+        each.kernel[i] = v->in.kernel[i];
+        each.stride[i] = v->in.stride[i];
+        each.pad[i] = v->in.pad[i];
+        each.dilation[i] = v->in.dilation[i];
     }
-}
-
-/* One output channel that sees one input channel. */
-GP_FUNCTION void gp_depthwise_plane(const gp_conv *v, int64_t n, int64_t out)
-{
-    const gp_tensor *x = v->in.x, *y = v->y;
-    const gp_real *plane =
-        (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
-    const gp_real *w = v->w.at + out / v->rows * v->w.group + out % v->rows * v->w.row;
-    const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
-    for (int64_t row = 0; row < y->dim[2]; row++) {
-        gp_real *restrict to =
-            (gp_real *)y->data + n * y->stride[0] + out * y->stride[1] + row * y->stride[2];
-        for (int64_t j = 0; j < y->dim[3]; j++)
-            to[j * y->stride[3]] = bias;
-        for (int64_t ki = 0; ki < v->in.kernel[0]; ki++) {
-            const int64_t ih = row * v->in.stride[0] - v->in.pad[0] + ki * v->in.dilation[0];
-            if (ih >= 0 && ih < x->dim[2])
-                gp_depthwise_row(v, to, plane + ih * x->stride[2],
-                                 w + ki * v->in.kernel[1] * v->w.place, v->w.place);
-        }
-    }
-    gp_then_plane(v->call, n, out);
-}
-
-GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_conv *v)
-{
-    const int64_t channels = v->y->dim[1];
-    (void)run; /* has a say only where there are threads */
-    GP_PARALLEL(run, gp_count(v->y) * v->depth > 32768)
-    for (int64_t i = 0; i < v->y->dim[0] * channels; i++)
-        gp_depthwise_plane(v, i / channels, i % channels);
+    return each;
 }
 
 GP_FUNCTION gp_conv gp_conv2d_plan(const gp_call *c)
@@ -447,10 +381,12 @@ GP_WORKSPACE(conv2d)
 GP_KERNEL(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
-    if (c->in[1].dim[1] == 1)
-        gp_depthwise_run(c->run, &v);
-    else
+    if (c->in[1].dim[1] == 1) {
+        const gp_depthwise each = gp_conv_each(&v, c->in[1].data, 0);
+        gp_depthwise_run(c->run, &each);
+    } else {
         gp_conv_run(c->run, &v, c->work);
+    }
     return GP_OK;
 }
 

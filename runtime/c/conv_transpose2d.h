@@ -182,8 +182,9 @@ GP_KERNEL(conv_transpose2d)
     const int64_t batch = v.x->dim[0], channels = v.x->dim[1];
     if (gp_spread_is_conv(c->attr)) {
         const gp_conv conv = gp_conv_of_spread(c);
+        const gp_depthwise each = gp_conv_each(&conv, c->in[1].data, 1);
         if (gp_spread_is_depthwise(c))
-            gp_depthwise_run(c->run, &conv);
+            gp_depthwise_run(c->run, &each);
         else
             gp_conv_run(c->run, &conv, c->work);
         return GP_OK;

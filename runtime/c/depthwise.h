@@ -1,0 +1,232 @@
+/* Convolution where each output channel sees one input channel, and its gradients.
+ *
+ * There is too little to multiply for a matrix product. Instead a band of rows of one channel is
+ * copied with its padding, columns that lie a stride apart side by side (a phase); then everything
+ * a row of results needs lies in order, one stretch for each place of the window (a tap).
+ */
+#ifndef GP_DEPTHWISE_H
+#define GP_DEPTHWISE_H
+
+#include "then.h"
+#include "vector.h"
+#include "window.h"
+
+enum {
+    GP_BAND = 8192, /* elements of a band */
+    GP_TAPS = 64    /* places of a window that is done so */
+};
+
+typedef struct {
+    const gp_call *call;
+    const gp_tensor *x, *y, *b;
+    const gp_real *w; /* of output channel o: from w + o * KH * KW */
+    int64_t kernel[2], stride[2], pad[2], dilation[2];
+    int64_t rows; /* output channels that see one input channel */
+    int turned;   /* the last weight belongs to the first place */
+} gp_depthwise;
+
+/* How a band lies: input row r, column q * stride + p is at r * pitch + p * phase + q, counted from
+ * the first that the window sees. */
+typedef struct {
+    int64_t phase, pitch, phases;
+    int64_t outputs; /* rows of outputs whose input rows fit; 0: not even one */
+} gp_band;
+
+GP_FUNCTION gp_band gp_band_of(const gp_depthwise *v, int64_t width)
+{
+    const int64_t reach = (v->kernel[0] - 1) * v->dilation[0] + 1, step = v->stride[1];
+    gp_band b = {.phases = step};
+    b.phase = width + (v->kernel[1] - 1) * v->dilation[1] / step;
+    b.pitch = b.phase * step;
+    if (GP_BAND / b.pitch >= reach && v->kernel[0] * v->kernel[1] <= GP_TAPS)
+        b.outputs = (GP_BAND / b.pitch - reach) / v->stride[0] + 1;
+    return b;
+}
+
+/* One row of a band: columns from `left` on of the row `from`, which may be NULL: outside. */
+GP_FUNCTION void gp_band_row(const gp_band *b, gp_real *restrict to, const gp_real *from,
+                             int64_t stride, int64_t width, int64_t left)
+{
+    int64_t done = 0; /* of both phases, where there are two */
+    gp_range in[2] = {{0, 0}, {0, 0}};
+    if (!from) {
+        memset(to, 0, (size_t)b->pitch * sizeof *to);
+        return;
+    }
+    for (int64_t p = 0; p < b->phases; p++, to += b->phase) {
+        const gp_range here = gp_inside(0, b->phase, b->phases, left + p, width);
+        const gp_real *at = from + (left + p) * stride;
+        if (p == 0 && b->phases == 2 && stride == 1) {
+            in[1] = gp_inside(0, b->phase, 2, left + 1, width);
+            in[0].from = here.from > in[1].from ? here.from : in[1].from;
+            in[0].to = here.to < in[1].to ? here.to : in[1].to;
+            done = in[0].to - in[0].from;
+            if (done > 0)
+                gp_unzip(to + in[0].from, to + b->phase + in[0].from, at + 2 * in[0].from, done);
+        }
+        for (int64_t i = 0; i < here.from; i++)
+            to[i] = 0;
+        if (done > 0) {
+            for (int64_t i = here.from; i < in[0].from; i++)
+                to[i] = at[2 * i];
+            for (int64_t i = in[0].to; i < here.to; i++)
+                to[i] = at[2 * i];
+        } else if (b->phases * stride == 1) {
+            for (int64_t i = here.from; i < here.to; i++)
+                to[i] = at[i];
+        } else {
+            for (int64_t i = here.from; i < here.to; i++)
+                to[i] = at[i * b->phases * stride];
+        }
+        for (int64_t i = here.to; i < b->phase; i++)
+            to[i] = 0;
+    }
+}
+
+/* What outputs from row `row` and column `at` on see: as many of `left` rows as a band is for. */
+GP_FUNCTION void gp_band_fill(const gp_depthwise *v, const gp_band *b, gp_real *to,
+                              const gp_real *plane, int64_t row, int64_t left, int64_t at)
+{
+    const gp_tensor *x = v->x;
+    const int64_t top = row * v->stride[0] - v->pad[0];
+    const int64_t outputs = left < b->outputs ? left : b->outputs;
+    const int64_t end =
+        top + (outputs - 1) * v->stride[0] + (v->kernel[0] - 1) * v->dilation[0] + 1;
+    for (int64_t i = top; i < end; i++, to += b->pitch)
+        gp_band_row(b, to, i < 0 || i >= x->dim[2] ? NULL : plane + i * x->stride[2], x->stride[3],
+                    x->dim[3], at * v->stride[1] - v->pad[1]);
+}
+
+/* ---- Rows of results --------------------------------------------------------------------------
+ */
+
+typedef struct {
+    int64_t at[GP_TAPS]; /* where in the band, from where the row begins */
+    gp_real w[GP_TAPS];
+    int count;
+} gp_taps;
+
+/* to[i] = bias + the sum of w * from[at + i], in vectors, two at a time. The last ones may overlap
+ * those before. */
+#define GP_TAPS_ROW(name, type)                                                          \
+    GP_FUNCTION void name(gp_real *restrict to, int64_t n, const gp_real *restrict from, \
+                          const gp_taps *t, gp_real bias)                                \
+    {                                                                                    \
+        const int64_t lanes = sizeof(type) / sizeof(gp_real), last = n - lanes;          \
+        for (int64_t i = 0; i < n; i += 2 * lanes) {                                     \
+            const int64_t at = i < last ? i : last;                                      \
+            const int64_t then = at + lanes < last ? at + lanes : last;                  \
+            type a = (type){0} + bias, b = a;                                            \
+            for (int k = 0; k < t->count; k++) {                                         \
+                const gp_real *next = from + t->at[k];                                   \
+                a += t->w[k] * *(const type *)(next + at);                               \
+                b += t->w[k] * *(const type *)(next + then);                             \
+            }                                                                            \
+            *(type *)(to + at) = a;                                                      \
+            *(type *)(to + then) = b;                                                    \
+        }                                                                                \
+    }
+#if defined(__GNUC__)
+GP_TAPS_ROW(gp_taps_lanes, gp_lanes)
+GP_TAPS_ROW(gp_taps_four, gp_four)
+#endif
+#undef GP_TAPS_ROW
+
+GP_FUNCTION void gp_taps_row(gp_real *restrict to, int64_t n, const gp_real *restrict from,
+                             const gp_taps *t, gp_real bias)
+{
+    int64_t i = 0;
+#if defined(__GNUC__)
+    if (n >= GP_LANES)
+        gp_taps_lanes(to, i = n, from, t, bias);
+    else if (n >= 4)
+        gp_taps_four(to, i = n, from, t, bias);
+#endif
+    for (; i < n; i++) {
+        gp_real sum = bias;
+        for (int k = 0; k < t->count; k++)
+            sum += t->w[k] * from[t->at[k] + i];
+        to[i] = sum;
+    }
+}
+
+GP_FUNCTION gp_real gp_depthwise_weight(const gp_depthwise *v, int64_t out, int64_t k)
+{
+    const int64_t window = v->kernel[0] * v->kernel[1];
+    return v->w[out * window + (v->turned ? window - 1 - k : k)];
+}
+
+/* Where the taps of the window are in a band. */
+GP_FUNCTION void gp_depthwise_taps(const gp_depthwise *v, const gp_band *b, gp_taps *t)
+{
+    t->count = (int)(v->kernel[0] * v->kernel[1]);
+    for (int k = 0; k < t->count; k++) {
+        const int64_t row = k / v->kernel[1] * v->dilation[0];
+        const int64_t column = k % v->kernel[1] * v->dilation[1];
+        t->at[k] = row * b->pitch + column % b->phases * b->phase + column / b->phases;
+    }
+}
+
+/* One output, where no band holds what it sees. */
+GP_FUNCTION gp_real gp_depthwise_one(const gp_depthwise *v, const gp_real *plane, int64_t out,
+                                     int64_t row, int64_t column, gp_real sum)
+{
+    for (int64_t k = 0; k < v->kernel[0] * v->kernel[1]; k++) {
+        const int64_t i = row * v->stride[0] - v->pad[0] + k / v->kernel[1] * v->dilation[0];
+        const int64_t j = column * v->stride[1] - v->pad[1] + k % v->kernel[1] * v->dilation[1];
+        if (i >= 0 && i < v->x->dim[2] && j >= 0 && j < v->x->dim[3])
+            sum +=
+                gp_depthwise_weight(v, out, k) * plane[i * v->x->stride[2] + j * v->x->stride[3]];
+    }
+    return sum;
+}
+
+enum { GP_DEPTHWISE_WIDTH = 512 }; /* outputs of a row that are made in one go */
+
+/* One output channel of one image, columns at .. at + n - 1. */
+GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plane, int64_t out,
+                                      gp_real *to, int64_t at, int64_t n)
+{
+    const gp_tensor *y = v->y;
+    const gp_band b = gp_band_of(v, n);
+    const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
+    gp_real band[GP_BAND], line[GP_DEPTHWISE_WIDTH];
+    gp_taps t = {.count = 0};
+    if (b.outputs > 0)
+        gp_depthwise_taps(v, &b, &t);
+    for (int k = 0; k < t.count; k++)
+        t.w[k] = gp_depthwise_weight(v, out, k);
+    for (int64_t row = 0; row < y->dim[2]; row++) {
+        gp_real *some = y->stride[3] == 1 ? to + row * y->stride[2] + at : line;
+        if (b.outputs == 0)
+            for (int64_t j = 0; j < n; j++)
+                some[j] = gp_depthwise_one(v, plane, out, row, at + j, bias);
+        else {
+            if (row % b.outputs == 0)
+                gp_band_fill(v, &b, band, plane, row, y->dim[2] - row, at);
+            gp_taps_row(some, n, band + row % b.outputs * v->stride[0] * b.pitch, &t, bias);
+        }
+        for (int64_t j = 0; j < n && some == line; j++)
+            to[row * y->stride[2] + (at + j) * y->stride[3]] = line[j];
+    }
+}
+
+GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_depthwise *v)
+{
+    const gp_tensor *x = v->x, *y = v->y;
+    const int64_t channels = y->dim[1], width = y->dim[3];
+    (void)run; /* has a say only where there are threads */
+    GP_PARALLEL(run, gp_count(y) * v->kernel[0] * v->kernel[1] > 32768)
+    for (int64_t i = 0; i < y->dim[0] * channels; i++) {
+        const int64_t n = i / channels, out = i % channels;
+        const gp_real *plane =
+            (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
+        gp_real *to = (gp_real *)y->data + n * y->stride[0] + out * y->stride[1];
+        for (int64_t at = 0; at < width; at += GP_DEPTHWISE_WIDTH)
+            gp_depthwise_columns(v, plane, out, to, at,
+                                 width - at < GP_DEPTHWISE_WIDTH ? width - at : GP_DEPTHWISE_WIDTH);
+        gp_then_plane(v->call, n, out);
+    }
+}
+
+#endif
