@@ -141,33 +141,6 @@ GP_FUNCTION int gp_spread_is_depthwise(const gp_call *c)
     return c->in[1].dim[1] == 1 && c->in[0].dim[1] == a->groups;
 }
 
-/* One channel spread to one channel. */
-GP_FUNCTION void gp_spread_plane(const gp_spread *v, int64_t n, int64_t channel)
-{
-    const gp_tensor *x = v->x, *y = v->y;
-    const gp_real *w = (const gp_real *)v->w->data + channel * v->places;
-    const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[channel] : 0;
-    const int64_t kw = v->w->dim[3], step = v->a->stride[1] * y->stride[3];
-    gp_real *to = (gp_real *)y->data + n * y->stride[0] + channel * y->stride[1];
-    for (int64_t i = 0; i < y->dim[2]; i++)
-        for (int64_t j = 0; j < y->dim[3]; j++)
-            to[i * y->stride[2] + j * y->stride[3]] = bias;
-    for (int64_t i = 0; i < x->dim[2] * v->places; i++) {
-        const int64_t ih = i / v->places, p = i % v->places;
-        const int64_t oh = ih * v->a->stride[0] + p / kw * v->a->dilation[0] - v->a->pad[0];
-        const int64_t first = p % kw * v->a->dilation[1] - v->a->pad[1];
-        if (oh < 0 || oh >= y->dim[2])
-            continue;
-        const gp_range in = gp_inside(0, x->dim[3], v->a->stride[1], first, y->dim[3]);
-        const gp_real *restrict from = (const gp_real *)x->data + n * x->stride[0] +
-                                       channel * x->stride[1] + ih * x->stride[2];
-        gp_real *restrict row = to + oh * y->stride[2] + first * y->stride[3];
-        for (int64_t j = in.from; j < in.to; j++)
-            row[j * step] += w[p] * from[j * x->stride[3]];
-    }
-    gp_then_plane(v->call, n, channel);
-}
-
 GP_WORKSPACE(conv_transpose2d)
 {
     const gp_conv v = gp_conv_of_spread(c);
@@ -179,7 +152,7 @@ GP_WORKSPACE(conv_transpose2d)
 GP_KERNEL(conv_transpose2d)
 {
     const gp_spread v = gp_spread_plan(c);
-    const int64_t batch = v.x->dim[0], channels = v.x->dim[1];
+    const int64_t batch = v.x->dim[0];
     if (gp_spread_is_conv(c->attr)) {
         const gp_conv conv = gp_conv_of_spread(c);
         const gp_depthwise each = gp_conv_each(&conv, c->in[1].data, 1);
@@ -190,9 +163,17 @@ GP_KERNEL(conv_transpose2d)
         return GP_OK;
     }
     if (gp_spread_is_depthwise(c)) {
-        GP_PARALLEL(c->run, gp_count(v.x) * v.places > 32768)
-        for (int64_t i = 0; i < batch * channels; i++)
-            gp_spread_plane(&v, i / channels, i % channels);
+        const gp_depthwise each = {.call = c,
+                                   .x = v.x,
+                                   .y = v.y,
+                                   .b = v.b,
+                                   .w = v.w->data,
+                                   .kernel = {v.w->dim[2], v.w->dim[3]},
+                                   .stride = {v.a->stride[0], v.a->stride[1]},
+                                   .pad = {v.a->pad[0], v.a->pad[1]},
+                                   .dilation = {v.a->dilation[0], v.a->dilation[1]},
+                                   .rows = 1};
+        gp_depthwise_spread(c->run, &each);
         return GP_OK;
     }
     const int64_t own = gp_spread_work(&v);

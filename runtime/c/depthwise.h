@@ -101,7 +101,8 @@ GP_FUNCTION void gp_band_fill(const gp_depthwise *v, const gp_band *b, gp_real *
  */
 
 typedef struct {
-    int64_t at[GP_TAPS]; /* where in the band, from where the row begins */
+    int64_t at[GP_TAPS];    /* where in the band, from where the row begins */
+    int32_t place[GP_TAPS]; /* of the window */
     gp_real w[GP_TAPS];
     int count;
 } gp_taps;
@@ -156,6 +157,12 @@ GP_FUNCTION gp_real gp_depthwise_weight(const gp_depthwise *v, int64_t out, int6
     return v->w[out * window + (v->turned ? window - 1 - k : k)];
 }
 
+GP_FUNCTION void gp_taps_weigh(const gp_depthwise *v, int64_t out, gp_taps *t)
+{
+    for (int k = 0; k < t->count; k++)
+        t->w[k] = gp_depthwise_weight(v, out, t->place[k]);
+}
+
 /* Where the taps of the window are in a band. */
 GP_FUNCTION void gp_depthwise_taps(const gp_depthwise *v, const gp_band *b, gp_taps *t)
 {
@@ -163,6 +170,7 @@ GP_FUNCTION void gp_depthwise_taps(const gp_depthwise *v, const gp_band *b, gp_t
     for (int k = 0; k < t->count; k++) {
         const int64_t row = k / v->kernel[1] * v->dilation[0];
         const int64_t column = k % v->kernel[1] * v->dilation[1];
+        t->place[k] = k;
         t->at[k] = row * b->pitch + column % b->phases * b->phase + column / b->phases;
     }
 }
@@ -194,8 +202,7 @@ GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plan
     gp_taps t = {.count = 0};
     if (b.outputs > 0)
         gp_depthwise_taps(v, &b, &t);
-    for (int k = 0; k < t.count; k++)
-        t.w[k] = gp_depthwise_weight(v, out, k);
+    gp_taps_weigh(v, out, &t);
     for (int64_t row = 0; row < y->dim[2]; row++) {
         gp_real *some = y->stride[3] == 1 ? to + row * y->stride[2] + at : line;
         if (b.outputs == 0)
@@ -226,6 +233,153 @@ GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_depthwise *v)
             gp_depthwise_columns(v, plane, out, to, at,
                                  width - at < GP_DEPTHWISE_WIDTH ? width - at : GP_DEPTHWISE_WIDTH);
         gp_then_plane(v->call, n, out);
+    }
+}
+
+/* ---- Transposed, with a stride ----------------------------------------------------------------
+ */
+
+enum { GP_SPREAD_PHASES = 4 }; /* columns of a stride, at most */
+
+/* One output, where no band holds what it sees. */
+GP_FUNCTION gp_real gp_spread_one(const gp_depthwise *v, const gp_real *plane, int64_t out,
+                                  int64_t row, int64_t column, gp_real sum)
+{
+    for (int64_t k = 0; k < v->kernel[0] * v->kernel[1]; k++) {
+        const int64_t r = row + v->pad[0] - k / v->kernel[1] * v->dilation[0];
+        const int64_t c = column + v->pad[1] - k % v->kernel[1] * v->dilation[1];
+        const int64_t i = r / v->stride[0], j = c / v->stride[1];
+        if (r >= 0 && c >= 0 && i < v->x->dim[2] && j < v->x->dim[3] && i * v->stride[0] == r &&
+            j * v->stride[1] == c)
+            sum +=
+                gp_depthwise_weight(v, out, k) * plane[i * v->x->stride[2] + j * v->x->stride[3]];
+    }
+    return sum;
+}
+
+/* A row of n outputs from its phases, which are `line` apart. */
+GP_FUNCTION void gp_spread_join(gp_real *restrict to, int64_t stride, const gp_real *restrict from,
+                                int64_t phases, int64_t line, int64_t n)
+{
+    int64_t i = 0;
+    if (phases == 2 && stride == 1) {
+        gp_zip(to, from, from + line, n / 2);
+        i = n / 2 * 2;
+    }
+    for (; i < n; i++)
+        to[i * stride] = from[i % phases * line + i / phases];
+}
+
+/* How a stretch of columns is cut. */
+typedef struct {
+    gp_band band;
+    int64_t at, n;                  /* columns; the first is a multiple of the stride */
+    int64_t each;                   /* outputs of a phase */
+    int64_t above, before, outputs; /* outputs: rows whose input rows fit a band; 0: not even one */
+    gp_taps taps[GP_SPREAD_PHASES][GP_SPREAD_PHASES]; /* of rows and columns, without weights */
+} gp_spread_cut;
+
+/* Output (i, j) of a transposed convolution sums x[r, c] * w[ki, kj] where r = (i + pad - ki *
+ * dilation) / stride without rest, and c alike: so outputs a stride apart have the same taps. Here
+ * for those with (i + pad) % stride == row and j % stride == column, in a band whose rows begin
+ * `above` before (i + pad) / stride, and its columns `before` before j / stride. */
+GP_FUNCTION void gp_spread_taps(const gp_depthwise *v, int64_t row, int64_t column,
+                                const gp_spread_cut *s, gp_taps *t)
+{
+    t->count = 0;
+    for (int64_t k = 0; k < v->kernel[0] * v->kernel[1]; k++) {
+        const int64_t r = row - k / v->kernel[1] * v->dilation[0];
+        const int64_t c = column + v->pad[1] - k % v->kernel[1] * v->dilation[1];
+        if (r % v->stride[0] != 0 || c % v->stride[1] != 0)
+            continue;
+        t->place[t->count] = (int32_t)k;
+        t->at[t->count++] =
+            (r / v->stride[0] + s->above) * s->band.pitch + c / v->stride[1] + s->before;
+    }
+}
+
+GP_FUNCTION void gp_spread_cut_of(gp_spread_cut *s, const gp_depthwise *v, int64_t at, int64_t n)
+{
+    const int64_t step = v->stride[1];
+    s->at = at;
+    s->n = n;
+    s->each = (n + step - 1) / step;
+    s->above = (v->kernel[0] - 1) * v->dilation[0] / v->stride[0];
+    s->before = (v->kernel[1] - 1) * v->dilation[1] / step;
+    s->band.phase = s->band.pitch = s->each + s->before + (v->pad[1] + step - 1) / step;
+    s->band.phases = 1;
+    s->outputs = (GP_BAND / s->band.pitch - s->above - 1) * v->stride[0];
+    if (step > GP_SPREAD_PHASES || v->stride[0] > GP_SPREAD_PHASES ||
+        v->kernel[0] * v->kernel[1] > GP_TAPS || s->outputs < 1) {
+        s->outputs = 0;
+        return;
+    }
+    for (int64_t row = 0; row < v->stride[0]; row++)
+        for (int64_t column = 0; column < step; column++)
+            gp_spread_taps(v, row, column, s, &s->taps[row][column]);
+}
+
+/* Rows first .. end - 1 of one channel of one image. */
+GP_FUNCTION void gp_spread_rows(const gp_depthwise *v, const gp_spread_cut *s, const gp_real *plane,
+                                int64_t out, gp_real *to, int64_t first, int64_t end)
+{
+    const gp_tensor *x = v->x, *y = v->y;
+    const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
+    const int64_t base = (first + v->pad[0]) / v->stride[0], top = base - s->above;
+    const int64_t bottom = (end - 1 + v->pad[0]) / v->stride[0], pitch = s->band.pitch;
+    gp_real band[GP_BAND], line[GP_DEPTHWISE_WIDTH + GP_SPREAD_PHASES];
+    for (int64_t i = top; i <= bottom; i++)
+        gp_band_row(&s->band, band + (i - top) * pitch,
+                    i < 0 || i >= x->dim[2] ? NULL : plane + i * x->stride[2], x->stride[3],
+                    x->dim[3], s->at / v->stride[1] - s->before);
+    for (int64_t turn = 0; turn < v->stride[0]; turn++) { /* rows with the same taps */
+        gp_taps t[GP_SPREAD_PHASES];
+        int64_t i = first + turn, row = (i + v->pad[0]) % v->stride[0];
+        for (int64_t p = 0; p < v->stride[1]; p++) {
+            t[p] = s->taps[row][p];
+            gp_taps_weigh(v, out, &t[p]);
+        }
+        for (; i < end; i += v->stride[0]) {
+            const gp_real *from = band + ((i + v->pad[0]) / v->stride[0] - base) * pitch;
+            for (int64_t p = 0; p < v->stride[1]; p++)
+                gp_taps_row(line + p * s->each, s->each, from, &t[p], bias);
+            gp_spread_join(to + i * y->stride[2] + s->at * y->stride[3], y->stride[3], line,
+                           v->stride[1], s->each, s->n);
+        }
+    }
+}
+
+GP_FUNCTION void gp_spread_cut_run(const gp_run *run, const gp_depthwise *v, const gp_spread_cut *s)
+{
+    const gp_tensor *x = v->x, *y = v->y;
+    const int64_t channels = y->dim[1];
+    (void)run; /* has a say only where there are threads */
+    GP_PARALLEL(run, gp_count(x) * v->kernel[0] * v->kernel[1] > 32768)
+    for (int64_t i = 0; i < y->dim[0] * channels; i++) {
+        const int64_t n = i / channels, out = i % channels, height = y->dim[2];
+        const gp_real *plane = (const gp_real *)x->data + n * x->stride[0] + out * x->stride[1];
+        gp_real *to = (gp_real *)y->data + n * y->stride[0] + out * y->stride[1];
+        const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[out] : 0;
+        for (int64_t row = 0; s->outputs > 0 && row < height; row += s->outputs)
+            gp_spread_rows(v, s, plane, out, to, row,
+                           height - row < s->outputs ? height : row + s->outputs);
+        for (int64_t k = 0; s->outputs == 0 && k < height * s->n; k++)
+            to[k / s->n * y->stride[2] + (s->at + k % s->n) * y->stride[3]] =
+                gp_spread_one(v, plane, out, k / s->n, s->at + k % s->n, bias);
+        if (s->at + s->n == y->dim[3])
+            gp_then_plane(v->call, n, out);
+    }
+}
+
+/* A transposed convolution of one channel to one channel. */
+GP_FUNCTION void gp_depthwise_spread(const gp_run *run, const gp_depthwise *v)
+{
+    const int64_t width = v->y->dim[3], most = GP_DEPTHWISE_WIDTH / v->stride[1] * v->stride[1];
+    const int64_t some = most > 0 ? most : v->stride[1];
+    gp_spread_cut s;
+    for (int64_t at = 0; at < width; at += some) {
+        gp_spread_cut_of(&s, v, at, width - at < some ? width - at : some);
+        gp_spread_cut_run(run, v, &s);
     }
 }
 
