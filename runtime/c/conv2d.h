@@ -342,22 +342,26 @@ GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, gp_real *work)
         gp_conv_unit(v, unit, work + gp_thread() * own);
 }
 
-/* The same where each output channel sees one. */
+/* The same where each output channel sees one; `rows` of them see the same. */
+GP_FUNCTION gp_depthwise gp_sliding_each(const gp_sliding *in, const gp_tensor *y, int64_t rows)
+{
+    gp_depthwise each = {.x = in->x, .y = y, .rows = rows};
+    for (int i = 0; i < 2; i++) {
+        each.kernel[i] = in->kernel[i];
+        each.stride[i] = in->stride[i];
+        each.pad[i] = in->pad[i];
+        each.dilation[i] = in->dilation[i];
+    }
+    return each;
+}
+
 GP_FUNCTION gp_depthwise gp_conv_each(const gp_conv *v, const gp_real *w, int turned)
 {
-    gp_depthwise each = {.call = v->call,
-                         .x = v->in.x,
-                         .y = v->y,
-                         .b = v->b,
-                         .w = w,
-                         .rows = v->rows,
-                         .turned = turned};
-    for (int i = 0; i < 2; i++) {
-        each.kernel[i] = v->in.kernel[i];
-        each.stride[i] = v->in.stride[i];
-        each.pad[i] = v->in.pad[i];
-        each.dilation[i] = v->in.dilation[i];
-    }
+    gp_depthwise each = gp_sliding_each(&v->in, v->y, v->rows);
+    each.call = v->call;
+    each.b = v->b;
+    each.w = w;
+    each.turned = turned;
     return each;
 }
 

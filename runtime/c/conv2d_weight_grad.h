@@ -2,13 +2,12 @@
  *
  * For each group a product dy [O, places] times the patches' [places, K], with places counted
  * through all images. Units of work are blocks of columns of dw, so no two threads add to one
- * number. One channel for each group (depthwise) is summed directly.
+ * number. One channel for each group (depthwise) is another matter.
  */
 #ifndef GP_CONV2D_WEIGHT_GRAD_H
 #define GP_CONV2D_WEIGHT_GRAD_H
 
 #include "conv2d.h"
-#include "row.h"
 
 typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
@@ -99,51 +98,6 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, 
     }
 }
 
-GP_FUNCTION gp_real gp_stepped_dot(const gp_real *y, const gp_real *x, int64_t step, int64_t n)
-{
-    gp_real lane[GP_ROW_LANES] = {0};
-    int64_t i = 0;
-    if (step == 1)
-        for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
-            for (int k = 0; k < GP_ROW_LANES; k++)
-                lane[k] += y[i + k] * x[i + k];
-    else
-        for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
-            for (int k = 0; k < GP_ROW_LANES; k++)
-                lane[k] += y[i + k] * x[(i + k) * step];
-    for (int k = 0; i + k < n; k++)
-        lane[k] += y[i + k] * x[(i + k) * step];
-    return gp_row_lanes(lane);
-}
-
-/* dw of one output channel that sees one input channel. */
-GP_FUNCTION void gp_depthwise_weight_grad(const gp_call *c, const gp_weight_grad *v, int64_t out)
-{
-    const gp_conv2d_weight_grad_attr *a = c->attr;
-    const gp_tensor *x = &c->in[0], *dy = v->dy;
-    const int64_t kw = c->out[0].dim[3], width = dy->dim[3];
-    for (int64_t k = 0; k < v->depth; k++) {
-        double sum = 0;
-        const int64_t first = k % kw * a->dilation[1] - a->pad[1];
-        const gp_range in = gp_inside(0, width, a->stride[1], first, x->dim[3]);
-        for (int64_t i = 0; i < x->dim[0] * dy->dim[2]; i++) {
-            const int64_t n = i / dy->dim[2], row = i % dy->dim[2];
-            const int64_t ih = row * a->stride[0] - a->pad[0] + k / kw * a->dilation[0];
-            if (ih < 0 || ih >= x->dim[2])
-                continue;
-            const gp_real *from = (const gp_real *)x->data + n * x->stride[0] +
-                                  out / v->rows * x->stride[1] + ih * x->stride[2] +
-                                  first * x->stride[3];
-            const gp_real *up =
-                (const gp_real *)dy->data + ((n * dy->dim[1] + out) * dy->dim[2] + row) * width;
-            const int64_t step = a->stride[1] * x->stride[3];
-            sum +=
-                (double)gp_stepped_dot(up + in.from, from + in.from * step, step, in.to - in.from);
-        }
-        ((gp_real *)c->out[0].data)[out * v->depth + k] = (gp_real)sum;
-    }
-}
-
 GP_WORKSPACE(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
@@ -157,9 +111,10 @@ GP_KERNEL(conv2d_weight_grad)
     const gp_weight_grad v = gp_weight_grad_plan(c);
     const int64_t own = gp_weight_grad_work(&v), units = v.groups * v.across;
     if (c->out[0].dim[1] == 1) {
+        const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
         GP_PARALLEL(c->run, gp_count(v.dy) > 8192)
         for (int64_t out = 0; out < v.dy->dim[1]; out++)
-            gp_depthwise_weight_grad(c, &v, out);
+            gp_depthwise_weights(&each, out, c->out[0].data);
         return GP_OK;
     }
     GP_PARALLEL(c->run, units > 1 && gp_count(v.dy) * v.depth > 32768)
