@@ -99,8 +99,7 @@ const OpRow ops_activation[] = {
      .args = ONE,
      .flags = REAL | OP_HIDDEN},
     {.name = "gelu_tanh",
-     .expr = "(gp_real)0.5 * a *"
-             " (1 + gp_tanh((gp_real)0.7978845608028654 * (a + (gp_real)0.044715 * a * a * a)))",
+     .expr = "a * gp_gelu_tanh_share(a)",
      .dexpr = {"dy * gp_gelu_tanh_slope(a)"},
      .args = ONE,
      .flags = REAL | OP_HIDDEN},

@@ -3,7 +3,8 @@
  * One thread: seconds of the CPU, so that a busy machine disturbs little. More: seconds of the
  * clock. Both sides take turns and the best of several counts.
  * usage: cpu_bench [threads] [op]: only rows of ops whose names begin so; `peak` prints what the
- * faster of both sides reaches on a large product, in GFLOP/s */
+ * faster of both sides reaches on a large product, in GFLOP/s, and `copy` what memcpy reads and
+ * writes, in GB/s */
 #include "runtime/c/attend_grad.h"
 #include "runtime/c/batchnorm.h"
 #include "runtime/c/conv2d_weight_grad.h"
@@ -259,6 +260,21 @@ static void peer_copy(void *user)
         memcpy((char *)c->to + (size_t)i * part, (const char *)c->from + (size_t)i * part, part);
 }
 
+static void copy(void)
+{
+    Copy c = {.bytes = 4 * 8192 * 768};
+    c.to = numbers((int64_t)(c.bytes / 4));
+    c.from = numbers((int64_t)(c.bytes / 4));
+    double best = 1e30;
+    for (int i = 0; i < 5 * TURNS; i++) {
+        const double time = seconds_of(NULL, NULL, peer_copy, &c, 1);
+        best = time < best ? time : best;
+    }
+    printf("%.1f\n", 2e-9 * (double)c.bytes / best);
+    free(c.to);
+    free((void *)(uintptr_t)c.from);
+}
+
 /* Bytes that must move, read and written, next to a copy that moves as many. */
 static void memory_row(const char *op, const char *shape, Kernel *kernel, Space *space, gp_call c,
                        double bytes)
@@ -271,6 +287,39 @@ static void memory_row(const char *op, const char *shape, Kernel *kernel, Space 
     row(op, shape, bytes / 1e9, measure(kernel, space, c, peer_copy, &copy), 1);
     free(copy.to);
     free((void *)(uintptr_t)copy.from);
+}
+
+/* Images of 56 x 56 to 28 x 28 and back. */
+static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
+{
+    const gp_tensor mean = DENSE(8, 256, 1, 1);
+    const double bytes = 4.0 * (double)gp_count(&x);
+    const gp_maxpool2d_attr two = {{2, 2}, {2, 2}, {0}}, three = {{3, 3}, {2, 2}, {1, 1, 1, 1}};
+    const gp_avgpool2d_attr even = {{2, 2}, {2, 2}, {0}, 0};
+    const gp_call forward = {.in = &x, .ins = 1, .out = &y, .outs = 1};
+    const gp_call back = {.in = (gp_tensor[]){x, y}, .ins = 2, .out = &dx, .outs = 1};
+    const struct {
+        const char *op, *shape;
+        Kernel *kernel;
+        gp_call call;
+        const void *attr;
+        double share; /* of the bytes of x, that move */
+    } row[] = {
+        {"maxpool2d", "2x2 of 8 x 256 x 56 x 56", gp_maxpool2d, forward, &two, 1.25},
+        {"maxpool2d", "3x3/2 of 8 x 256 x 56 x 56", gp_maxpool2d, forward, &three, 1.25},
+        {"maxpool2d_grad", "2x2 of 8 x 256 x 56 x 56", gp_maxpool2d_grad, back, &two, 2.25},
+        {"maxpool2d_grad", "3x3/2 of 8 x 256 x 56 x 56", gp_maxpool2d_grad, back, &three, 2.25},
+        {"avgpool2d", "2x2 of 8 x 256 x 56 x 56", gp_avgpool2d, forward, &even, 1.25},
+        {"avgpool2d_grad", "2x2 of 8 x 256 x 56 x 56", gp_avgpool2d_grad,
+         (gp_call){.in = &y, .ins = 1, .out = &dx, .outs = 1}, &even, 1.25},
+        {"global_avgpool", "8 x 256 x 56 x 56", gp_global_avgpool,
+         (gp_call){.in = &x, .ins = 1, .out = &mean, .outs = 1}, NULL, 1}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        gp_call c = row[i].call;
+        c.attr = row[i].attr;
+        memory_row(row[i].op, row[i].shape, row[i].kernel, NULL, c, row[i].share * bytes);
+    }
+    free(mean.data);
 }
 
 static void memory_rows(void)
@@ -314,20 +363,7 @@ static void memory_rows(void)
                          .out = (gp_tensor[]){out, per[0], per[1]},
                          .outs = 3},
                5 * plane);
-    memory_row("maxpool2d", "2x2 of 8 x 256 x 56 x 56", gp_maxpool2d, NULL,
-               (gp_call){.in = &image,
-                         .ins = 1,
-                         .out = &small,
-                         .outs = 1,
-                         .attr = &(gp_maxpool2d_attr){{2, 2}, {2, 2}, {0}}},
-               1.25 * plane);
-    memory_row("maxpool2d_grad", "2x2 of 8 x 256 x 56 x 56", gp_maxpool2d_grad, NULL,
-               (gp_call){.in = (gp_tensor[]){image, small},
-                         .ins = 2,
-                         .out = &out,
-                         .outs = 1,
-                         .attr = &(gp_maxpool2d_attr){{2, 2}, {2, 2}, {0}}},
-               2.25 * plane);
+    pool_rows(image, out, small);
     memory_row("adamw", "6422528", gp_adamw, NULL,
                (gp_call){.in = (gp_tensor[]){image, up, none, out, out},
                          .ins = 5,
@@ -379,8 +415,11 @@ int main(int argc, char **argv)
     const char *blas = blas_open(), *conv = conv_open();
     blas_threads(threads);
     omp_set_num_threads(threads);
-    if (strcmp(chosen, "peak") == 0) {
-        peak(blas != NULL);
+    if (strcmp(chosen, "peak") == 0 || strcmp(chosen, "copy") == 0) {
+        if (*chosen == 'p')
+            peak(blas != NULL);
+        else
+            copy();
         return 0;
     }
     printf("%d thread%s, vectors of %d bytes; products against %s, convolutions against %s,\n"

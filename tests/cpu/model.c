@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%.4f %llu %llu\n", best, (unsigned long long)UPPER(ARENA_BYTES),
+    printf("%.6f %llu %llu\n", best, (unsigned long long)UPPER(ARENA_BYTES),
            (unsigned long long)usage.ru_maxrss * 1024);
     free(arena);
     return 0;
