@@ -372,9 +372,14 @@ void loop_element(Loop *l, int depth)
             continue;
         Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
         loop_indent(l, depth);
-        out(l->text, "x%u[", a->parameter);
-        write_index(l, &a->at);
-        out(l->text, "] = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
+        if (l->aside) {
+            out(l->text, "%s", l->aside);
+        } else {
+            out(l->text, "x%u[", a->parameter);
+            write_index(l, &a->at);
+            out(l->text, "]");
+        }
+        out(l->text, " = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
             l->local[inside(l, a->value)]);
     }
     if (l->here) {

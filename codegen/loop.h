@@ -40,8 +40,9 @@ struct Loop {
     Id first_address;
     int keys; /* parameters that are keys of random numbers */
     bool random;
-    const char *flat; /* the number of the element, where the nest has it; else NULL */
-    const char *here; /* of a tail: the element that its kernel made and the last node replaces */
+    const char *flat;  /* the number of the element, where the nest has it; else NULL */
+    const char *aside; /* where the nest wants the one result instead; else NULL */
+    const char *here;  /* of a tail: the element that its kernel made and the last node replaces */
 };
 
 /* What the variables of the nest are called, by axis. */
