@@ -67,7 +67,7 @@ GP_FUNCTION float gp_float_exp_below(float x, float low)
     float n;
     const float rest = gp_exp_rest(gp_exp_split(low > x ? low : x, 127 + 64, &n));
     const float power = gp_of_bits(gp_bits_of(n) << 23);
-    return (power * rest + power) * 0x1p-64f;
+    return (power * rest + power) * 5.421010862427522e-20f; /* 2^-64 */
 }
 
 /* Any x: 2^n in two factors. */
