@@ -37,8 +37,7 @@ typedef struct {
 GP_FUNCTION int64_t gp_attend_work(int64_t size, int64_t width)
 {
     const int64_t depth = size > GP_ATTEND_ROWS ? size : GP_ATTEND_ROWS;
-    const int64_t work = gp_gemm_work(size > width ? size : width, depth);
-    return work + GP_MR_LARGEST * (width > size ? width : size);
+    return gp_gemm_work(size > width ? size : width, depth);
 }
 
 GP_FUNCTION int64_t gp_attend_reals(int64_t size, int64_t width)

@@ -186,14 +186,16 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
     const gp_real *from = w->at + group * w->group + i * w->row;
     const int64_t window = v->in.kernel[0] * v->in.kernel[1];
     if (w->channel == window * w->place) {
-        gp_pack(to, height, from + p * w->place, height, w->row, k, w->place);
+        gp_pack_a(to, (gp_matrix){(gp_real *)from + p * w->place, w->row, w->place}, height, k);
         return;
     }
-    for (int64_t done = 0; done < k; done++, to += height) {
-        const gp_real *at =
-            from + (p + done) / window * w->channel + (p + done) % window * w->place;
+    for (int64_t done = 0, count; done < k; done += count) { /* what is of one input channel */
+        const int64_t place = (p + done) % window;
+        const gp_real *at = from + (p + done) / window * w->channel + place * w->place;
+        count = gp_least(k - done, window - place);
         for (int64_t j = 0; j < height; j++)
-            to[j] = at[j * w->row];
+            for (int64_t l = 0; l < count; l++)
+                to[j * GP_LINE + done + l] = at[j * w->row + l * w->place];
     }
 }
 
@@ -311,7 +313,7 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     const int64_t at = unit % v->across * v->columns, i0 = unit / v->across % v->down * v->height;
     const int64_t group = unit / v->across / v->down, depth = gp_even(v->depth, GP_KC);
     const int64_t m = gp_least(v->height, v->rows - i0), n = gp_least(v->columns, v->places - at);
-    gp_real *rows = work, *patches = rows + gp_gemm_rows(v->depth);
+    gp_real *rows = work, *patches = rows + GP_GEMM_ROWS;
     gp_real *line = patches + gp_gemm_columns(v->places, v->depth);
     const gp_real *x =
         (const gp_real *)v->in.x->data + group * (v->in.x->dim[1] / v->groups) * v->in.x->stride[1];

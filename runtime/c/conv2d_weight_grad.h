@@ -55,7 +55,7 @@ GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, const gp_real *x, 
             gp_patch_line(lines + i * some, &v->in, x, k0 + j + i, at, some);
         if (width < GP_NR)
             memset(panel, 0, (size_t)(GP_NR * some) * sizeof *panel);
-        gp_pack(panel, GP_NR, lines, width, some, some, 1);
+        gp_pack_turned(panel, GP_NR, lines, width, some, some);
     }
 }
 
@@ -69,7 +69,7 @@ GP_FUNCTION void gp_weight_grad_rows(const gp_weight_grad *v, int64_t out, int64
         const gp_real *from =
             (const gp_real *)v->dy->data + (image * v->dy->dim[1] + out) * size + place;
         count = gp_least(some - done, size - place);
-        gp_pack(rows + done * height, height, from, height, size, count, 1);
+        gp_pack_a(rows + done, (gp_matrix){(gp_real *)from, size, 1}, height, count);
     }
 }
 
@@ -81,7 +81,7 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, 
     const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
     const int64_t n = gp_least(v->columns, v->depth - k0), depth = gp_even(v->places, GP_KC);
     const gp_real *from = (const gp_real *)x->data + group * (x->dim[1] / v->groups) * x->stride[1];
-    gp_real *rows = work, *columns = rows + gp_gemm_rows(v->places);
+    gp_real *rows = work, *columns = rows + GP_GEMM_ROWS;
     gp_real *lines = columns + gp_gemm_columns(v->depth, v->places);
     for (int64_t at = 0; at < v->places; at += depth) {
         const int64_t some = gp_least(depth, v->places - at);

@@ -33,7 +33,9 @@ enum {
     GP_KC = 256,         /* of the inner dimension */
     GP_NC_LARGEST = 768, /* columns of a packed block of B */
     GP_NR_LARGEST = 32,  /* columns of a panel */
-    GP_MR_LARGEST = 16,  /* rows of a panel, for what a panel takes */
+    GP_MR_LARGEST = 14,  /* rows of a panel */
+    GP_LINE =
+        GP_KC + 16, /* from one row of a packed panel to the next: in other sets of the cache */
     GP_NC = GP_VECTOR_BYTES == 64 ? GP_NC_LARGEST : 256
 };
 _Static_assert(GP_NR <= GP_NR_LARGEST && GP_MR <= GP_MR_LARGEST && GP_NC <= GP_NC_LARGEST,
@@ -67,10 +69,7 @@ GP_FUNCTION int64_t gp_even(int64_t n, int64_t most)
 }
 
 /* Elements of one packed panel of A, and of a block of B. */
-GP_FUNCTION int64_t gp_gemm_rows(int64_t k)
-{
-    return GP_MR_LARGEST * gp_least(k, GP_KC);
-}
+enum { GP_GEMM_ROWS = GP_MR_LARGEST * GP_LINE };
 
 GP_FUNCTION int64_t gp_gemm_columns(int64_t n, int64_t k)
 {
@@ -80,7 +79,7 @@ GP_FUNCTION int64_t gp_gemm_columns(int64_t n, int64_t k)
 /* What one thread needs for a product with at most n columns: elements. */
 GP_FUNCTION int64_t gp_gemm_work(int64_t n, int64_t k)
 {
-    return gp_gemm_rows(k) + gp_gemm_columns(n, k);
+    return GP_GEMM_ROWS + gp_gemm_columns(n, k);
 }
 
 GP_FUNCTION gp_matrix gp_matrix_at(gp_matrix a, int64_t i, int64_t j)
@@ -96,6 +95,23 @@ GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
 }
 
 /* ---- Packing -------------------------------------------------------------------------------- */
+
+/* k elements, `step` apart, side by side. */
+GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int64_t step,
+                         int64_t k)
+{
+    int64_t p = 0;
+    if (step == 1) {
+#if defined(__GNUC__) /* a call of memcpy would take longer */
+        for (; p + GP_LANES <= k; p += GP_LANES)
+            *(gp_lanes *)(to + p) = *(const gp_lanes *)(from + p);
+#endif
+        for (; p < k; p++)
+            to[p] = from[p];
+    }
+    for (; p < k; p++)
+        to[p] = from[p * step];
+}
 
 /* to[p * width + i] = from[i * line + p], 4 x 4 at a time: lines of k elements become columns. */
 GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_real *restrict from,
@@ -135,17 +151,15 @@ GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_re
             to[p * width + i] = from[i * line + p];
 }
 
-/* One panel: `lines` lines of k elements side by side. Rows of A: line = row, step = col. */
-GP_FUNCTION void gp_pack(gp_real *restrict to, int64_t width, const gp_real *restrict from,
-                         int64_t lines, int64_t line, int64_t k, int64_t step)
+/* A panel of A: m rows of k elements, GP_LINE apart. */
+GP_FUNCTION void gp_pack_a(gp_real *restrict to, gp_matrix a, int64_t m, int64_t k)
 {
-    if (step == 1 && line != 1) {
-        gp_pack_turned(to, width, from, lines, line, k);
+    if (a.row == 1 && a.col != 1) {
+        gp_pack_turned(to, GP_LINE, a.at, k, a.col, m);
         return;
     }
-    for (int64_t p = 0; p < k; p++)
-        for (int64_t i = 0; i < lines; i++)
-            to[p * width + i] = from[i * line + p * step];
+    for (int64_t i = 0; i < m; i++, to += GP_LINE, a.at += a.row)
+        gp_copy(to, a.at, a.col, k);
 }
 
 /* Row p (of k) of a block of B, its n columns side by side in memory, into the panels. */
@@ -178,7 +192,12 @@ GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
         const int64_t lines = gp_least(GP_NR, n - j);
         if (lines < GP_NR)
             memset(panel, 0, (size_t)(GP_NR * k) * sizeof *panel);
-        gp_pack(panel, GP_NR, b.at + j * b.col, lines, b.col, k, b.row);
+        if (b.row == 1)
+            gp_pack_turned(panel, GP_NR, b.at + j * b.col, lines, b.col, k);
+        else
+            for (int64_t p = 0; p < k; p++)
+                for (int64_t i = 0; i < lines; i++)
+                    panel[p * GP_NR + i] = b.at[(j + i) * b.col + p * b.row];
     }
 }
 
@@ -207,11 +226,11 @@ GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
 #define GP_FETCH(i) \
     __builtin_prefetch(c + i * row, 1), __builtin_prefetch(c + i * row + GP_NR - 1, 1);
 #define GP_ZERO(i) gp_lanes left##i = {0};
-#define GP_ADD(i) left##i += a[i] * left;
+#define GP_ADD(i) left##i += a[i * GP_LINE] * left;
 #define GP_KEEP(i) GP_AT(i) = left##i;
 #define GP_JOIN(i) GP_AT(i) += left##i;
 #define GP_ZERO_2(i) gp_lanes left##i = {0}, right##i = {0};
-#define GP_ADD_2(i) left##i += a[i] * left, right##i += a[i] * right;
+#define GP_ADD_2(i) left##i += a[i * GP_LINE] * left, right##i += a[i * GP_LINE] * right;
 #define GP_KEEP_2(i) GP_AT(i) = left##i, GP_AT_RIGHT(i) = right##i;
 #define GP_JOIN_2(i) GP_AT(i) += left##i, GP_AT_RIGHT(i) += right##i;
 
@@ -228,7 +247,7 @@ GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
                                                     int add)                                       \
     {                                                                                              \
         GP_ROWS_##rows(GP_FETCH)                                                                   \
-            GP_ROWS_##rows(GP_ZERO_2) for (int64_t p = 0; p < k; p++, a += rows, b += b_step)      \
+            GP_ROWS_##rows(GP_ZERO_2) for (int64_t p = 0; p < k; p++, a++, b += b_step)            \
         {                                                                                          \
             const gp_lanes left = *(const gp_lanes *)b, right = *(const gp_lanes *)(b + GP_LANES); \
             __builtin_prefetch(b + 12 * b_step);                                                   \
@@ -246,7 +265,7 @@ GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
                                                       int add)                                     \
     {                                                                                              \
         GP_ROWS_##rows(GP_FETCH)                                                                   \
-            GP_ROWS_##rows(GP_ZERO) for (int64_t p = 0; p < k; p++, a += rows, b += b_step)        \
+            GP_ROWS_##rows(GP_ZERO) for (int64_t p = 0; p < k; p++, a++, b += b_step)              \
         {                                                                                          \
             const gp_lanes left = *(const gp_lanes *)b;                                            \
             GP_ROWS_##rows(GP_ADD)                                                                 \
@@ -294,10 +313,10 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
 {
     gp_real sum[GP_MR][GP_NR] = {{0}};
     (void)columns; /* panels are filled up */
-    for (int64_t p = 0; p < k; p++, a += rows, b += b_step)
+    for (int64_t p = 0; p < k; p++, a++, b += b_step)
         for (int64_t i = 0; i < rows; i++)
             for (int j = 0; j < GP_NR; j++)
-                sum[i][j] += a[i] * b[j];
+                sum[i][j] += a[i * GP_LINE] * b[j];
     for (int64_t i = 0; i < rows; i++)
         for (int j = 0; j < GP_NR; j++)
             c[i * row + j] = add ? c[i * row + j] + sum[i][j] : sum[i][j];
@@ -399,15 +418,20 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
                                   gp_real *rows, const gp_real *columns, int64_t panel,
                                   int64_t b_step, int add, gp_ending end)
 {
+    const int64_t depth = gp_even(k, GP_KC);
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
-        gp_pack(rows, to - from, a.at + from * a.row, to - from, a.row, k, a.col);
-        const gp_matrix next = gp_matrix_at(a, to < m ? to : from, 0);
-        for (int64_t j = 0; j < n; j += GP_NR) {
-            const int64_t width = gp_least(GP_NR, n - j);
-            gp_fetch(next, GP_MR, j * k / n, (j + width) * k / n);
-            gp_panel_into(gp_matrix_at(c, from, j), rows, to - from, columns + j / GP_NR * panel,
-                          b_step, width, k, add);
+        for (int64_t p = 0, some; p < k; p += some) {
+            some = gp_least(depth, k - p);
+            gp_pack_a(rows, gp_matrix_at(a, from, p), to - from, some);
+            const gp_matrix next = gp_matrix_at(a, to < m ? to : from, p);
+            for (int64_t j = 0; j < n; j += GP_NR) {
+                const int64_t width = gp_least(GP_NR, n - j);
+                gp_fetch(next, GP_MR, j * some / n, (j + width) * some / n);
+                gp_panel_into(gp_matrix_at(c, from, j), rows, to - from,
+                              columns + j / GP_NR * panel + p * b_step, b_step, width, some,
+                              add || p > 0);
+            }
         }
         gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
     }
@@ -417,7 +441,7 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
 static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
                                 int64_t k, int add, gp_real *work, gp_ending end)
 {
-    gp_real *rows = work, *columns = work + gp_gemm_rows(k);
+    gp_real *rows = work, *columns = work + GP_GEMM_ROWS;
     const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
     /* columns that are used a few times only are left where they are */
     const int64_t direct = b.col == 1 && m <= 8 * GP_MR ? n / GP_NR * GP_NR : 0;
