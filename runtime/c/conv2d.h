@@ -9,21 +9,11 @@
 #define GP_CONV2D_H
 
 #include "depthwise.h"
-#include "gemm.h"
-#include "window.h"
+#include "patch_panels.h"
 
 typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_attr;
-
-/* Images and the window that slides over them, from output to output. */
-typedef struct {
-    const gp_tensor *x;
-    int64_t stride[2], pad[2], dilation[2], kernel[2];
-    int64_t outputs, width; /* of an image: places of the window, and how many in a row */
-    int plain;              /* the window is one place and sees all of an image that lies evenly */
-    int same; /* images lie evenly, and outputs are as many as inputs, in their order */
-} gp_sliding;
 
 /* Weight (o, c, k) of group g, with k a place of the window, is
  * at[g * group + o * row + c * channel + k * place]. */
@@ -40,44 +30,42 @@ typedef struct {
     const gp_tensor *b, *y;
     int64_t groups, rows, depth; /* rows: output channels of a group; depth: K */
     int64_t span;                /* outputs that lie evenly: all of a channel, or one row of it */
-    int64_t places, columns;     /* in all, of a block */
+    int64_t places;              /* in all */
     int64_t height;              /* output channels of a block */
     int64_t down, across;        /* blocks of a group: by channels, by places */
     int direct;                  /* patches are used as they lie */
 } gp_conv;
 
-GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, const int64_t *kernel,
-                                     const int64_t *stride, const int64_t *pad,
-                                     const int64_t *dilation)
+/* The first place of block i of so many. */
+GP_FUNCTION int64_t gp_conv_begin(const gp_conv *v, int64_t i, int64_t across)
 {
-    gp_sliding v = {.x = x, .outputs = y->dim[2] * y->dim[3], .width = y->dim[3]};
-    v.plain = x->stride[2] == x->dim[3] * x->stride[3] || x->dim[2] == 1;
-    v.same = x->stride[2] == x->dim[3] && x->stride[3] == 1;
-    for (int i = 0; i < 2; i++) {
-        v.kernel[i] = kernel[i];
-        v.stride[i] = stride[i];
-        v.pad[i] = pad[i];
-        v.dilation[i] = dilation[i];
-        v.plain = v.plain && kernel[i] == 1 && stride[i] == 1 && pad[i] == 0 &&
-                  x->dim[2 + i] == y->dim[2 + i];
-        v.same = v.same && stride[i] == 1 && x->dim[2 + i] == y->dim[2 + i];
-    }
-    return v;
+    return gp_least(i * gp_ceil_div(v->places, GP_NR) / across * GP_NR, v->places);
 }
 
-/* Blocks that share out evenly among the threads; how they are cut changes no sum. */
+/* Blocks that take the threads about as long; how they are cut changes no sum. Of the ways to
+ * share a group among `parts` threads, the one whose longest share is the least: channels times
+ * places, with what packing the other operand takes. */
 GP_FUNCTION void gp_conv_cut(gp_conv *v, int64_t threads)
 {
-    int64_t across = gp_ceil_div(v->places, GP_NC);
-    v->down = 1;
-    if (v->groups * across % threads != 0 && v->groups * across < 8 * threads) {
-        if (v->places / gp_round_up(across, threads) >= 2 * GP_NR)
-            across = gp_round_up(across, threads);
-        else
-            v->down = gp_least(threads, gp_ceil_div(v->rows, GP_MR));
+    const int64_t least = gp_ceil_div(v->places, GP_NC), patches = v->direct ? 1 : 6, weights = 4;
+    const int64_t parts =
+        v->groups * least >= 8 * threads || v->groups % threads == 0 ? 1 : threads;
+    double best = 0;
+    for (int64_t down = 1; down <= parts; down++) {
+        if (parts % down != 0 || (down > 1 && (down - 1) * GP_MR >= v->rows))
+            continue;
+        const int64_t shares = parts / down, across = gp_round_up(least, shares);
+        const int64_t last = gp_conv_begin(v, shares - 1, shares);
+        const int64_t before = shares > 1 ? last - gp_conv_begin(v, shares - 2, shares) : 0;
+        const int64_t longest = before > v->places - last ? before : v->places - last;
+        const double cost = (double)(gp_ceil_div(v->rows, down) + patches) *
+                            (double)(longest + weights * across / shares);
+        if (best > 0 && cost >= best)
+            continue;
+        best = cost;
+        v->down = down;
+        v->across = gp_least(across, gp_ceil_div(v->places, GP_NR));
     }
-    v->columns = gp_round_up(gp_ceil_div(v->places, across), GP_NR);
-    v->across = gp_ceil_div(v->places, v->columns);
     v->height = gp_ceil_div(v->rows, v->down);
     v->down = gp_ceil_div(v->rows, v->height);
 }
@@ -99,83 +87,7 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
 
 GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
 {
-    return gp_gemm_work(v->places, v->depth) + GP_NC_LARGEST;
-}
-
-/* A stretch of one output row: `line[i]` = what output `at + i` sees through place (ki, kj). */
-GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
-                                  int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
-{
-    const int64_t ih = row * v->stride[0] - v->pad[0] + ki * v->dilation[0];
-    const int64_t first = kj * v->dilation[1] - v->pad[1], step = v->stride[1];
-    gp_range in = {at + count, at + count};
-    if (ih >= 0 && ih < v->x->dim[2])
-        in = gp_inside(at, at + count, step, first, v->x->dim[3]);
-    const gp_real *from = plane + ih * v->x->stride[2];
-    const int64_t stride = step * v->x->stride[3], base = first * v->x->stride[3];
-    for (int64_t i = at; i < in.from; i++)
-        line[i - at] = 0;
-    if (stride == 1)
-        for (int64_t i = in.from; i < in.to; i++)
-            line[i - at] = from[i + base];
-    else if (stride == 2)
-        for (int64_t i = in.from; i < in.to; i++)
-            line[i - at] = from[i * 2 + base];
-    else
-        for (int64_t i = in.from; i < in.to; i++)
-            line[i - at] = from[i * stride + base];
-    for (int64_t i = in.to; i < at + count; i++)
-        line[i - at] = 0;
-}
-
-/* The same for outputs at .. at + count - 1 of an image that are as many as its inputs: a copy of
- * the image, moved, without what came from the other end of a row. */
-GP_FUNCTION void gp_patch_moved(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
-                                int64_t at, int64_t count, int64_t ki, int64_t kj)
-{
-    const int64_t right = kj * v->dilation[1] - v->pad[1], end = at + count;
-    const int64_t by = (ki * v->dilation[0] - v->pad[0]) * v->width + right;
-    const int64_t edge = gp_least(right < 0 ? -right : right, v->width);
-    int64_t low = -by > at ? -by : at, high = gp_least(end, v->outputs - by);
-    if (low >= high)
-        low = high = end;
-    for (int64_t i = at; i < low; i++)
-        line[i - at] = 0;
-    if (low < high)
-        memcpy(line + (low - at), plane + (low + by), (size_t)(high - low) * sizeof *line);
-    for (int64_t i = high; i < end; i++)
-        line[i - at] = 0;
-    for (int64_t row = at - at % v->width; edge > 0 && row < end; row += v->width) {
-        const int64_t first = right < 0 ? row : row + v->width - edge;
-        for (int64_t i = first > at ? first : at; i < first + edge && i < end; i++)
-            line[i - at] = 0;
-    }
-}
-
-/* Element k of the patches of places at .. at + n - 1, counted through all images from `x`. */
-GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, const gp_real *x,
-                               int64_t k, int64_t at, int64_t n)
-{
-    const int64_t kj = k % v->kernel[1], ki = k / v->kernel[1] % v->kernel[0];
-    const int64_t width = v->plain || v->same ? v->outputs : v->width;
-    const gp_real *plane = x + k / v->kernel[1] / v->kernel[0] * v->x->stride[1];
-    int64_t row = at % v->outputs / width, column = at % width;
-    plane += at / v->outputs * v->x->stride[0];
-    for (int64_t i = 0, count; i < n; i += count) {
-        count = gp_least(n - i, width - column);
-        if (v->plain && !v->same)
-            for (int64_t j = 0; j < count; j++)
-                line[i + j] = plane[(column + j) * v->x->stride[3]];
-        else if (v->same)
-            gp_patch_moved(line + i, v, plane, column, count, ki, kj);
-        else
-            gp_patch_stretch(line + i, v, plane, row, column, count, ki, kj);
-        column = 0;
-        if (++row * width < v->outputs)
-            continue;
-        row = 0;
-        plane += v->x->stride[0];
-    }
+    return gp_gemm_work(v->places, v->depth) + GP_NC_LARGEST + gp_patch_work(&v->in);
 }
 
 /* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
@@ -290,29 +202,57 @@ GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out,
     }
 }
 
-/* Packs elements p .. p + k - 1 of the patches of places at .. at + n - 1. */
+/* Panels of places at .. at + n - 1, all of one image: as they lie, or by vectors. */
+GP_FUNCTION void gp_conv_pack_image(const gp_conv *v, const gp_real *x, int64_t p, int64_t k,
+                                    int64_t at, int64_t n, gp_real *line, gp_real *patches)
+{
+    const gp_sliding *in = &v->in;
+    if (in->plain && in->same) {
+        const gp_real *from = x + at / in->outputs * in->x->stride[0] + at % in->outputs;
+        for (int64_t i = 0; i < k; i++)
+            gp_pack_row(patches, from + (p + i) * in->x->stride[1], n, i, k);
+        return;
+    }
+#if defined(__GNUC__)
+    gp_patch_panels(in, x - (const gp_real *)in->x->data, p, k, at, gp_ceil_div(n, GP_NR), patches,
+                    line + GP_NC_LARGEST);
+#else
+    (void)line;
+#endif
+}
+
+/* Packs elements p .. p + k - 1 of the patches of places at .. at + n - 1. Panels with places of
+ * two images are gathered line by line. */
 GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int64_t k, int64_t at,
                               int64_t n, gp_real *line, gp_real *patches)
 {
-    if (!v->direct) {
+    const int64_t size = v->in.outputs;
+    const int fits = (v->in.plain && v->in.same) || gp_patch_fits(&v->in);
+    for (int64_t j = 0, some; j < n; j += some, patches += some * k) {
+        const int64_t left = size - (at + j) % size;
+        const int whole = gp_conv_whole(v, at + j);
+        some = gp_least(GP_NR, n - j);
+        if (v->direct && whole)
+            continue;
+        if (fits && left >= some) {
+            some = v->direct ? some : left >= n - j ? n - j : left / GP_NR * GP_NR;
+            gp_conv_pack_image(v, x, p, k, at + j, some, line, patches);
+            continue;
+        }
         for (int64_t i = 0; i < k; i++) {
-            gp_patch_line(line, &v->in, x, p + i, at, n);
-            gp_pack_row(patches, line, n, i, k);
+            gp_patch_line(line, &v->in, x, p + i, at + j, some);
+            gp_pack_row(patches, line, some, i, k);
         }
-        return;
     }
-    for (int64_t j = 0; j < n; j += GP_NR, patches += GP_NR * k)
-        for (int64_t i = 0; i < k && !gp_conv_whole(v, at + j); i++) {
-            gp_patch_line(line, &v->in, x, p + i, at + j, gp_least(GP_NR, n - j));
-            gp_pack_row(patches, line, gp_least(GP_NR, n - j), i, k);
-        }
 }
 
 GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
 {
-    const int64_t at = unit % v->across * v->columns, i0 = unit / v->across % v->down * v->height;
+    const int64_t block = unit % v->across, i0 = unit / v->across % v->down * v->height;
+    const int64_t at = gp_conv_begin(v, block, v->across);
+    const int64_t n = gp_conv_begin(v, block + 1, v->across) - at;
     const int64_t group = unit / v->across / v->down, depth = gp_even(v->depth, GP_KC);
-    const int64_t m = gp_least(v->height, v->rows - i0), n = gp_least(v->columns, v->places - at);
+    const int64_t m = gp_least(v->height, v->rows - i0);
     gp_real *rows = work, *patches = rows + GP_GEMM_ROWS;
     gp_real *line = patches + gp_gemm_columns(v->places, v->depth);
     const gp_real *x =

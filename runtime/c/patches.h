@@ -1,6 +1,4 @@
-/* Patches of images: what a window sees at each place, packed into panels for a product.
- *
- */
+/* Patches of images: what a window sees at each of the places it slides over, line by line. */
 #ifndef GP_PATCHES_H
 #define GP_PATCHES_H
 
