@@ -31,6 +31,7 @@ typedef struct {
     int64_t groups, rows, depth; /* rows: output channels of a group; depth: K */
     int64_t span;                /* outputs that lie evenly: all of a channel, or one row of it */
     int64_t places;              /* in all */
+    int64_t few;                 /* of them, the last ones: multiplied along the depth */
     int64_t height;              /* output channels of a block */
     int64_t down, across;        /* blocks of a group: by channels, by places */
     int direct;                  /* patches are used as they lie */
@@ -81,13 +82,15 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
     v.span = even ? in.outputs : y->dim[3];
     v.places = y->dim[0] * in.outputs;
     v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= 8 * GP_MR;
+    v.few = v.places % GP_LANES <= GP_FEW ? v.places % GP_LANES : 0;
     gp_conv_cut(&v, c->run->threads);
     return v;
 }
 
 GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
 {
-    return gp_gemm_work(v->places, v->depth) + GP_NC_LARGEST + gp_patch_work(&v->in);
+    return gp_gemm_work(v->places, v->depth) + GP_FEW * GP_LINE + GP_NC_LARGEST +
+           gp_patch_work(&v->in);
 }
 
 /* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
@@ -112,18 +115,22 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
 }
 
 /* The weights that are packed after those of rows up to i (of m): the next rows, or the first ones
- * of the next stretch of the depth. None where they do not lie in order. */
-GP_FUNCTION gp_matrix gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, int64_t i,
+ * of the next stretch of the depth. */
+GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, int64_t i,
                                    int64_t m, int64_t p, int64_t k)
 {
     const gp_weights *w = &v->w;
     const int64_t window = v->in.kernel[0] * v->in.kernel[1];
-    if (window > 1 && (w->place != 1 || w->channel != window))
-        return (gp_matrix){NULL, 0, 0};
-    const gp_matrix all = {(gp_real *)w->at + group * w->group, w->row,
-                           window == 1 ? w->channel : 1};
-    return i < m ? gp_matrix_at(all, i0 + i, p)
-                 : gp_matrix_at(all, i0, p + k < v->depth ? p + k : 0);
+    const gp_real *at = w->at + group * w->group;
+    if (i == m) {
+        p = p + k < v->depth ? p + k : 0;
+        i = 0;
+    }
+    at += (i0 + i) * w->row;
+    if (w->channel == window * w->place)
+        return gp_coming_of((gp_matrix){(gp_real *)at + p * w->place, w->row, w->place}, k);
+    /* what the rows have of one channel lies side by side */
+    return (gp_coming){at + p / window * w->channel, GP_AHEAD, w->channel, k / window};
 }
 
 /* m channels from `out` of the outputs at places at .. at + n - 1 become or take up what the tile
@@ -175,31 +182,40 @@ GP_FUNCTION int gp_conv_whole(const gp_conv *v, int64_t at)
 /* A packed panel of weights, m output channels from `out`, times the block of n places at `at`.
  * `next`: the weights that are packed next; they come nearer on the way. */
 GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out, int64_t m,
-                                const gp_real *rows, gp_matrix next, const gp_real *patches,
+                                const gp_real *rows, gp_coming next, const gp_real *patches,
                                 int64_t at, int64_t n, int64_t k, int add)
 {
     const gp_tensor *y = v->y;
     const int even = v->span == v->in.outputs && y->stride[3] == 1;
     gp_real tile[GP_MR * GP_NR];
     for (int64_t j = 0; j < n; j += GP_NR, patches += GP_NR * k) {
-        const int whole = gp_conv_whole(v, at + j);
         const int64_t image = (at + j) / v->in.outputs, place = (at + j) % v->in.outputs;
         const int64_t width = gp_least(GP_NR, n - j);
+        const int full = width == GP_NR || width == GP_LANES;
         const gp_real *b = patches;
         int64_t step = GP_NR;
-        gp_fetch(next, next.at ? GP_MR : 0, j * k / n, (j + width) * k / n);
-        if (v->direct && whole) {
+        const gp_ahead ahead = gp_ahead_of(next, k, j, width, n);
+        if (v->direct && gp_conv_whole(v, at + j)) {
             b = x + image * v->in.x->stride[0] + place;
             step = v->in.x->stride[1];
         }
-        if (even && whole) {
+        if (even && full && place + width <= v->in.outputs) {
             gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] + place;
-            gp_panel_product(to, y->stride[1], rows, m, b, step, width, k, add);
+            gp_panel_product(to, y->stride[1], rows, m, b, step, width, k, add, &ahead);
             continue;
         }
-        gp_panel_product(tile, GP_NR, rows, m, b, step, width, k, 0);
+        gp_panel_product(tile, GP_NR, rows, m, b, step, width, k, 0, &ahead);
         gp_conv_store(v, out, m, at + j, width, tile, GP_NR, 1, add);
     }
+}
+
+/* The same for the last few places, which lie in lines. */
+GP_FUNCTION void gp_conv_few(const gp_conv *v, int64_t out, int64_t m, const gp_real *rows,
+                             const gp_real *lines, int64_t k, int add)
+{
+    gp_real tile[GP_MR * GP_FEW];
+    gp_few_product(tile, GP_FEW, rows, m, lines, k);
+    gp_conv_store(v, out, m, v->places - v->few, v->few, tile, GP_FEW, 1, add);
 }
 
 /* Panels of places at .. at + n - 1, all of one image: as they lie, or by vectors. */
@@ -246,14 +262,26 @@ GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int
     }
 }
 
+/* Takes the last few of n places out of their panel into lines. */
+GP_FUNCTION void gp_conv_take(const gp_conv *v, const gp_real *patches, int64_t n, int64_t k,
+                              gp_real *lines)
+{
+    const int64_t first = n - v->few;
+    const gp_real *column = patches + first / GP_NR * GP_NR * k + first % GP_NR;
+    for (int64_t j = 0; j < GP_FEW; j++)
+        for (int64_t i = 0; i < k; i++)
+            lines[j * GP_LINE + i] = j < v->few ? column[i * GP_NR + j] : 0;
+}
+
 GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
 {
     const int64_t block = unit % v->across, i0 = unit / v->across % v->down * v->height;
     const int64_t at = gp_conv_begin(v, block, v->across);
     const int64_t n = gp_conv_begin(v, block + 1, v->across) - at;
+    const int64_t few = at + n == v->places ? v->few : 0;
     const int64_t group = unit / v->across / v->down, depth = gp_even(v->depth, GP_KC);
     const int64_t m = gp_least(v->height, v->rows - i0);
-    gp_real *rows = work, *patches = rows + GP_GEMM_ROWS;
+    gp_real *rows = work, *lines = rows + GP_GEMM_ROWS, *patches = lines + GP_FEW * GP_LINE;
     gp_real *line = patches + gp_gemm_columns(v->places, v->depth);
     const gp_real *x =
         (const gp_real *)v->in.x->data + group * (v->in.x->dim[1] / v->groups) * v->in.x->stride[1];
@@ -261,6 +289,8 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     for (int64_t p = 0; p < v->depth; p += depth) {
         const int64_t k = gp_least(depth, v->depth - p);
         gp_conv_pack(v, x, p, k, at, n, line, patches);
+        if (few)
+            gp_conv_take(v, patches, n, k, lines);
         for (int64_t i = 0, from = 0, to; from < m; from = to) {
             const int64_t out = group * v->rows + i0 + from;
             to = gp_panel_begin(++i, m);
@@ -268,7 +298,9 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
             if (bias && p == 0)
                 gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
             gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
-                           patches, at, n, k, p > 0 || bias);
+                           patches, at, n - few, k, p > 0 || bias);
+            if (few)
+                gp_conv_few(v, out, to - from, rows, lines, k, p > 0 || bias);
             if (p + k == v->depth)
                 gp_conv_finish(v, out, to - from, at, n);
         }

@@ -59,16 +59,21 @@ GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, const gp_real *x, 
     }
 }
 
+/* Channel `out` of dy at a place, counted through all images. */
+GP_FUNCTION const gp_real *gp_weight_grad_at(const gp_weight_grad *v, int64_t out, int64_t place)
+{
+    const int64_t size = v->in.outputs, image = place / size;
+    return (const gp_real *)v->dy->data + (image * v->dy->dim[1] + out) * size + place % size;
+}
+
 /* A panel of `height` channels of dy from `out`, places at .. at + some - 1. */
 GP_FUNCTION void gp_weight_grad_rows(const gp_weight_grad *v, int64_t out, int64_t height,
                                      int64_t at, int64_t some, gp_real *rows)
 {
     const int64_t size = v->in.outputs;
     for (int64_t done = 0, count; done < some; done += count) {
-        const int64_t image = (at + done) / size, place = (at + done) % size;
-        const gp_real *from =
-            (const gp_real *)v->dy->data + (image * v->dy->dim[1] + out) * size + place;
-        count = gp_least(some - done, size - place);
+        const gp_real *from = gp_weight_grad_at(v, out, at + done);
+        count = gp_least(some - done, size - (at + done) % size);
         gp_pack_a(rows + done, (gp_matrix){(gp_real *)from, size, 1}, height, count);
     }
 }
@@ -91,9 +96,14 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, 
             const gp_matrix to = {(gp_real *)c->out[0].data + out * v->depth + k0, v->depth, 1};
             end = gp_panel_begin(++i, v->rows);
             gp_weight_grad_rows(v, out, end - first, at, some, rows);
-            for (int64_t j = 0; j < n; j += GP_NR)
+            const gp_coming next = {gp_weight_grad_at(v, group * v->rows + end % v->rows, at),
+                                    v->in.outputs, 1, some};
+            for (int64_t j = 0; j < n; j += GP_NR) {
+                const int64_t width = gp_least(GP_NR, n - j);
+                const gp_ahead ahead = gp_ahead_of(next, some, j, width, n);
                 gp_panel_into(gp_matrix_at(to, 0, j), rows, end - first, columns + j * some, GP_NR,
-                              gp_least(GP_NR, n - j), some, at > 0);
+                              width, some, at > 0, &ahead);
+            }
         }
     }
 }

@@ -103,8 +103,12 @@ GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int
     int64_t p = 0;
     if (step == 1) {
 #if defined(__GNUC__) /* a call of memcpy would take longer */
-        for (; p + GP_LANES <= k; p += GP_LANES)
-            *(gp_lanes *)(to + p) = *(const gp_lanes *)(from + p);
+        for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
+            const gp_lanes left = *(const gp_lanes *)(from + p);
+            const gp_lanes right = *(const gp_lanes *)(from + p + GP_LANES);
+            *(gp_lanes *)(to + p) = left;
+            *(gp_lanes *)(to + p + GP_LANES) = right;
+        }
 #endif
         for (; p < k; p++)
             to[p] = from[p];
@@ -203,6 +207,33 @@ GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
 
 /* ---- The product of two panels --------------------------------------------------------------- */
 
+/* What is packed next comes nearer on the way, a line at each step of the inner dimension: lines
+ * `step` apart, and after GP_AHEAD of them others `jump` on. */
+typedef struct {
+    const gp_real *at;
+    int64_t step, jump;
+} gp_ahead;
+
+enum { GP_AHEAD = 16 };
+
+/* All of it: the jumps go over `units` parts, `unit` apart. */
+typedef struct {
+    const gp_real *at;
+    int64_t step, unit, units;
+} gp_coming;
+
+GP_FUNCTION gp_coming gp_coming_of(gp_matrix a, int64_t k)
+{
+    return a.col == 1 ? (gp_coming){a.at, a.row, 1, k} : (gp_coming){a.at, a.col, a.col, k};
+}
+
+/* The share that comes with columns j .. j + width - 1 of n, k deep. */
+GP_FUNCTION gp_ahead gp_ahead_of(gp_coming a, int64_t k, int64_t j, int64_t width, int64_t n)
+{
+    return (gp_ahead){a.at + j * a.units / n * a.unit, a.step,
+                      GP_AHEAD * a.units * width / (n * k) * a.unit};
+}
+
 /* Rows of at most GP_MR sums, GP_NR (gp_wide) or GP_LANES (gp_narrow) columns, written to c or
  * added to it; b_step is how far apart the rows of B are. */
 #if defined(__GNUC__)
@@ -241,38 +272,47 @@ GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
 #define GP_FUSED
 #endif
 
+/* The steps of the inner dimension, by stretches of GP_AHEAD, with one line ahead at each. */
+#define GP_STEPS(each)                                                \
+    const gp_real *far = ahead->at;                                   \
+    for (int64_t p = 0; p < k; far += ahead->jump) {                  \
+        const int64_t end = gp_least(p + GP_AHEAD, k);                \
+        const gp_real *line = far;                                    \
+        for (; p < end; p++, a++, b += b_step, line += ahead->step) { \
+            __builtin_prefetch(line, 0, 2);                           \
+            each                                                      \
+        }                                                             \
+    }
+
 #define GP_PRODUCT(rows)                                                                           \
     static GP_NOINLINE GP_FUSED void gp_wide_##rows(gp_real *c, int64_t row, const gp_real *a,     \
                                                     const gp_real *b, int64_t b_step, int64_t k,   \
-                                                    int add)                                       \
+                                                    int add, const gp_ahead *ahead)                \
     {                                                                                              \
-        GP_ROWS_##rows(GP_FETCH)                                                                   \
-            GP_ROWS_##rows(GP_ZERO_2) for (int64_t p = 0; p < k; p++, a++, b += b_step)            \
+        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO_2) GP_STEPS(                               \
+            const gp_lanes left = *(const gp_lanes *)b;                                            \
+            const gp_lanes right = *(const gp_lanes *)(b + GP_LANES);                              \
+            __builtin_prefetch(b + 12 * b_step); __builtin_prefetch(b + 12 * b_step + GP_LANES);   \
+            GP_ROWS_##rows(GP_ADD_2)) if (add)                                                     \
         {                                                                                          \
-            const gp_lanes left = *(const gp_lanes *)b, right = *(const gp_lanes *)(b + GP_LANES); \
-            __builtin_prefetch(b + 12 * b_step);                                                   \
-            __builtin_prefetch(b + 12 * b_step + GP_LANES);                                        \
-            GP_ROWS_##rows(GP_ADD_2)                                                               \
-        }                                                                                          \
-        if (add) {                                                                                 \
             GP_ROWS_##rows(GP_JOIN_2)                                                              \
-        } else {                                                                                   \
+        }                                                                                          \
+        else                                                                                       \
+        {                                                                                          \
             GP_ROWS_##rows(GP_KEEP_2)                                                              \
         }                                                                                          \
     }                                                                                              \
     static GP_NOINLINE GP_FUSED void gp_narrow_##rows(gp_real *c, int64_t row, const gp_real *a,   \
                                                       const gp_real *b, int64_t b_step, int64_t k, \
-                                                      int add)                                     \
+                                                      int add, const gp_ahead *ahead)              \
     {                                                                                              \
-        GP_ROWS_##rows(GP_FETCH)                                                                   \
-            GP_ROWS_##rows(GP_ZERO) for (int64_t p = 0; p < k; p++, a++, b += b_step)              \
+        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO)                                           \
+            GP_STEPS(const gp_lanes left = *(const gp_lanes *)b; GP_ROWS_##rows(GP_ADD)) if (add)  \
         {                                                                                          \
-            const gp_lanes left = *(const gp_lanes *)b;                                            \
-            GP_ROWS_##rows(GP_ADD)                                                                 \
-        }                                                                                          \
-        if (add) {                                                                                 \
             GP_ROWS_##rows(GP_JOIN)                                                                \
-        } else {                                                                                   \
+        }                                                                                          \
+        else                                                                                       \
+        {                                                                                          \
             GP_ROWS_##rows(GP_KEEP)                                                                \
         }                                                                                          \
     }
@@ -291,16 +331,16 @@ GP_HEIGHTS(GP_PRODUCT)
 
 GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
                                   const gp_real *b, int64_t b_step, int64_t columns, int64_t k,
-                                  int add)
+                                  int add, const gp_ahead *ahead)
 {
     const int wide = columns > GP_LANES;
     switch (rows) {
-#define GP_CASE(h)                                       \
-    case h:                                              \
-        if (wide)                                        \
-            gp_wide_##h(c, row, a, b, b_step, k, add);   \
-        else                                             \
-            gp_narrow_##h(c, row, a, b, b_step, k, add); \
+#define GP_CASE(h)                                              \
+    case h:                                                     \
+        if (wide)                                               \
+            gp_wide_##h(c, row, a, b, b_step, k, add, ahead);   \
+        else                                                    \
+            gp_narrow_##h(c, row, a, b, b_step, k, add, ahead); \
         break;
         GP_HEIGHTS(GP_CASE)
 #undef GP_CASE
@@ -309,10 +349,10 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
 #else
 GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
                                   const gp_real *b, int64_t b_step, int64_t columns, int64_t k,
-                                  int add)
+                                  int add, const gp_ahead *ahead)
 {
     gp_real sum[GP_MR][GP_NR] = {{0}};
-    (void)columns; /* panels are filled up */
+    (void)columns, (void)ahead; /* panels are filled up */
     for (int64_t p = 0; p < k; p++, a++, b += b_step)
         for (int64_t i = 0; i < rows; i++)
             for (int j = 0; j < GP_NR; j++)
@@ -320,6 +360,56 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
     for (int64_t i = 0; i < rows; i++)
         for (int j = 0; j < GP_NR; j++)
             c[i * row + j] = add ? c[i * row + j] + sum[i][j] : sum[i][j];
+}
+#endif
+
+/* Columns that do not fill a vector cost as much as one that is full. A few of them, GP_LINE apart
+ * and GP_FEW with zeros, are multiplied along the inner dimension instead: row i of C begins at
+ * c[i * row]. */
+enum { GP_FEW = 4 };
+
+#if defined(__GNUC__)
+static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const gp_real *a,
+                                                int64_t rows, const gp_real *b, int64_t k)
+{
+    enum { LANES = GP_LANES > 4 ? GP_LANES : 4 };
+    typedef gp_real four
+        __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
+    for (int64_t i = 0; i < rows; i++, a += GP_LINE, c += row) {
+        gp_lanes sum[GP_FEW] = {{0}}, other[GP_FEW] = {{0}};
+        gp_real lane[LANES * GP_FEW] = {0};
+        int64_t p = 0;
+        for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
+            const gp_lanes left = *(const gp_lanes *)(a + p);
+            const gp_lanes right = *(const gp_lanes *)(a + p + GP_LANES);
+            for (int j = 0; j < GP_FEW; j++) {
+                sum[j] += left * *(const gp_lanes *)(b + j * GP_LINE + p);
+                other[j] += right * *(const gp_lanes *)(b + j * GP_LINE + p + GP_LANES);
+            }
+        }
+        for (int j = 0; j < GP_FEW; j++)
+            *(gp_lanes *)(lane + j * LANES) = sum[j] + other[j];
+        for (; p < k; p++)
+            for (int j = 0; j < GP_FEW; j++)
+                lane[j * LANES] += a[p] * b[j * GP_LINE + p];
+        for (int j = 0; j < GP_FEW; j++) {
+            four total = *(const four *)(lane + j * LANES);
+            for (int l = 4; l < LANES; l += 4)
+                total += *(const four *)(lane + j * LANES + l);
+            c[j] = (total[0] + total[1]) + (total[2] + total[3]);
+        }
+    }
+}
+#else
+GP_FUNCTION void gp_few_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
+                                const gp_real *b, int64_t k)
+{
+    for (int64_t i = 0; i < rows; i++, a += GP_LINE, c += row)
+        for (int j = 0; j < GP_FEW; j++) {
+            c[j] = 0;
+            for (int64_t p = 0; p < k; p++)
+                c[j] += a[p] * b[j * GP_LINE + p];
+        }
 }
 #endif
 
@@ -344,21 +434,6 @@ GP_FUNCTION void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_
     }
 }
 
-/* Brings columns from .. to - 1 of some rows of A nearer, for the panel that is packed next. */
-GP_FUNCTION void gp_fetch(gp_matrix a, int64_t rows, int64_t from, int64_t to)
-{
-#if defined(__GNUC__)
-    const int64_t line = 64 / (int64_t)sizeof(gp_real);
-    if (a.col == 1)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t p = from; p < to; p += line)
-                __builtin_prefetch(a.at + i * a.row + p, 0, 2);
-    else
-        for (int64_t p = from; p < to; p++)
-            __builtin_prefetch(a.at + p * a.col, 0, 2);
-#endif
-}
-
 /* Panels of A are of nearly equal height: panel i of a matrix with m rows begins at this row. */
 GP_FUNCTION int64_t gp_panel_begin(int64_t i, int64_t m)
 {
@@ -367,14 +442,14 @@ GP_FUNCTION int64_t gp_panel_begin(int64_t i, int64_t m)
 
 /* Columns j .. of C = or += a packed panel of A times a panel of B, m x n of it. */
 GP_FUNCTION void gp_panel_into(gp_matrix c, const gp_real *rows, int64_t m, const gp_real *b,
-                               int64_t b_step, int64_t n, int64_t k, int add)
+                               int64_t b_step, int64_t n, int64_t k, int add, const gp_ahead *ahead)
 {
     gp_real tile[GP_MR * GP_NR];
     if (c.col == 1 && (n == GP_NR || n == GP_LANES)) {
-        gp_panel_product(c.at, c.row, rows, m, b, b_step, n, k, add);
+        gp_panel_product(c.at, c.row, rows, m, b, b_step, n, k, add, ahead);
         return;
     }
-    gp_panel_product(tile, GP_NR, rows, m, b, b_step, n, k, 0);
+    gp_panel_product(tile, GP_NR, rows, m, b, b_step, n, k, 0, ahead);
     gp_tile_store(c, tile, m, n, add);
 }
 
@@ -424,13 +499,13 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
         for (int64_t p = 0, some; p < k; p += some) {
             some = gp_least(depth, k - p);
             gp_pack_a(rows, gp_matrix_at(a, from, p), to - from, some);
-            const gp_matrix next = gp_matrix_at(a, to < m ? to : from, p);
+            const gp_coming next = gp_coming_of(gp_matrix_at(a, to < m ? to : from, p), some);
             for (int64_t j = 0; j < n; j += GP_NR) {
                 const int64_t width = gp_least(GP_NR, n - j);
-                gp_fetch(next, GP_MR, j * some / n, (j + width) * some / n);
+                const gp_ahead ahead = gp_ahead_of(next, some, j, width, n);
                 gp_panel_into(gp_matrix_at(c, from, j), rows, to - from,
                               columns + j / GP_NR * panel + p * b_step, b_step, width, some,
-                              add || p > 0);
+                              add || p > 0, &ahead);
             }
         }
         gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
