@@ -214,7 +214,8 @@ GP_FUNCTION void gp_conv_few(const gp_conv *v, int64_t out, int64_t m, const gp_
                              const gp_real *lines, int64_t k, int add)
 {
     gp_real tile[GP_MR * GP_FEW];
-    gp_few_product(tile, GP_FEW, rows, m, lines, k);
+    for (int64_t j = 0; j < v->few; j++)
+        gp_few_product(tile + j, GP_FEW, rows, m, lines + j * GP_LINE, k);
     gp_conv_store(v, out, m, v->places - v->few, v->few, tile, GP_FEW, 1, add);
 }
 
@@ -268,9 +269,8 @@ GP_FUNCTION void gp_conv_take(const gp_conv *v, const gp_real *patches, int64_t 
 {
     const int64_t first = n - v->few;
     const gp_real *column = patches + first / GP_NR * GP_NR * k + first % GP_NR;
-    for (int64_t j = 0; j < GP_FEW; j++)
-        for (int64_t i = 0; i < k; i++)
-            lines[j * GP_LINE + i] = j < v->few ? column[i * GP_NR + j] : 0;
+    for (int64_t j = 0; j < v->few; j++)
+        gp_copy(lines + j * GP_LINE, column + j, GP_NR, k);
 }
 
 GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)

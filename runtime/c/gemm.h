@@ -363,40 +363,43 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
 }
 #endif
 
-/* Columns that do not fill a vector cost as much as one that is full. A few of them, GP_LINE apart
- * and GP_FEW with zeros, are multiplied along the inner dimension instead: row i of C begins at
- * c[i * row]. */
+/* Columns that do not fill a vector cost as much as one that is full. Up to GP_FEW are multiplied
+ * along the inner dimension instead: c[i * row] = row i of A times the column that lies at b, four
+ * rows at a time. */
 enum { GP_FEW = 4 };
 
 #if defined(__GNUC__)
 static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const gp_real *a,
                                                 int64_t rows, const gp_real *b, int64_t k)
 {
-    enum { LANES = GP_LANES > 4 ? GP_LANES : 4 };
+    enum { LANES = GP_LANES > 4 ? GP_LANES : 4, ROWS = 4 };
     typedef gp_real four
         __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
-    for (int64_t i = 0; i < rows; i++, a += GP_LINE, c += row) {
-        gp_lanes sum[GP_FEW] = {{0}}, other[GP_FEW] = {{0}};
-        gp_real lane[LANES * GP_FEW] = {0};
+    for (int64_t i = 0; i < rows; i += ROWS) {
+        /* the last four may have been there before */
+        i = rows < ROWS ? 0 : gp_least(i, rows - ROWS);
+        gp_lanes sum[ROWS] = {{0}}, other[ROWS] = {{0}};
+        gp_real lane[LANES * ROWS] = {0};
+        const gp_real *at = a + i * GP_LINE;
         int64_t p = 0;
         for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
-            const gp_lanes left = *(const gp_lanes *)(a + p);
-            const gp_lanes right = *(const gp_lanes *)(a + p + GP_LANES);
-            for (int j = 0; j < GP_FEW; j++) {
-                sum[j] += left * *(const gp_lanes *)(b + j * GP_LINE + p);
-                other[j] += right * *(const gp_lanes *)(b + j * GP_LINE + p + GP_LANES);
+            const gp_lanes left = *(const gp_lanes *)(b + p);
+            const gp_lanes right = *(const gp_lanes *)(b + p + GP_LANES);
+            for (int j = 0; j < ROWS; j++) {
+                sum[j] += left * *(const gp_lanes *)(at + j * GP_LINE + p);
+                other[j] += right * *(const gp_lanes *)(at + j * GP_LINE + p + GP_LANES);
             }
         }
-        for (int j = 0; j < GP_FEW; j++)
+        for (int j = 0; j < ROWS; j++)
             *(gp_lanes *)(lane + j * LANES) = sum[j] + other[j];
         for (; p < k; p++)
-            for (int j = 0; j < GP_FEW; j++)
-                lane[j * LANES] += a[p] * b[j * GP_LINE + p];
-        for (int j = 0; j < GP_FEW; j++) {
+            for (int j = 0; j < ROWS; j++)
+                lane[j * LANES] += b[p] * at[j * GP_LINE + p];
+        for (int j = 0; j < ROWS && i + j < rows; j++) {
             four total = *(const four *)(lane + j * LANES);
             for (int l = 4; l < LANES; l += 4)
                 total += *(const four *)(lane + j * LANES + l);
-            c[j] = (total[0] + total[1]) + (total[2] + total[3]);
+            c[(i + j) * row] = (total[0] + total[1]) + (total[2] + total[3]);
         }
     }
 }
@@ -404,12 +407,11 @@ static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const g
 GP_FUNCTION void gp_few_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
                                 const gp_real *b, int64_t k)
 {
-    for (int64_t i = 0; i < rows; i++, a += GP_LINE, c += row)
-        for (int j = 0; j < GP_FEW; j++) {
-            c[j] = 0;
-            for (int64_t p = 0; p < k; p++)
-                c[j] += a[p] * b[j * GP_LINE + p];
-        }
+    for (int64_t i = 0; i < rows; i++, a += GP_LINE, c += row) {
+        *c = 0;
+        for (int64_t p = 0; p < k; p++)
+            *c += a[p] * b[p];
+    }
 }
 #endif
 
