@@ -129,7 +129,7 @@ GP_FUNCTION void gp_attend_scores(const gp_attend_tile *t, gp_matrix q, int64_t 
     const int64_t rows = t->rows - skip;
     gp_real *score = t->score + skip * GP_ATTEND_KEYS;
     gp_block_product((gp_matrix){score, GP_ATTEND_KEYS, 1}, gp_matrix_at(q, skip, 0), rows, t->keys,
-                     t->size, t->work, t->k, GP_NR * t->size, GP_NR, 0, (gp_ending){0});
+                     t->size, t->work, (gp_columns){.packed = t->k}, 0, (gp_ending){0});
 }
 
 /* Queries first to first + t->rows of head h of sample b. */

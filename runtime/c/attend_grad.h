@@ -84,9 +84,9 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
     const gp_matrix out = gp_attend_token(&in[4], b, h, first), ds = {t->ds, GP_ATTEND_KEYS, 1};
     const gp_matrix dout = gp_attend_token(&in[6], b, h, first);
     const gp_real *lse = (const gp_real *)in[5].data + (b * heads + h) * queries + first;
-    gp_block_product(p, q, t->rows, t->keys, t->size, t->work, t->kt, GP_NR * t->size, GP_NR, 0,
+    gp_block_product(p, q, t->rows, t->keys, t->size, t->work, (gp_columns){.packed = t->kt}, 0,
                      (gp_ending){0});
-    gp_block_product(ds, dout, t->rows, t->keys, t->width, t->work, t->vt, GP_NR * t->width, GP_NR,
+    gp_block_product(ds, dout, t->rows, t->keys, t->width, t->work, (gp_columns){.packed = t->vt},
                      0, (gp_ending){0});
     for (int64_t i = 0; i < t->rows; i++) {
         const int64_t row = first + i;

@@ -81,7 +81,7 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
     v.depth = in.x->dim[1] / groups * in.kernel[0] * in.kernel[1];
     v.span = even ? in.outputs : y->dim[3];
     v.places = y->dim[0] * in.outputs;
-    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= 8 * GP_MR;
+    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= 40 * GP_MR;
     v.few = v.places % GP_LANES <= GP_FEW ? v.places % GP_LANES : 0;
     gp_conv_cut(&v, c->run->threads);
     return v;

@@ -1,10 +1,8 @@
 /* The matrix product: C = A B or C += A B, any strides, in blocks that fit the caches.
  *
  * For each stretch of the inner dimension, columns of B and rows of A are packed into panels: up
- * to GP_MR rows side by side, and GP_NR columns, the last panel filled up with zeros. A small
- * kernel multiplies two panels with all its sums in registers; there is one for each height, so
- * no row is wasted. Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication
- * (2008).
+ * to GP_MR rows, and GP_NR columns, the last panel filled up with zeros. Goto and van de Geijn,
+ * Anatomy of High-Performance Matrix Multiplication (2008).
  *
  * Each element is summed in the order of the inner dimension, stretch after stretch. How the
  * rest is cut, and which operand is turned, changes no bit.
@@ -12,410 +10,8 @@
 #ifndef GP_GEMM_H
 #define GP_GEMM_H
 
+#include "panel.h"
 #include "then.h"
-#include "vector.h"
-
-/* A panel: as many rows as leave registers for a row of B, and two vectors of columns. */
-#if GP_VECTOR_BYTES == 64
-#define GP_MR 14
-#elif defined(__aarch64__)
-#define GP_MR 12
-#elif defined(__GNUC__)
-#define GP_MR 6
-#else
-#define GP_MR 4
-#endif
-#define GP_NR (2 * GP_LANES)
-
-/* Sizes of blocks. A panel of A stays in the first cache, a block of B in the second. Workspace
- * is planned by the largest, whatever the instruction set. */
-enum {
-    GP_KC = 256,         /* of the inner dimension */
-    GP_NC_LARGEST = 768, /* columns of a packed block of B */
-    GP_NR_LARGEST = 32,  /* columns of a panel */
-    GP_MR_LARGEST = 14,  /* rows of a panel */
-    GP_LINE =
-        GP_KC + 16, /* from one row of a packed panel to the next: in other sets of the cache */
-    GP_NC = GP_VECTOR_BYTES == 64 ? GP_NC_LARGEST : 256
-};
-_Static_assert(GP_NR <= GP_NR_LARGEST && GP_MR <= GP_MR_LARGEST && GP_NC <= GP_NC_LARGEST,
-               "packed panels fit the planned workspace");
-
-/* Element (i, j) is at[i * row + j * col]. */
-typedef struct {
-    gp_real *at;
-    int64_t row, col;
-} gp_matrix;
-
-GP_FUNCTION int64_t gp_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-GP_FUNCTION int64_t gp_ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-GP_FUNCTION int64_t gp_round_up(int64_t a, int64_t b)
-{
-    return gp_ceil_div(a, b) * b;
-}
-
-/* n in the fewest equal parts of at most `most`: the size of a part. */
-GP_FUNCTION int64_t gp_even(int64_t n, int64_t most)
-{
-    return n <= most ? n : gp_ceil_div(n, gp_ceil_div(n, most));
-}
-
-/* Elements of one packed panel of A, and of a block of B. */
-enum { GP_GEMM_ROWS = GP_MR_LARGEST * GP_LINE };
-
-GP_FUNCTION int64_t gp_gemm_columns(int64_t n, int64_t k)
-{
-    return gp_round_up(gp_least(n, GP_NC_LARGEST), GP_NR_LARGEST) * gp_least(k, GP_KC);
-}
-
-/* What one thread needs for a product with at most n columns: elements. */
-GP_FUNCTION int64_t gp_gemm_work(int64_t n, int64_t k)
-{
-    return GP_GEMM_ROWS + gp_gemm_columns(n, k);
-}
-
-GP_FUNCTION gp_matrix gp_matrix_at(gp_matrix a, int64_t i, int64_t j)
-{
-    a.at += i * a.row + j * a.col;
-    return a;
-}
-
-/* Rows become columns: C' = B' A'. */
-GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
-{
-    return (gp_matrix){a.at, a.col, a.row};
-}
-
-/* ---- Packing -------------------------------------------------------------------------------- */
-
-/* k elements, `step` apart, side by side. */
-GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int64_t step,
-                         int64_t k)
-{
-    int64_t p = 0;
-    if (step == 1) {
-#if defined(__GNUC__) /* a call of memcpy would take longer */
-        for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
-            const gp_lanes left = *(const gp_lanes *)(from + p);
-            const gp_lanes right = *(const gp_lanes *)(from + p + GP_LANES);
-            *(gp_lanes *)(to + p) = left;
-            *(gp_lanes *)(to + p + GP_LANES) = right;
-        }
-#endif
-        for (; p < k; p++)
-            to[p] = from[p];
-    }
-    for (; p < k; p++)
-        to[p] = from[p * step];
-}
-
-/* to[p * width + i] = from[i * line + p], 4 x 4 at a time: lines of k elements become columns. */
-GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_real *restrict from,
-                                int64_t lines, int64_t line, int64_t k)
-{
-    int64_t i = 0;
-#if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
-    typedef gp_real four
-        __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
-    /* the last four lines may have been there before */
-    for (; lines >= 4 && i < lines; i += 4) {
-        i = gp_least(i, lines - 4);
-        const gp_real *at = from + i * line;
-        int64_t p = 0;
-        for (; p + 4 <= k; p += 4) {
-            __builtin_prefetch(at + (4 + p / 4 % 4) * line + p / 16 * 16); /* the next four */
-            const four a = *(const four *)(at + p), b = *(const four *)(at + p + line);
-            const four c = *(const four *)(at + p + 2 * line);
-            const four d = *(const four *)(at + p + 3 * line);
-            const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-            const four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-            const four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            const four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-            gp_real *out = to + p * width + i;
-            *(four *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-            *(four *)(out + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-            *(four *)(out + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
-            *(four *)(out + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
-        }
-        for (; p < k; p++)
-            for (int j = 0; j < 4; j++)
-                to[p * width + i + j] = at[p + j * line];
-    }
-#endif
-    for (; i < lines; i++)
-        for (int64_t p = 0; p < k; p++)
-            to[p * width + i] = from[i * line + p];
-}
-
-/* A panel of A: m rows of k elements, GP_LINE apart. */
-GP_FUNCTION void gp_pack_a(gp_real *restrict to, gp_matrix a, int64_t m, int64_t k)
-{
-    if (a.row == 1 && a.col != 1) {
-        gp_pack_turned(to, GP_LINE, a.at, k, a.col, m);
-        return;
-    }
-    for (int64_t i = 0; i < m; i++, to += GP_LINE, a.at += a.row)
-        gp_copy(to, a.at, a.col, k);
-}
-
-/* Row p (of k) of a block of B, its n columns side by side in memory, into the panels. */
-GP_FUNCTION void gp_pack_row(gp_real *restrict panel, const gp_real *restrict row, int64_t n,
-                             int64_t p, int64_t k)
-{
-    panel += p * GP_NR;
-    for (; n >= GP_NR; n -= GP_NR, row += GP_NR, panel += GP_NR * k) {
-#if defined(__GNUC__) /* a call of memcpy would take longer */
-        *(gp_lanes *)panel = *(const gp_lanes *)row;
-        *(gp_lanes *)(panel + GP_LANES) = *(const gp_lanes *)(row + GP_LANES);
-#else
-        memcpy(panel, row, GP_NR * sizeof *panel);
-#endif
-    }
-    if (n > 0)
-        for (int64_t j = 0; j < GP_NR; j++)
-            panel[j] = j < n ? row[j] : 0;
-}
-
-/* A block of B (k x n): panels of GP_NR columns. */
-GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
-{
-    if (b.col == 1) {
-        for (int64_t p = 0; p < k; p++)
-            gp_pack_row(panel, b.at + p * b.row, n, p, k);
-        return;
-    }
-    for (int64_t j = 0; j < n; j += GP_NR, panel += GP_NR * k) {
-        const int64_t lines = gp_least(GP_NR, n - j);
-        if (lines < GP_NR)
-            memset(panel, 0, (size_t)(GP_NR * k) * sizeof *panel);
-        if (b.row == 1)
-            gp_pack_turned(panel, GP_NR, b.at + j * b.col, lines, b.col, k);
-        else
-            for (int64_t p = 0; p < k; p++)
-                for (int64_t i = 0; i < lines; i++)
-                    panel[p * GP_NR + i] = b.at[(j + i) * b.col + p * b.row];
-    }
-}
-
-/* ---- The product of two panels --------------------------------------------------------------- */
-
-/* What is packed next comes nearer on the way, a line at each step of the inner dimension: lines
- * `step` apart, and after GP_AHEAD of them others `jump` on. */
-typedef struct {
-    const gp_real *at;
-    int64_t step, jump;
-} gp_ahead;
-
-enum { GP_AHEAD = 16 };
-
-/* All of it: the jumps go over `units` parts, `unit` apart. */
-typedef struct {
-    const gp_real *at;
-    int64_t step, unit, units;
-} gp_coming;
-
-GP_FUNCTION gp_coming gp_coming_of(gp_matrix a, int64_t k)
-{
-    return a.col == 1 ? (gp_coming){a.at, a.row, 1, k} : (gp_coming){a.at, a.col, a.col, k};
-}
-
-/* The share that comes with columns j .. j + width - 1 of n, k deep. */
-GP_FUNCTION gp_ahead gp_ahead_of(gp_coming a, int64_t k, int64_t j, int64_t width, int64_t n)
-{
-    return (gp_ahead){a.at + j * a.units / n * a.unit, a.step,
-                      GP_AHEAD * a.units * width / (n * k) * a.unit};
-}
-
-/* Rows of at most GP_MR sums, GP_NR (gp_wide) or GP_LANES (gp_narrow) columns, written to c or
- * added to it; b_step is how far apart the rows of B are. */
-#if defined(__GNUC__)
-#define GP_ROWS_1(X) X(0)
-#define GP_ROWS_2(X) GP_ROWS_1(X) X(1)
-#define GP_ROWS_3(X) GP_ROWS_2(X) X(2)
-#define GP_ROWS_4(X) GP_ROWS_3(X) X(3)
-#define GP_ROWS_5(X) GP_ROWS_4(X) X(4)
-#define GP_ROWS_6(X) GP_ROWS_5(X) X(5)
-#define GP_ROWS_7(X) GP_ROWS_6(X) X(6)
-#define GP_ROWS_8(X) GP_ROWS_7(X) X(7)
-#define GP_ROWS_9(X) GP_ROWS_8(X) X(8)
-#define GP_ROWS_10(X) GP_ROWS_9(X) X(9)
-#define GP_ROWS_11(X) GP_ROWS_10(X) X(10)
-#define GP_ROWS_12(X) GP_ROWS_11(X) X(11)
-#define GP_ROWS_13(X) GP_ROWS_12(X) X(12)
-#define GP_ROWS_14(X) GP_ROWS_13(X) X(13)
-
-#define GP_AT(i) (*(gp_lanes *)(c + i * row))
-#define GP_AT_RIGHT(i) (*(gp_lanes *)(c + i * row + GP_LANES))
-#define GP_FETCH(i) \
-    __builtin_prefetch(c + i * row, 1), __builtin_prefetch(c + i * row + GP_NR - 1, 1);
-#define GP_ZERO(i) gp_lanes left##i = {0};
-#define GP_ADD(i) left##i += a[i * GP_LINE] * left;
-#define GP_KEEP(i) GP_AT(i) = left##i;
-#define GP_JOIN(i) GP_AT(i) += left##i;
-#define GP_ZERO_2(i) gp_lanes left##i = {0}, right##i = {0};
-#define GP_ADD_2(i) left##i += a[i * GP_LINE] * left, right##i += a[i * GP_LINE] * right;
-#define GP_KEEP_2(i) GP_AT(i) = left##i, GP_AT_RIGHT(i) = right##i;
-#define GP_JOIN_2(i) GP_AT(i) += left##i, GP_AT_RIGHT(i) += right##i;
-
-/* gcc fuses no multiplication with an addition under -std=c11, which would halve the speed. */
-#if defined(__FMA__) && !defined(__clang__)
-#define GP_FUSED __attribute__((optimize("fp-contract=fast")))
-#else
-#define GP_FUSED
-#endif
-
-/* The steps of the inner dimension, by stretches of GP_AHEAD, with one line ahead at each. */
-#define GP_STEPS(each)                                                \
-    const gp_real *far = ahead->at;                                   \
-    for (int64_t p = 0; p < k; far += ahead->jump) {                  \
-        const int64_t end = gp_least(p + GP_AHEAD, k);                \
-        const gp_real *line = far;                                    \
-        for (; p < end; p++, a++, b += b_step, line += ahead->step) { \
-            __builtin_prefetch(line, 0, 2);                           \
-            each                                                      \
-        }                                                             \
-    }
-
-#define GP_PRODUCT(rows)                                                                           \
-    static GP_NOINLINE GP_FUSED void gp_wide_##rows(gp_real *c, int64_t row, const gp_real *a,     \
-                                                    const gp_real *b, int64_t b_step, int64_t k,   \
-                                                    int add, const gp_ahead *ahead)                \
-    {                                                                                              \
-        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO_2) GP_STEPS(                               \
-            const gp_lanes left = *(const gp_lanes *)b;                                            \
-            const gp_lanes right = *(const gp_lanes *)(b + GP_LANES);                              \
-            __builtin_prefetch(b + 12 * b_step); __builtin_prefetch(b + 12 * b_step + GP_LANES);   \
-            GP_ROWS_##rows(GP_ADD_2)) if (add)                                                     \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_JOIN_2)                                                              \
-        }                                                                                          \
-        else                                                                                       \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_KEEP_2)                                                              \
-        }                                                                                          \
-    }                                                                                              \
-    static GP_NOINLINE GP_FUSED void gp_narrow_##rows(gp_real *c, int64_t row, const gp_real *a,   \
-                                                      const gp_real *b, int64_t b_step, int64_t k, \
-                                                      int add, const gp_ahead *ahead)              \
-    {                                                                                              \
-        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO)                                           \
-            GP_STEPS(const gp_lanes left = *(const gp_lanes *)b; GP_ROWS_##rows(GP_ADD)) if (add)  \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_JOIN)                                                                \
-        }                                                                                          \
-        else                                                                                       \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_KEEP)                                                                \
-        }                                                                                          \
-    }
-
-#define GP_HEIGHTS_6(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#define GP_HEIGHTS_12(X) GP_HEIGHTS_6(X) X(7) X(8) X(9) X(10) X(11) X(12)
-#define GP_HEIGHTS_14(X) GP_HEIGHTS_12(X) X(13) X(14)
-#if GP_MR == 14
-#define GP_HEIGHTS(X) GP_HEIGHTS_14(X)
-#elif GP_MR == 12
-#define GP_HEIGHTS(X) GP_HEIGHTS_12(X)
-#else
-#define GP_HEIGHTS(X) GP_HEIGHTS_6(X)
-#endif
-GP_HEIGHTS(GP_PRODUCT)
-
-GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
-                                  const gp_real *b, int64_t b_step, int64_t columns, int64_t k,
-                                  int add, const gp_ahead *ahead)
-{
-    const int wide = columns > GP_LANES;
-    switch (rows) {
-#define GP_CASE(h)                                              \
-    case h:                                                     \
-        if (wide)                                               \
-            gp_wide_##h(c, row, a, b, b_step, k, add, ahead);   \
-        else                                                    \
-            gp_narrow_##h(c, row, a, b, b_step, k, add, ahead); \
-        break;
-        GP_HEIGHTS(GP_CASE)
-#undef GP_CASE
-    }
-}
-#else
-GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
-                                  const gp_real *b, int64_t b_step, int64_t columns, int64_t k,
-                                  int add, const gp_ahead *ahead)
-{
-    gp_real sum[GP_MR][GP_NR] = {{0}};
-    (void)columns, (void)ahead; /* panels are filled up */
-    for (int64_t p = 0; p < k; p++, a++, b += b_step)
-        for (int64_t i = 0; i < rows; i++)
-            for (int j = 0; j < GP_NR; j++)
-                sum[i][j] += a[i * GP_LINE] * b[j];
-    for (int64_t i = 0; i < rows; i++)
-        for (int j = 0; j < GP_NR; j++)
-            c[i * row + j] = add ? c[i * row + j] + sum[i][j] : sum[i][j];
-}
-#endif
-
-/* Columns that do not fill a vector cost as much as one that is full. Up to GP_FEW are multiplied
- * along the inner dimension instead: c[i * row] = row i of A times the column that lies at b, four
- * rows at a time. */
-enum { GP_FEW = 4 };
-
-#if defined(__GNUC__)
-static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const gp_real *a,
-                                                int64_t rows, const gp_real *b, int64_t k)
-{
-    enum { LANES = GP_LANES > 4 ? GP_LANES : 4, ROWS = 4 };
-    typedef gp_real four
-        __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
-    for (int64_t i = 0; i < rows; i += ROWS) {
-        /* the last four may have been there before */
-        i = rows < ROWS ? 0 : gp_least(i, rows - ROWS);
-        gp_lanes sum[ROWS] = {{0}}, other[ROWS] = {{0}};
-        gp_real lane[LANES * ROWS] = {0};
-        const gp_real *at = a + i * GP_LINE;
-        int64_t p = 0;
-        for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
-            const gp_lanes left = *(const gp_lanes *)(b + p);
-            const gp_lanes right = *(const gp_lanes *)(b + p + GP_LANES);
-            for (int j = 0; j < ROWS; j++) {
-                sum[j] += left * *(const gp_lanes *)(at + j * GP_LINE + p);
-                other[j] += right * *(const gp_lanes *)(at + j * GP_LINE + p + GP_LANES);
-            }
-        }
-        for (int j = 0; j < ROWS; j++)
-            *(gp_lanes *)(lane + j * LANES) = sum[j] + other[j];
-        for (; p < k; p++)
-            for (int j = 0; j < ROWS; j++)
-                lane[j * LANES] += b[p] * at[j * GP_LINE + p];
-        for (int j = 0; j < ROWS && i + j < rows; j++) {
-            four total = *(const four *)(lane + j * LANES);
-            for (int l = 4; l < LANES; l += 4)
-                total += *(const four *)(lane + j * LANES + l);
-            c[(i + j) * row] = (total[0] + total[1]) + (total[2] + total[3]);
-        }
-    }
-}
-#else
-GP_FUNCTION void gp_few_product(gp_real *c, int64_t row, const gp_real *a, int64_t rows,
-                                const gp_real *b, int64_t k)
-{
-    for (int64_t i = 0; i < rows; i++, a += GP_LINE, c += row) {
-        *c = 0;
-        for (int64_t p = 0; p < k; p++)
-            *c += a[p] * b[p];
-    }
-}
-#endif
-
-/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* Writes or adds the part of a tile that lies within C: m x n of it. */
 GP_FUNCTION void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m, int64_t n,
@@ -488,12 +84,17 @@ GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
         gp_then_run(e.call, c.at + i * c.row, c.col, e.first + i * e.row, n);
 }
 
-/* C (m x n) = or += A (m x k) times columns: panels of B begin `panel` apart, their rows are
- * b_step apart. They are packed, or they lie as they are and n fills the last one. Panels of A
- * are packed one at a time. */
+/* Columns of B, k deep: the first ones as they lie, `step` from row to row, the others in panels.
+ */
+typedef struct {
+    const gp_real *at;
+    int64_t step, as_is; /* as_is: a number of whole vectors */
+    const gp_real *packed;
+} gp_columns;
+
+/* C (m x n) = or += A (m x k) times columns. Panels of A are packed one at a time. */
 GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n, int64_t k,
-                                  gp_real *rows, const gp_real *columns, int64_t panel,
-                                  int64_t b_step, int add, gp_ending end)
+                                  gp_real *rows, gp_columns b, int add, gp_ending end)
 {
     const int64_t depth = gp_even(k, GP_KC);
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
@@ -503,11 +104,12 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
             gp_pack_a(rows, gp_matrix_at(a, from, p), to - from, some);
             const gp_coming next = gp_coming_of(gp_matrix_at(a, to < m ? to : from, p), some);
             for (int64_t j = 0; j < n; j += GP_NR) {
-                const int64_t width = gp_least(GP_NR, n - j);
+                const int as_is = j < b.as_is;
+                const int64_t width = gp_least(GP_NR, n - j), step = as_is ? b.step : GP_NR;
+                const gp_real *panel = as_is ? b.at + j : b.packed + (j - b.as_is) * k;
                 const gp_ahead ahead = gp_ahead_of(next, some, j, width, n);
-                gp_panel_into(gp_matrix_at(c, from, j), rows, to - from,
-                              columns + j / GP_NR * panel + p * b_step, b_step, width, some,
-                              add || p > 0, &ahead);
+                gp_panel_into(gp_matrix_at(c, from, j), rows, to - from, panel + p * step, step,
+                              width, some, add || p > 0, &ahead);
             }
         }
         gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
@@ -518,26 +120,23 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
 static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
                                 int64_t k, int add, gp_real *work, gp_ending end)
 {
-    gp_real *rows = work, *columns = work + GP_GEMM_ROWS;
+    gp_real *rows = work, *packed = work + GP_GEMM_ROWS;
     const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
     /* columns that are used a few times only are left where they are */
-    const int64_t direct = b.col == 1 && m <= 8 * GP_MR ? n / GP_NR * GP_NR : 0;
+    const int direct = b.col == 1 && m <= 20 * GP_MR;
     for (int64_t j = 0; j < n; j += across)
         for (int64_t p = 0; p < k; p += depth) {
             const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);
-            const int64_t as_is = gp_least(width, direct > j ? direct - j : 0);
-            const gp_matrix from = gp_matrix_at(b, p, j), left = gp_matrix_at(a, 0, p);
-            const gp_matrix to = gp_matrix_at(c, 0, j);
-            const gp_ending here = p + some < k ? (gp_ending){0} : gp_ending_at(end, 0, j);
-            if (as_is)
-                gp_block_product(to, left, m, as_is, some, rows, from.at, GP_NR, from.row,
-                                 add || p > 0, here);
-            if (as_is == width)
-                continue;
-            gp_pack_b(columns, gp_matrix_at(from, 0, as_is), some, width - as_is);
-            gp_block_product(gp_matrix_at(to, 0, as_is), left, m, width - as_is, some, rows,
-                             columns, GP_NR * some, GP_NR, add || p > 0,
-                             gp_ending_at(here, 0, as_is));
+            const gp_matrix from = gp_matrix_at(b, p, j);
+            gp_columns columns = {from.at, from.row, 0, packed};
+            if (direct)
+                columns.as_is = width % GP_NR == GP_LANES ? width : width / GP_NR * GP_NR;
+            if (columns.as_is < width)
+                gp_pack_b(packed, gp_matrix_at(from, 0, columns.as_is), some,
+                          width - columns.as_is);
+            gp_block_product(gp_matrix_at(c, 0, j), gp_matrix_at(a, 0, p), m, width, some, rows,
+                             columns, add || p > 0,
+                             p + some < k ? (gp_ending){0} : gp_ending_at(end, 0, j));
         }
 }
 
