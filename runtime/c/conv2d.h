@@ -310,8 +310,12 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
 GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, gp_real *work)
 {
     const int64_t own = gp_conv_work(v), units = v->groups * v->down * v->across;
-    (void)run; /* has a say only where there are threads */
-    GP_PARALLEL(run, units > 1 && v->places * v->rows * v->groups * v->depth > 32768)
+    (void)run;        /* has a say only where there are threads */
+    if (units == 1) { /* calling threads takes as long as a small convolution */
+        gp_conv_unit(v, 0, work);
+        return;
+    }
+    GP_PARALLEL(run, v->places * v->rows * v->groups * v->depth > 32768)
     for (int64_t unit = 0; unit < units; unit++)
         gp_conv_unit(v, unit, work + gp_thread() * own);
 }

@@ -128,17 +128,25 @@ GP_FUNCTION gp_real gp_dot(const gp_real *restrict a, const gp_real *restrict b,
     return sum + lane[0];
 }
 
-/* sum += x * row, in stretches of a known length that every optimiser turns into vectors. */
-GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, gp_real x, const gp_real *restrict row,
-                               int64_t n)
+/* sum += x[0] * row 0, then x[1] * row 1 and so on, in stretches of a known length that every
+ * optimiser turns into vectors. */
+GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, const gp_real *restrict x,
+                               const gp_real *restrict rows, int64_t apart, int64_t n)
 {
     enum { LANES = 16 };
+    const gp_real *restrict second = rows + apart, *restrict third = second + apart;
+    const gp_real *restrict fourth = third + apart;
     int64_t j = 0;
     for (; j + LANES <= n; j += LANES)
-        for (int i = 0; i < LANES; i++)
-            sum[j + i] += x * row[j + i];
+        for (int i = 0; i < LANES; i++) {
+            gp_real s = sum[j + i] + x[0] * rows[j + i];
+            s += x[1] * second[j + i];
+            s += x[2] * third[j + i];
+            sum[j + i] = s + x[3] * fourth[j + i];
+        }
     for (; j < n; j++)
-        sum[j] += x * row[j];
+        for (int i = 0; i < 4; i++)
+            sum[j] += x[i] * rows[i * apart + j];
 }
 
 /* k elements as they follow each other in memory: where they lie, or copied. */
@@ -164,9 +172,14 @@ GP_FUNCTION void gp_thin_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, 
             for (int64_t p = 0; p < depth; p++)
                 rows[i][p] = a.at[i * a.row + (p0 + p) * a.col];
         if (n > 1 && b.col == 1) {
-            for (int64_t p = 0; p < depth; p++)
+            int64_t p = 0;
+            for (; p + 4 <= depth; p += 4)
                 for (int64_t i = 0; i < m; i++)
-                    gp_add_scaled(sum[i], rows[i][p], b.at + (p0 + p) * b.row, n);
+                    gp_add_scaled(sum[i], rows[i] + p, b.at + (p0 + p) * b.row, b.row, n);
+            for (; p < depth; p++)
+                for (int64_t i = 0; i < m; i++)
+                    for (int64_t j = 0; j < n; j++)
+                        sum[i][j] += rows[i][p] * b.at[(p0 + p) * b.row + j];
             continue;
         }
         for (int64_t j = 0; j < n; j++) {
@@ -219,7 +232,13 @@ GP_KERNEL(matmul)
     const gp_product p = gp_product_plan(c);
     const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
     const int64_t own = gp_gemm_work(p.columns, p.k);
-    GP_PARALLEL(c->run, units > 1 && p.batches * p.m * p.n * p.k > 32768)
+    if (units == 1 ||
+        p.batches * p.m * p.n * p.k <= 32768) { /* calling threads would take longer */
+        for (int64_t unit = 0; unit < units; unit++)
+            gp_product_tile(&p, unit, c->work);
+        return GP_OK;
+    }
+    GP_PARALLEL(c->run, 1)
     for (int64_t unit = 0; unit < units; unit++)
         gp_product_tile(&p, unit, p.thin ? NULL : (gp_real *)c->work + gp_thread() * own);
     return GP_OK;
