@@ -133,17 +133,22 @@ GP_FUNCTION gp_real gp_dot(const gp_real *restrict a, const gp_real *restrict b,
 GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, const gp_real *restrict x,
                                const gp_real *restrict rows, int64_t apart, int64_t n)
 {
-    enum { LANES = 16 };
+    enum { LANES = 16, AHEAD = 8 };
     const gp_real *restrict second = rows + apart, *restrict third = second + apart;
     const gp_real *restrict fourth = third + apart;
     int64_t j = 0;
-    for (; j + LANES <= n; j += LANES)
+    for (; j + LANES <= n; j += LANES) {
+#if defined(__GNUC__) /* rows are too far apart for the machine to guess the next */
+        for (int i = AHEAD; i < AHEAD + 4; i++)
+            __builtin_prefetch(rows + i * apart + j);
+#endif
         for (int i = 0; i < LANES; i++) {
             gp_real s = sum[j + i] + x[0] * rows[j + i];
             s += x[1] * second[j + i];
             s += x[2] * third[j + i];
             sum[j + i] = s + x[3] * fourth[j + i];
         }
+    }
     for (; j < n; j++)
         for (int i = 0; i < 4; i++)
             sum[j] += x[i] * rows[i * apart + j];
