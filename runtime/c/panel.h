@@ -342,13 +342,14 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
                                   int add, const gp_ahead *ahead)
 {
     gp_real sum[GP_MR][GP_NR] = {{0}};
-    (void)columns, (void)ahead; /* panels are filled up */
+    const int width = columns > GP_LANES ? GP_NR : GP_LANES;
+    (void)ahead; /* there is no way to ask for it */
     for (int64_t p = 0; p < k; p++, a++, b += b_step)
         for (int64_t i = 0; i < rows; i++)
-            for (int j = 0; j < GP_NR; j++)
+            for (int j = 0; j < width; j++)
                 sum[i][j] += a[i * GP_LINE] * b[j];
     for (int64_t i = 0; i < rows; i++)
-        for (int j = 0; j < GP_NR; j++)
+        for (int j = 0; j < width; j++)
             c[i * row + j] = add ? c[i * row + j] + sum[i][j] : sum[i][j];
 }
 #endif

@@ -39,6 +39,14 @@ for set in $sets; do
 done
 try math float gcc -march=native -ffp-contract=off
 
+# The kernels for a compiler without the extensions of gcc: their text, with the question renamed.
+mkdir -p "$folder/plain/runtime/c"
+for file in runtime/c/*.h; do
+    sed 's/__GNUC__/GP_NO_SUCH_COMPILER/g' "$file" >"$folder/plain/$file"
+done
+try products float gcc "-I$folder/plain"
+try products double gcc "-I$folder/plain"
+
 # The emitted file of one model, compiled for each: the results agree.
 whole() { # RUNNER COMPILER FLAGS...
     runner=$1
