@@ -100,8 +100,9 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
     const gp_weights *w = &v->w;
     const gp_real *from = w->at + group * w->group + i * w->row;
     const int64_t window = v->in.kernel[0] * v->in.kernel[1];
-    if (w->channel == window * w->place) {
-        gp_pack_a(to, (gp_matrix){(gp_real *)from + p * w->place, w->row, w->place}, height, k);
+    const int64_t step = window == 1 ? w->channel : w->place;
+    if (w->channel == window * step) {
+        gp_pack_a(to, (gp_matrix){(gp_real *)from + p * step, w->row, step}, height, k);
         return;
     }
     for (int64_t done = 0, count; done < k; done += count) { /* what is of one input channel */
@@ -127,8 +128,9 @@ GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, 
         i = 0;
     }
     at += (i0 + i) * w->row;
-    if (w->channel == window * w->place)
-        return gp_coming_of((gp_matrix){(gp_real *)at + p * w->place, w->row, w->place}, k);
+    const int64_t step = window == 1 ? w->channel : w->place;
+    if (w->channel == window * step)
+        return gp_coming_of((gp_matrix){(gp_real *)at + p * step, w->row, step}, k);
     /* what the rows have of one channel lies side by side */
     return (gp_coming){at + p / window * w->channel, GP_AHEAD, w->channel, k / window};
 }
