@@ -1,0 +1,393 @@
+/* Convolution with a window of 3 x 3 places that moves by one, in 16 products of channels for 4
+ * outputs instead of 36: F(2x2, 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural
+ * Networks (2016).
+ *
+ * Outputs are taken in tiles of 2 x 2. What a tile sees, 4 x 4 places of a channel, becomes 16
+ * numbers; so do the 9 weights of a pair of channels; the products of both are summed over the
+ * channels, as 16 matrix products; and the 16 sums become the 4 outputs. All of that happens for a
+ * block of tiles and a panel of output channels at a time, so workspace is small.
+ *
+ * The sums of an output have one order, whatever is cut how.
+ */
+#ifndef GP_WINOGRAD_H
+#define GP_WINOGRAD_H
+
+#include "gemm.h"
+#include "then.h"
+
+/* Weight (o, c, k), with k a place of the window, is at[o * row + c * channel + k * place]; place
+ * is 1 or, where the window is turned round, -1. */
+typedef struct {
+    const gp_call *call;
+    const gp_tensor *x, *b, *y;
+    int64_t pad[2]; /* top, left */
+    const gp_real *at;
+    int64_t row, channel, place;
+    int64_t inputs, outputs; /* channels */
+    int64_t high, wide;      /* tiles of an image */
+    int64_t tiles, block;    /* in all; the most of a block */
+    int64_t down, across;    /* units: by output channels, by tiles */
+} gp_winograd;
+
+enum {
+    GP_WINO = 16,          /* numbers of a tile */
+    GP_WINO_RUN = 64,      /* tiles of a row that are turned in one go */
+    GP_WINO_BLOCK = 16384, /* the most of a block: tiles times input channels */
+    GP_WINO_TILES = 256,   /* the most tiles of a block */
+    GP_WINO_STEP = 16,     /* numbers that are made at a time; what is too much is not read */
+    GP_WINO_GAP = 16       /* between rows of numbers: other sets of the cache, room for a step */
+};
+/* For loops in steps of a length that the compiler knows: no number is made alone. */
+#define GP_WINO_EACH(i, n)                                      \
+    for (int64_t step_ = 0; step_ < (n); step_ += GP_WINO_STEP) \
+        GP_IVDEP                                                \
+    for (int64_t i = step_; i < step_ + GP_WINO_STEP; i++)
+
+GP_FUNCTION int64_t gp_wino_block(int64_t inputs)
+{
+    const int64_t tiles = gp_least(GP_WINO_BLOCK / inputs, GP_WINO_TILES);
+    return tiles < GP_NR_LARGEST ? GP_NR_LARGEST : tiles / GP_NR_LARGEST * GP_NR_LARGEST;
+}
+
+/* Whether it takes less time: by the shape alone, since the sums are others. Counted in
+ * multiplications for each pair of channels; turning weights and tiles takes about so many. */
+GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, int64_t height,
+                             int64_t width)
+{
+    const int64_t tiles = images * ((height + 1) / 2) * ((width + 1) / 2);
+    const int64_t blocks = gp_ceil_div(tiles, gp_wino_block(inputs));
+    const int64_t plain = 9 * images * height * width;
+    const int64_t turned = GP_WINO * gp_round_up(tiles, 16) + 320 * blocks + 200 * tiles / outputs +
+                           160 * tiles / inputs;
+    return inputs >= 16 && outputs >= 16 && 6 * turned < 5 * plain;
+}
+
+/* What a thread needs: the numbers of a block and of its sums, of a panel of weights, and the
+ * weights of an output channel. */
+GP_FUNCTION int64_t gp_wino_row(const gp_winograd *v)
+{
+    return v->block + GP_WINO_GAP;
+}
+
+GP_FUNCTION int64_t gp_wino_work(const gp_winograd *v)
+{
+    return GP_WINO * (v->inputs + GP_MR_LARGEST) * gp_wino_row(v) +
+           GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS + 9 * gp_least(v->inputs, GP_KC) +
+           GP_WINO_STEP;
+}
+
+/* ---- Tiles ----------------------------------------------------------------------------------- */
+
+/* A stretch of tiles of one row of an image. */
+typedef struct {
+    int64_t image, row, column, count;
+} gp_wino_run;
+
+/* The stretch that begins at tile `at` and ends before `end`. */
+GP_FUNCTION gp_wino_run gp_wino_run_at(const gp_winograd *v, int64_t at, int64_t end)
+{
+    const int64_t column = at % v->wide, most = gp_least(v->wide - column, GP_WINO_RUN);
+    return (gp_wino_run){at / v->wide / v->high, at / v->wide % v->high, column,
+                         gp_least(most, end - at)};
+}
+
+/* What a few stretches of tiles below each other see of a channel: columns with an even number, as
+ * tiles count them, and the others apart. A tile sees four rows, two of them the one below it too.
+ */
+enum { GP_WINO_DEEP = 4, GP_WINO_ROWS = 2 * GP_WINO_DEEP + 2 };
+typedef struct {
+    gp_real even[GP_WINO_ROWS][GP_WINO_RUN + 2 * GP_WINO_STEP];
+    gp_real odd[GP_WINO_ROWS][GP_WINO_RUN + 2 * GP_WINO_STEP];
+} gp_wino_rows;
+
+GP_FUNCTION void gp_wino_pairs(gp_real *restrict even, gp_real *restrict odd,
+                               const gp_real *restrict at, int64_t n)
+{
+    int64_t j = 0;
+#define GP_WINO_APART(step)                   \
+    for (; j + step <= n; j += step) {        \
+        GP_IVDEP                              \
+        for (int k = 0; k < step; k++) {      \
+            even[j + k] = at[2 * (j + k)];    \
+            odd[j + k] = at[2 * (j + k) + 1]; \
+        }                                     \
+    }
+    GP_WINO_APART(16)
+    GP_WINO_APART(4)
+    GP_WINO_APART(1)
+#undef GP_WINO_APART
+}
+
+/* Pair j of columns, from column `first` on: zeros where there are none. */
+GP_FUNCTION void gp_wino_pair(const gp_winograd *v, const gp_real *at, int64_t first, int64_t j,
+                              gp_real *even, gp_real *odd)
+{
+    const int64_t column = first + 2 * j, step = v->x->stride[3], width = v->x->dim[3];
+    even[j] = column >= 0 && column < width ? at[2 * j * step] : 0;
+    odd[j] = column >= -1 && column + 1 < width ? at[(2 * j + 1) * step] : 0;
+}
+
+/* n pairs of columns of a row, from column `first` of the image on: zeros where it has
+ * none. */
+GP_FUNCTION void gp_wino_split(const gp_winograd *v, const gp_real *plane, int64_t row,
+                               int64_t first, int64_t n, gp_real *even, gp_real *odd)
+{
+    const int64_t step = v->x->stride[3], width = v->x->dim[3];
+    int64_t from = first < 0 ? gp_least((1 - first) / 2, n) : 0; /* pairs that are there */
+    int64_t to = width > first ? gp_least((width - first) / 2, n) : 0;
+    if (row < 0 || row >= v->x->dim[2]) {
+        memset(even, 0, (size_t)n * sizeof *even);
+        memset(odd, 0, (size_t)n * sizeof *odd);
+        return;
+    }
+    const gp_real *at = plane + row * v->x->stride[2] + first * step;
+    if (step != 1 || to < from)
+        from = to = n;
+    if (from < to)
+        gp_wino_pairs(even + from, odd + from, at + 2 * from, to - from);
+    for (int64_t j = 0; j < from; j++)
+        gp_wino_pair(v, at, first, j, even, odd);
+    for (int64_t j = to; j < n; j++)
+        gp_wino_pair(v, at, first, j, even, odd);
+}
+
+/* Four numbers of a row or column become four others. */
+#define GP_WINO_SEE(a, b, c, d, to) \
+    const gp_real to##0 = a - c, to##1 = b + c, to##2 = c - b, to##3 = b - d
+
+/* What n tiles see from row i of the rows on: 16 numbers, `apart` from each other. */
+GP_FUNCTION void gp_wino_see(const gp_wino_rows *rows, int64_t i, int64_t n, gp_real *restrict to,
+                             int64_t apart)
+{
+    GP_WINO_EACH(k, n)
+    {
+        gp_real *at = to + k;
+#define GP_WINO_COLUMN(half, k, to)                                           \
+    GP_WINO_SEE(rows->half[i][k], rows->half[i + 1][k], rows->half[i + 2][k], \
+                rows->half[i + 3][k], to)
+        GP_WINO_COLUMN(even, k, a);
+        GP_WINO_COLUMN(odd, k, b);
+        GP_WINO_COLUMN(even, k + 1, c);
+        GP_WINO_COLUMN(odd, k + 1, d);
+#undef GP_WINO_COLUMN
+#define GP_WINO_ROW(r)                          \
+    {                                           \
+        GP_WINO_SEE(a##r, b##r, c##r, d##r, u); \
+        at[(4 * r) * apart] = u0;               \
+        at[(4 * r + 1) * apart] = u1;           \
+        at[(4 * r + 2) * apart] = u2;           \
+        at[(4 * r + 3) * apart] = u3;           \
+    }
+        GP_WINO_ROW(0)
+        GP_WINO_ROW(1)
+        GP_WINO_ROW(2)
+        GP_WINO_ROW(3)
+#undef GP_WINO_ROW
+    }
+}
+
+/* Stretches below the first one, with it, that end before tile `end`. */
+GP_FUNCTION int64_t gp_wino_deep(const gp_winograd *v, gp_wino_run r, int64_t left)
+{
+    const int64_t whole = r.count == v->wide ? gp_least(left / v->wide, v->high - r.row) : 1;
+    return whole < 1 ? 1 : gp_least(whole, GP_WINO_DEEP);
+}
+
+/* The numbers of n tiles of channel c from `at` on. They are made when all rows have been read:
+ * what has just been stored in other pieces is slow to read. */
+GP_FUNCTION void gp_wino_channel(const gp_winograd *v, int64_t c, int64_t at, int64_t n,
+                                 gp_wino_rows *rows, gp_real *seen)
+{
+    const gp_tensor *x = v->x;
+    for (int64_t t = 0, deep; t < n;) {
+        const gp_wino_run r = gp_wino_run_at(v, at + t, at + n);
+        const gp_real *plane = (const gp_real *)x->data + r.image * x->stride[0] + c * x->stride[1];
+        deep = gp_wino_deep(v, r, n - t);
+        for (int64_t i = 0; i < 2 * deep + 2; i++)
+            gp_wino_split(v, plane, 2 * r.row - v->pad[0] + i, 2 * r.column - v->pad[1],
+                          r.count + 1, rows->even[i], rows->odd[i]);
+        for (int64_t i = 0; i < deep; i++, t += r.count)
+            gp_wino_see(rows, 2 * i, r.count, seen + t, v->inputs * gp_wino_row(v));
+    }
+}
+
+/* The numbers of n tiles from `at` on: [16][inputs][row]. */
+GP_FUNCTION void gp_wino_tiles(const gp_winograd *v, int64_t at, int64_t n, gp_real *seen)
+{
+    const int64_t row = gp_wino_row(v), apart = v->inputs * row;
+    gp_wino_rows rows;
+    memset(&rows, 0, sizeof rows);
+    for (int64_t c = 0; c < v->inputs; c++, seen += row) {
+        gp_wino_channel(v, c, at, n, &rows, seen);
+        for (int64_t t = n; t < gp_round_up(n, GP_NR); t++) /* panels are filled up */
+            for (int f = 0; f < GP_WINO; f++)
+                seen[f * apart + t] = 0;
+    }
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+/* 1 0 0, the halves of 1 1 1 and of 1 -1 1, 0 0 1: three numbers become four. */
+#define GP_WINO_FOUR(a, b, c, to)                                                           \
+    const gp_real to##0 = a, to##1 = (gp_real)0.5 * ((a + c) + b), /* of a row or column */ \
+        to##2 = (gp_real)0.5 * ((a + c) - b), to##3 = c
+
+/* k input channels from c on, of output channel o: row i of 16 panels. */
+GP_FUNCTION void gp_wino_weights(const gp_winograd *v, int64_t o, int64_t c, int64_t k,
+                                 gp_real *restrict w, gp_real *restrict panel)
+{
+    const gp_real *from = v->at + o * v->row + c * v->channel + (v->place < 0 ? -8 : 0);
+    const gp_real *g[9];
+    gp_pack_turned(w, k, from, k, v->channel, 9);
+    for (int p = 0; p < 9; p++)
+        g[p] = w + (v->place < 0 ? 8 - p : p) * k;
+    GP_WINO_EACH(j, k)
+    {
+        GP_WINO_FOUR(g[0][j], g[3][j], g[6][j], a);
+        GP_WINO_FOUR(g[1][j], g[4][j], g[7][j], b);
+        GP_WINO_FOUR(g[2][j], g[5][j], g[8][j], d);
+#define GP_WINO_ROW(r)                              \
+    {                                               \
+        GP_WINO_FOUR(a##r, b##r, d##r, u);          \
+        panel[(4 * r) * GP_GEMM_ROWS + j] = u0;     \
+        panel[(4 * r + 1) * GP_GEMM_ROWS + j] = u1; \
+        panel[(4 * r + 2) * GP_GEMM_ROWS + j] = u2; \
+        panel[(4 * r + 3) * GP_GEMM_ROWS + j] = u3; \
+    }
+        GP_WINO_ROW(0)
+        GP_WINO_ROW(1)
+        GP_WINO_ROW(2)
+        GP_WINO_ROW(3)
+#undef GP_WINO_ROW
+    }
+}
+
+/* ---- Outputs --------------------------------------------------------------------------------- */
+
+/* Four sums of a row or column become two. */
+#define GP_WINO_TWO(a, b, c, d, to) const gp_real to##0 = (a + b) + c, to##1 = (b - c) - d
+
+/* The outputs of n tiles from the sums of each, which are `apart`: two rows. */
+GP_FUNCTION void gp_wino_make(const gp_real *restrict m, int64_t apart, int64_t n, gp_real bias,
+                              gp_real *restrict top, gp_real *restrict bottom)
+{
+    GP_WINO_EACH(j, n)
+    {
+        const gp_real *at = m + j;
+#define GP_WINO_SUM(k, to) \
+    GP_WINO_TWO(at[(k)*apart], at[(k + 4) * apart], at[(k + 8) * apart], at[(k + 12) * apart], to)
+        GP_WINO_SUM(0, a);
+        GP_WINO_SUM(1, b);
+        GP_WINO_SUM(2, c);
+        GP_WINO_SUM(3, d);
+#undef GP_WINO_SUM
+        GP_WINO_TWO(a0, b0, c0, d0, t);
+        GP_WINO_TWO(a1, b1, c1, d1, u);
+        top[2 * j] = t0 + bias;
+        top[2 * j + 1] = t1 + bias;
+        bottom[2 * j] = u0 + bias;
+        bottom[2 * j + 1] = u1 + bias;
+    }
+}
+
+/* What the sums of a channel make of a stretch of tiles. */
+GP_FUNCTION void gp_wino_store(const gp_winograd *v, int64_t o, gp_wino_run r, const gp_real *m,
+                               int64_t apart)
+{
+    const gp_tensor *y = v->y;
+    const gp_real bias = v->b->data ? ((const gp_real *)v->b->data)[o] : 0;
+    const int64_t column = 2 * r.column, count = gp_least(2 * r.count, y->dim[3] - column);
+    gp_real line[2][2 * (GP_WINO_RUN + GP_WINO_STEP)];
+    gp_wino_make(m, apart, r.count, bias, line[0], line[1]);
+    for (int i = 0; i < 2 && 2 * r.row + i < y->dim[2]; i++) {
+        const int64_t step = y->stride[3], row = 2 * r.row + i;
+        gp_real *to = (gp_real *)y->data + r.image * y->stride[0] + o * y->stride[1] +
+                      row * y->stride[2] + column * step;
+        if (step == 1)
+            memcpy(to, line[i], (size_t)count * sizeof *to);
+        else
+            for (int64_t k = 0; k < count; k++)
+                to[k * step] = line[i][k];
+        if (v->call->then)
+            gp_then_run(v->call, to, step,
+                        ((r.image * y->dim[1] + o) * y->dim[2] + row) * y->dim[3] + column, count);
+    }
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+/* The sums of m output channels over n tiles: [16][panel][row]. */
+GP_FUNCTION void gp_wino_sums(const gp_winograd *v, int64_t m, int64_t n, const gp_real *panel,
+                              const gp_real *seen, gp_real *sums)
+{
+    const int64_t row = gp_wino_row(v);
+    const gp_ahead ahead = {panel, 0, 0};
+    for (int f = 0; f < GP_WINO; f++)
+        for (int64_t c = 0; c < v->inputs; c += GP_KC)
+            for (int64_t j = 0; j < n; j += GP_NR)
+                gp_panel_product(sums + f * GP_MR_LARGEST * row + j, row,
+                                 panel + (c / GP_KC * GP_WINO + f) * GP_GEMM_ROWS, m,
+                                 seen + (f * v->inputs + c) * row + j, row, gp_least(GP_NR, n - j),
+                                 gp_least(GP_KC, v->inputs - c), c > 0, &ahead);
+}
+
+/* The first tile of block i. */
+GP_FUNCTION int64_t gp_wino_begin(const gp_winograd *v, int64_t i)
+{
+    return gp_least(i * gp_ceil_div(v->tiles, GP_NR) / v->across * GP_NR, v->tiles);
+}
+
+GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
+{
+    const int64_t row = gp_wino_row(v), part = unit / v->across;
+    const int64_t at = gp_wino_begin(v, unit % v->across);
+    const int64_t n = gp_wino_begin(v, unit % v->across + 1) - at;
+    const int64_t first = part * v->outputs / v->down;
+    const int64_t m = (part + 1) * v->outputs / v->down - first;
+    gp_real *seen = work, *sums = seen + GP_WINO * v->inputs * row;
+    gp_real *panel = sums + GP_WINO * GP_MR_LARGEST * row;
+    gp_real *weights = panel + GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
+    gp_wino_tiles(v, at, n, seen);
+    for (int64_t i = 0, from = 0, to; from < m; from = to) {
+        to = gp_panel_begin(++i, m);
+        for (int64_t c = 0; c < v->inputs; c += GP_KC)
+            for (int64_t o = from; o < to; o++)
+                gp_wino_weights(v, first + o, c, gp_least(GP_KC, v->inputs - c), weights,
+                                panel + c / GP_KC * GP_WINO * GP_GEMM_ROWS + (o - from) * GP_LINE);
+        gp_wino_sums(v, to - from, n, panel, seen, sums);
+        for (int64_t o = from; o < to; o++)
+            for (int64_t t = 0; t < n;) {
+                const gp_wino_run r = gp_wino_run_at(v, at + t, at + n);
+                gp_wino_store(v, first + o, r, sums + (o - from) * row + t, GP_MR_LARGEST * row);
+                t += r.count;
+            }
+    }
+}
+
+/* Fills in how it is cut: blocks of tiles, and where these are too few, of output channels too. How
+ * changes no sum. */
+GP_FUNCTION void gp_wino_cut(gp_winograd *v, int64_t threads)
+{
+    v->high = (v->y->dim[2] + 1) / 2;
+    v->wide = (v->y->dim[3] + 1) / 2;
+    v->tiles = v->y->dim[0] * v->high * v->wide;
+    v->block = gp_wino_block(v->inputs);
+    v->across = gp_ceil_div(v->tiles, v->block);
+    v->down = 1;
+    if (v->across % threads == 0 || v->across >= 8 * threads)
+        return;
+    if (v->tiles / gp_round_up(v->across, threads) >= 3 * GP_NR)
+        v->across = gp_round_up(v->across, threads);
+    else
+        v->down = gp_least(threads, gp_ceil_div(v->outputs, GP_MR));
+}
+
+GP_FUNCTION void gp_wino_conv(const gp_winograd *v, gp_real *work)
+{
+    const int64_t own = gp_wino_work(v);
+    GP_PARALLEL(v->call->run, v->down * v->across > 1)
+    for (int64_t unit = 0; unit < v->down * v->across; unit++)
+        gp_wino_unit(v, unit, work + gp_thread() * own);
+}
+
+#endif
