@@ -316,19 +316,26 @@ GP_FUNCTION void gp_wino_store(const gp_winograd *v, int64_t o, gp_wino_run r, c
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* The sums of m output channels over n tiles: [16][panel][row]. */
+/* The sums of m output channels over n tiles: [16][panel][row]. `next`: the weights that are turned
+ * next, as many, which come nearer on the way; or NULL. */
 GP_FUNCTION void gp_wino_sums(const gp_winograd *v, int64_t m, int64_t n, const gp_real *panel,
-                              const gp_real *seen, gp_real *sums)
+                              const gp_real *seen, gp_real *sums, const gp_real *next)
 {
+    enum { LINE = 64 / (int)sizeof(gp_real) };
     const int64_t row = gp_wino_row(v);
-    const gp_ahead ahead = {panel, 0, 0};
+    const gp_real *end = next ? next + 9 * m * v->inputs : NULL;
     for (int f = 0; f < GP_WINO; f++)
         for (int64_t c = 0; c < v->inputs; c += GP_KC)
-            for (int64_t j = 0; j < n; j += GP_NR)
+            for (int64_t j = 0; j < n; j += GP_NR) {
+                const int64_t k = gp_least(GP_KC, v->inputs - c);
+                const gp_ahead ahead =
+                    next < end ? (gp_ahead){next, LINE, GP_AHEAD * LINE} : (gp_ahead){panel, 0, 0};
+                next = next < end ? next + k * LINE : end;
                 gp_panel_product(sums + f * GP_MR_LARGEST * row + j, row,
                                  panel + (c / GP_KC * GP_WINO + f) * GP_GEMM_ROWS, m,
                                  seen + (f * v->inputs + c) * row + j, row, gp_least(GP_NR, n - j),
-                                 gp_least(GP_KC, v->inputs - c), c > 0, &ahead);
+                                 k, c > 0, &ahead);
+            }
 }
 
 /* The first tile of block i. */
@@ -347,6 +354,7 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
     gp_real *seen = work, *sums = seen + GP_WINO * v->inputs * row;
     gp_real *panel = sums + GP_WINO * GP_MR_LARGEST * row;
     gp_real *weights = panel + GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
+    const int in_order = v->place == 1 && v->channel == 9 && v->row == 9 * v->inputs;
     gp_wino_tiles(v, at, n, seen);
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
@@ -354,7 +362,8 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
             for (int64_t o = from; o < to; o++)
                 gp_wino_weights(v, first + o, c, gp_least(GP_KC, v->inputs - c), weights,
                                 panel + c / GP_KC * GP_WINO * GP_GEMM_ROWS + (o - from) * GP_LINE);
-        gp_wino_sums(v, to - from, n, panel, seen, sums);
+        gp_wino_sums(v, to - from, n, panel, seen, sums,
+                     in_order ? v->at + (first + (to < m ? to : 0)) * v->row : NULL);
         for (int64_t o = from; o < to; o++)
             for (int64_t t = 0; t < n;) {
                 const gp_wino_run r = gp_wino_run_at(v, at + t, at + n);
