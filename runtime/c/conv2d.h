@@ -16,11 +16,11 @@ typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_attr;
 
-/* Weight (o, c, k) of group g, with k a place of the window, is
- * at[g * group + o * row + c * channel + k * place]. */
+/* Weight (o, c, i, j) of group g, with (i, j) a place of the window, is
+ * at[g * group + o * row + c * channel + i * place[0] + j * place[1]]. */
 typedef struct {
     const gp_real *at;
-    int64_t group, row, channel, place;
+    int64_t group, row, channel, place[2];
 } gp_weights;
 
 /* One convolution and how it is cut into blocks. Places are counted through all images. */
@@ -92,8 +92,11 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
 GP_FUNCTION int gp_conv_is_wino(const gp_conv *v)
 {
     const gp_sliding *in = &v->in;
-    return v->groups == 1 && in->kernel[0] == 3 && in->kernel[1] == 3 && in->stride[0] == 1 &&
-           in->stride[1] == 1 && in->dilation[0] == 1 && in->dilation[1] == 1 &&
+    const int dense =
+        v->w.place[0] == 3 * v->w.place[1] && (v->w.place[1] == 1 || v->w.place[1] == -1);
+    return dense && v->groups == 1 && in->kernel[0] == 3 && in->kernel[1] == 3 &&
+           in->stride[0] == 1 && in->stride[1] == 1 && in->dilation[0] == 1 &&
+           in->dilation[1] == 1 &&
            gp_wino_pays(v->y->dim[0], in->x->dim[1], v->rows, v->y->dim[2], v->y->dim[3]);
 }
 
@@ -107,7 +110,7 @@ GP_FUNCTION gp_winograd gp_conv_as_wino(const gp_conv *v)
                      .at = v->w.at,
                      .row = v->w.row,
                      .channel = v->w.channel,
-                     .place = v->w.place,
+                     .place = v->w.place[1],
                      .inputs = v->in.x->dim[1],
                      .outputs = v->rows};
     gp_wino_cut(&w, v->call->run->threads);
@@ -124,25 +127,36 @@ GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
            gp_patch_work(&v->in);
 }
 
+/* From one weight of a row to the next, where all lie evenly; else 0. */
+GP_FUNCTION int64_t gp_conv_step(const gp_conv *v)
+{
+    const gp_weights *w = &v->w;
+    const int64_t high = v->in.kernel[0], wide = v->in.kernel[1];
+    const int64_t step = wide > 1 ? w->place[1] : high > 1 ? w->place[0] : w->channel;
+    const int even = (high == 1 || w->place[0] == wide * step) && w->channel == high * wide * step;
+    return even ? step : 0;
+}
+
 /* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
 GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, int64_t group,
                                       int64_t i, int64_t height, int64_t p, int64_t k)
 {
     const gp_weights *w = &v->w;
     const gp_real *from = w->at + group * w->group + i * w->row;
-    const int64_t window = v->in.kernel[0] * v->in.kernel[1];
-    const int64_t step = window == 1 ? w->channel : w->place;
-    if (w->channel == window * step) {
+    const int64_t wide = v->in.kernel[1], window = v->in.kernel[0] * wide;
+    const int64_t step = gp_conv_step(v);
+    if (step) {
         gp_pack_a(to, (gp_matrix){(gp_real *)from + p * step, w->row, step}, height, k);
         return;
     }
-    for (int64_t done = 0, count; done < k; done += count) { /* what is of one input channel */
+    for (int64_t done = 0, count; done < k; done += count) { /* what is of one row of a window */
         const int64_t place = (p + done) % window;
-        const gp_real *at = from + (p + done) / window * w->channel + place * w->place;
-        count = gp_least(k - done, window - place);
+        const gp_real *at = from + (p + done) / window * w->channel + place / wide * w->place[0] +
+                            place % wide * w->place[1];
+        count = gp_least(k - done, wide - place % wide);
         for (int64_t j = 0; j < height; j++)
             for (int64_t l = 0; l < count; l++)
-                to[j * GP_LINE + done + l] = at[j * w->row + l * w->place];
+                to[j * GP_LINE + done + l] = at[j * w->row + l * w->place[1]];
     }
 }
 
@@ -159,8 +173,8 @@ GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, 
         i = 0;
     }
     at += (i0 + i) * w->row;
-    const int64_t step = window == 1 ? w->channel : w->place;
-    if (w->channel == window * step)
+    const int64_t step = gp_conv_step(v);
+    if (step)
         return gp_coming_of((gp_matrix){(gp_real *)at + p * step, w->row, step}, k);
     /* what the rows have of one channel lies side by side */
     return (gp_coming){at + p / window * w->channel, GP_AHEAD, w->channel, k / window};
@@ -371,13 +385,12 @@ GP_FUNCTION gp_depthwise gp_sliding_each(const gp_sliding *in, const gp_tensor *
     return each;
 }
 
-GP_FUNCTION gp_depthwise gp_conv_each(const gp_conv *v, const gp_real *w, int turned)
+GP_FUNCTION gp_depthwise gp_conv_each(const gp_conv *v)
 {
     gp_depthwise each = gp_sliding_each(&v->in, v->y, v->rows);
     each.call = v->call;
     each.b = v->b;
-    each.w = w;
-    each.turned = turned;
+    each.w = v->w.at;
     return each;
 }
 
@@ -387,7 +400,7 @@ GP_FUNCTION gp_conv gp_conv2d_plan(const gp_call *c)
     const gp_tensor *w = &c->in[1], *y = &c->out[0];
     const gp_sliding in = gp_sliding_of(&c->in[0], y, w->dim + 2, a->stride, a->pad, a->dilation);
     gp_conv v = gp_conv_plan(c, in, a->groups);
-    v.w = (gp_weights){w->data, v.rows * v.depth, v.depth, w->dim[2] * w->dim[3], 1};
+    v.w = (gp_weights){w->data, v.rows * v.depth, v.depth, w->dim[2] * w->dim[3], {w->dim[3], 1}};
     return v;
 }
 
@@ -402,7 +415,7 @@ GP_KERNEL(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
     if (c->in[1].dim[1] == 1) {
-        const gp_depthwise each = gp_conv_each(&v, c->in[1].data, 0);
+        const gp_depthwise each = gp_conv_each(&v);
         gp_depthwise_run(c->run, &each);
     } else {
         gp_conv_run(c->run, &v, c->work);

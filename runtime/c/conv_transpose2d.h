@@ -1,186 +1,211 @@
 /* Transposed convolution of images [N, C, H, W] with weights [C, O / groups, KH, KW].
  *
- * With a stride of 1 it is a convolution with the weights turned round. Otherwise, for a few output
- * channels at a time, weights' [O * KH * KW, C] times the image
- * [C, H * W] gives what each input place adds to its window of outputs; a tile of whole input rows
- * at a time is multiplied and added in, always in the same order.
+ * Input i adds to output i * stride + k * dilation - pad through place k of the window. So outputs
+ * that lie a stride apart see the same places of the window, and are a convolution with a stride of
+ * 1 of their own: a phase, its weights turned round. Where the window is no larger than the stride
+ * nothing is summed, and where there are few channels a phase has too little to multiply: one
+ * product for all phases is better then, spread.h. One channel to one channel
+ * is another matter: depthwise.h.
  */
 #ifndef GP_CONV_TRANSPOSE2D_H
 #define GP_CONV_TRANSPOSE2D_H
 
 #include "conv2d.h"
+#include "spread.h"
 
+enum { GP_PHASE_CHANNELS = 8 }; /* the fewest that phases are for */
+
+/* One axis of a phase: places first, first + step, ... of the window, so many; the window that
+ * slides over the image, which has the last of them first. */
 typedef struct {
-    int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
-} gp_conv_transpose2d_attr;
+    int64_t count, first, step;
+    int64_t pad, dilation;
+} gp_phase;
 
+/* Of outputs at, at + stride, ... */
+GP_FUNCTION gp_phase gp_phase_of(int64_t at, int64_t kernel, int64_t stride, int64_t dilation,
+                                 int64_t pad)
+{
+    int64_t common = stride, rest = dilation % stride; /* their greatest common divisor */
+    while (rest > 0) {
+        const int64_t next = common % rest;
+        common = rest;
+        rest = next;
+    }
+    gp_phase p = {.step = stride / common, .dilation = dilation / common};
+    while (p.first < kernel && p.first < p.step && (at + pad - p.first * dilation) % stride != 0)
+        p.first++;
+    if (p.first == kernel || p.first == p.step)
+        return p; /* none */
+    p.count = gp_ceil_div(kernel - p.first, p.step);
+    p.pad = (p.count - 1) * p.dilation - (at + pad - p.first * dilation) / stride;
+    return p;
+}
+
+/* A phase as a convolution, and what it stands on. */
 typedef struct {
-    const gp_call *call;
-    const gp_tensor *x, *w, *b, *y;
-    const gp_conv_transpose2d_attr *a;
-    int64_t inputs, outputs; /* channels of a group */
-    int64_t places;          /* KH * KW */
-    int64_t channels;        /* output channels of one unit of work */
-    int64_t rows, width;     /* of a tile of the image */
-} gp_spread;
+    gp_phase axis[2];
+    gp_tensor y;  /* its outputs */
+    gp_call call; /* that says so */
+} gp_phases;
 
-enum { GP_SPREAD_ROWS = 96, GP_SPREAD_COLUMNS = 256 }; /* of a tile, at most */
-
-GP_FUNCTION gp_spread gp_spread_plan(const gp_call *c)
-{
-    gp_spread v = {
-        .call = c, .x = &c->in[0], .w = &c->in[1], .b = &c->in[2], .y = &c->out[0], .a = c->attr};
-    v.inputs = v.x->dim[1] / v.a->groups;
-    v.outputs = v.w->dim[1];
-    v.places = v.w->dim[2] * v.w->dim[3];
-    v.channels = v.places < GP_SPREAD_ROWS ? gp_least(GP_SPREAD_ROWS / v.places, v.outputs) : 1;
-    v.width = gp_least(v.x->dim[3], GP_SPREAD_COLUMNS);
-    v.rows = gp_least(GP_SPREAD_COLUMNS / v.width, v.x->dim[2]);
-    return v;
-}
-
-GP_FUNCTION int64_t gp_spread_work(const gp_spread *v)
-{
-    const int64_t m = v->channels * v->places, n = v->rows * v->width;
-    return gp_round_up(m * n, 16) + gp_gemm_work(n, v->inputs);
-}
-
-/* Adds what input row ih, columns iw .. iw + count - 1 gives through place p of the window. */
-GP_FUNCTION void gp_spread_row(const gp_spread *v, gp_real *plane, const gp_real *restrict from,
-                               int64_t p, int64_t ih, int64_t iw, int64_t count)
-{
-    const int64_t kw = v->w->dim[3], step = v->a->stride[1];
-    const int64_t oh = ih * v->a->stride[0] + p / kw * v->a->dilation[0] - v->a->pad[0];
-    const int64_t first = p % kw * v->a->dilation[1] - v->a->pad[1];
-    if (oh < 0 || oh >= v->y->dim[2])
-        return;
-    const gp_range in = gp_inside(iw, iw + count, step, first, v->y->dim[3]);
-    gp_real *restrict to = plane + oh * v->y->stride[2] + first * v->y->stride[3];
-    const int64_t stride = step * v->y->stride[3];
-    for (int64_t i = in.from; i < in.to; i++)
-        to[i * stride] += from[i - iw];
-}
-
-/* The tile of `rows` input rows from ih, `width` columns from iw. */
-GP_FUNCTION void gp_spread_tile(const gp_spread *v, gp_matrix w, gp_matrix x, int64_t m, gp_real *y,
-                                int64_t ih, int64_t iw, int64_t rows, int64_t width, gp_real *work)
-{
-    const int64_t n = rows * width;
-    gp_real *own = work + gp_round_up(v->channels * v->places * v->rows * v->width, 16);
-    x.at += ih * v->x->stride[2] + iw * v->x->stride[3];
-    if (rows == 1 || v->x->stride[2] == width * v->x->stride[3])
-        gp_gemm((gp_matrix){work, n, 1}, w, x, m, n, v->inputs, 0, own, (gp_ending){0});
-    else
-        for (int64_t i = 0; i < rows; i++, x.at += v->x->stride[2])
-            gp_gemm((gp_matrix){work + i * width, n, 1}, w, x, m, width, v->inputs, 0, own,
-                    (gp_ending){0});
-    for (int64_t p = 0; p < m; p++)
-        for (int64_t i = 0; i < rows; i++)
-            gp_spread_row(v, y + p / v->places * v->y->stride[1], work + p * n + i * width,
-                          p % v->places, ih + i, iw, width);
-}
-
-GP_FUNCTION void gp_spread_unit(const gp_spread *v, int64_t unit, gp_real *work)
-{
-    const gp_tensor *x = v->x, *y = v->y;
-    const int64_t parts = gp_ceil_div(v->outputs, v->channels);
-    const int64_t first = unit % parts * v->channels, group = unit / parts % v->a->groups;
-    const int64_t n = unit / parts / v->a->groups, out = group * v->outputs + first;
-    const int64_t channels = gp_least(v->channels, v->outputs - first);
-    gp_real *to = (gp_real *)y->data + n * y->stride[0] + out * y->stride[1];
-    for (int64_t i = 0; i < channels; i++)
-        for (int64_t h = 0; h < y->dim[2]; h++)
-            for (int64_t j = 0; j < y->dim[3]; j++)
-                to[i * y->stride[1] + h * y->stride[2] + j * y->stride[3]] =
-                    v->b->data ? ((const gp_real *)v->b->data)[out + i] : 0;
-
-    const int64_t weights = v->outputs * v->places; /* of one input channel */
-    const gp_matrix w = {(gp_real *)v->w->data + group * v->inputs * weights + first * v->places, 1,
-                         weights};
-    const gp_matrix from = {(gp_real *)x->data + n * x->stride[0] +
-                                group * v->inputs * x->stride[1],
-                            x->stride[1], x->stride[3]};
-    for (int64_t ih = 0; ih < x->dim[2]; ih += v->rows)
-        for (int64_t iw = 0; iw < x->dim[3]; iw += v->width)
-            gp_spread_tile(v, w, from, channels * v->places, to, ih, iw,
-                           gp_least(v->rows, x->dim[2] - ih), gp_least(v->width, x->dim[3] - iw),
-                           work);
-    for (int64_t i = 0; i < channels; i++)
-        gp_then_plane(v->call, n, out + i);
-}
-
-/* Output (o, i) is the sum of x[i + pad - k * dilation] * w[k]: the window slides over the image
- * with its last place first. */
-GP_FUNCTION gp_conv gp_conv_of_spread(const gp_call *c)
+GP_FUNCTION void gp_phases_at(gp_phases *p, const gp_call *c, int64_t row, int64_t column)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
-    const gp_tensor *w = &c->in[1], *y = &c->out[0];
-    const int64_t window = w->dim[2] * w->dim[3], inputs = c->in[0].dim[1] / a->groups;
-    const int64_t pad[2] = {(w->dim[2] - 1) * a->dilation[0] - a->pad[0],
-                            (w->dim[3] - 1) * a->dilation[1] - a->pad[1]};
-    const gp_sliding in = gp_sliding_of(&c->in[0], y, w->dim + 2, a->stride, pad, a->dilation);
-    gp_conv v = gp_conv_plan(c, in, a->groups);
-    v.w = (gp_weights){.at = w->data ? (const gp_real *)w->data + window - 1 : NULL,
+    const int64_t at[2] = {row, column};
+    p->call = *c;
+    p->y = c->out[0];
+    p->call.out = &p->y;
+    for (int i = 0; i < 2; i++) {
+        gp_tensor *y = &p->y;
+        p->axis[i] =
+            gp_phase_of(at[i], c->in[1].dim[2 + i], a->stride[i], a->dilation[i], a->pad[i]);
+        if (y->data)
+            y->data = (gp_real *)y->data + at[i] * y->stride[2 + i];
+        y->dim[2 + i] =
+            y->dim[2 + i] > at[i] ? gp_ceil_div(y->dim[2 + i] - at[i], a->stride[i]) : 0;
+        y->stride[2 + i] *= a->stride[i];
+    }
+    if (a->stride[0] * a->stride[1] > 1) /* elements are not counted through a phase */
+        p->call.then = NULL;
+}
+
+GP_FUNCTION gp_conv gp_phase_conv(const gp_phases *p)
+{
+    const gp_conv_transpose2d_attr *a = p->call.attr;
+    const gp_tensor *w = &p->call.in[1];
+    const int64_t window = w->dim[2] * w->dim[3], inputs = p->call.in[0].dim[1] / a->groups;
+    const int64_t one[2] = {1, 1}, kernel[2] = {p->axis[0].count, p->axis[1].count};
+    const int64_t pad[2] = {p->axis[0].pad, p->axis[1].pad};
+    const int64_t dilation[2] = {p->axis[0].dilation, p->axis[1].dilation};
+    int64_t last[2];
+    for (int i = 0; i < 2; i++)
+        last[i] = p->axis[i].first + (kernel[i] - 1) * p->axis[i].step;
+    const gp_sliding in = gp_sliding_of(&p->call.in[0], &p->y, kernel, one, pad, dilation);
+    gp_conv v = gp_conv_plan(&p->call, in, a->groups);
+    v.w = (gp_weights){.at = w->data ? (const gp_real *)w->data + last[0] * w->dim[3] + last[1]
+                                     : NULL,
                        .group = inputs * w->dim[1] * window,
                        .row = window,
                        .channel = w->dim[1] * window,
-                       .place = -1};
+                       .place = {-p->axis[0].step * w->dim[3], -p->axis[1].step}};
     return v;
 }
 
-/* How the work is done: as a convolution, which for one channel in and out (depthwise) is done
- * directly; or by spreading, which for those is done directly too. */
-GP_FUNCTION int gp_spread_is_conv(const gp_conv_transpose2d_attr *a)
+/* Whether it has outputs, and whether they see anything. */
+GP_FUNCTION int gp_phase_is_there(const gp_phases *p)
 {
-    return a->stride[0] == 1 && a->stride[1] == 1;
+    return p->y.dim[2] > 0 && p->y.dim[3] > 0;
 }
 
-GP_FUNCTION int gp_spread_is_depthwise(const gp_call *c)
+GP_FUNCTION int gp_phase_sees(const gp_phases *p)
+{
+    return gp_phase_is_there(p) && p->axis[0].count > 0 && p->axis[1].count > 0;
+}
+
+/* Outputs that see nothing. */
+GP_FUNCTION void gp_phase_fill(const gp_phases *p)
+{
+    const gp_tensor *y = &p->y, *b = &p->call.in[2];
+    const int64_t planes = y->dim[0] * y->dim[1];
+    GP_PARALLEL(p->call.run, gp_count(y) > 32768)
+    for (int64_t i = 0; i < planes; i++) {
+        const int64_t n = i / y->dim[1], out = i % y->dim[1];
+        gp_real *to = (gp_real *)y->data + n * y->stride[0] + out * y->stride[1];
+        const gp_real bias = b->data ? ((const gp_real *)b->data)[out] : 0;
+        for (int64_t h = 0; h < y->dim[2]; h++)
+            for (int64_t j = 0; j < y->dim[3]; j++)
+                to[h * y->stride[2] + j * y->stride[3]] = bias;
+    }
+}
+
+GP_FUNCTION void gp_phases_run(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    const gp_tensor *y = &c->out[0];
+    const int64_t phases = a->stride[0] * a->stride[1], planes = y->dim[0] * y->dim[1];
+    for (int64_t i = 0; i < phases; i++) {
+        gp_phases p;
+        gp_phases_at(&p, c, i / a->stride[1], i % a->stride[1]);
+        if (gp_phase_sees(&p)) {
+            const gp_conv v = gp_phase_conv(&p);
+            gp_conv_run(c->run, &v, c->work);
+        } else if (gp_phase_is_there(&p)) {
+            gp_phase_fill(&p);
+        }
+    }
+    GP_PARALLEL(c->run, gp_count(y) > 32768)
+    for (int64_t i = 0; i < (phases > 1 ? planes : 0); i++)
+        gp_then_plane(c, i / y->dim[1], i % y->dim[1]);
+}
+
+/* How the work is done. */
+GP_FUNCTION int gp_transpose_is_depthwise(const gp_call *c)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
     return c->in[1].dim[1] == 1 && c->in[0].dim[1] == a->groups;
 }
 
+GP_FUNCTION int gp_transpose_spreads(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    const gp_tensor *w = &c->in[1];
+    const int apart = w->dim[2] <= a->stride[0] && w->dim[3] <= a->stride[1];
+    return a->stride[0] * a->stride[1] > 1 && (apart || w->dim[1] < GP_PHASE_CHANNELS);
+}
+
 GP_WORKSPACE(conv_transpose2d)
 {
-    const gp_conv v = gp_conv_of_spread(c);
-    const gp_spread s = gp_spread_plan(c);
-    const int64_t own = gp_spread_is_conv(c->attr) ? gp_conv_work(&v) : gp_spread_work(&s);
-    return gp_spread_is_depthwise(c) ? 0 : (size_t)(own * c->run->threads) * sizeof(gp_real);
+    const gp_conv_transpose2d_attr *a = c->attr;
+    int64_t own = 0;
+    if (gp_transpose_is_depthwise(c))
+        return 0;
+    if (gp_transpose_spreads(c)) {
+        const gp_spread s = gp_spread_plan(c);
+        own = gp_spread_work(&s);
+    } else {
+        for (int64_t i = 0; i < a->stride[0] * a->stride[1]; i++) {
+            gp_phases p;
+            gp_phases_at(&p, c, i / a->stride[1], i % a->stride[1]);
+            if (gp_phase_sees(&p)) {
+                const gp_conv v = gp_phase_conv(&p);
+                own = gp_conv_work(&v) > own ? gp_conv_work(&v) : own;
+            }
+        }
+    }
+    return (size_t)(own * c->run->threads) * sizeof(gp_real);
+}
+
+GP_FUNCTION void gp_transpose_each(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    const gp_tensor *w = &c->in[1];
+    gp_depthwise each = {.call = c, .x = &c->in[0], .y = &c->out[0], .b = &c->in[2], .w = w->data};
+    const int spreads = a->stride[0] * a->stride[1] > 1;
+    each.rows = 1;
+    each.turned = !spreads;
+    for (int i = 0; i < 2; i++) {
+        each.kernel[i] = w->dim[2 + i];
+        each.stride[i] = a->stride[i];
+        each.dilation[i] = a->dilation[i];
+        each.pad[i] = spreads ? a->pad[i] : (w->dim[2 + i] - 1) * a->dilation[i] - a->pad[i];
+    }
+    if (spreads)
+        gp_depthwise_spread(c->run, &each);
+    else
+        gp_depthwise_run(c->run, &each);
 }
 
 GP_KERNEL(conv_transpose2d)
 {
-    const gp_spread v = gp_spread_plan(c);
-    const int64_t batch = v.x->dim[0];
-    if (gp_spread_is_conv(c->attr)) {
-        const gp_conv conv = gp_conv_of_spread(c);
-        const gp_depthwise each = gp_conv_each(&conv, c->in[1].data, 1);
-        if (gp_spread_is_depthwise(c))
-            gp_depthwise_run(c->run, &each);
-        else
-            gp_conv_run(c->run, &conv, c->work);
-        return GP_OK;
+    if (gp_transpose_is_depthwise(c)) {
+        gp_transpose_each(c);
+    } else if (gp_transpose_spreads(c)) {
+        const gp_spread v = gp_spread_plan(c);
+        gp_spread_run(&v, c->work);
+    } else {
+        gp_phases_run(c);
     }
-    if (gp_spread_is_depthwise(c)) {
-        const gp_depthwise each = {.call = c,
-                                   .x = v.x,
-                                   .y = v.y,
-                                   .b = v.b,
-                                   .w = v.w->data,
-                                   .kernel = {v.w->dim[2], v.w->dim[3]},
-                                   .stride = {v.a->stride[0], v.a->stride[1]},
-                                   .pad = {v.a->pad[0], v.a->pad[1]},
-                                   .dilation = {v.a->dilation[0], v.a->dilation[1]},
-                                   .rows = 1};
-        gp_depthwise_spread(c->run, &each);
-        return GP_OK;
-    }
-    const int64_t own = gp_spread_work(&v);
-    const int64_t units = batch * v.a->groups * gp_ceil_div(v.outputs, v.channels);
-    GP_PARALLEL(c->run, units > 1 && gp_count(v.x) * v.outputs * v.places > 32768)
-    for (int64_t unit = 0; unit < units; unit++)
-        gp_spread_unit(&v, unit, (gp_real *)c->work + gp_thread() * own);
     return GP_OK;
 }
 
