@@ -69,11 +69,17 @@ GP_FUNCTION int64_t gp_wino_row(const gp_winograd *v)
     return v->block + GP_WINO_GAP;
 }
 
+/* From one of the 16 to the next: not a multiple of what a cache counts in. */
+GP_FUNCTION int64_t gp_wino_apart(const gp_winograd *v)
+{
+    return v->inputs * gp_wino_row(v) + GP_WINO_GAP;
+}
+
 GP_FUNCTION int64_t gp_wino_work(const gp_winograd *v)
 {
-    return GP_WINO * (v->inputs + GP_MR_LARGEST) * gp_wino_row(v) +
-           GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS + 9 * gp_least(v->inputs, GP_KC) +
-           GP_WINO_STEP;
+    const int64_t panels = gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
+    return GP_WINO * (gp_wino_apart(v) + GP_MR_LARGEST * gp_wino_row(v) + panels) +
+           gp_round_up(9 * gp_least(v->inputs, GP_KC) + GP_WINO_STEP, 16);
 }
 
 /* ---- Tiles ----------------------------------------------------------------------------------- */
@@ -207,14 +213,14 @@ GP_FUNCTION void gp_wino_channel(const gp_winograd *v, int64_t c, int64_t at, in
             gp_wino_split(v, plane, 2 * r.row - v->pad[0] + i, 2 * r.column - v->pad[1],
                           r.count + 1, rows->even[i], rows->odd[i]);
         for (int64_t i = 0; i < deep; i++, t += r.count)
-            gp_wino_see(rows, 2 * i, r.count, seen + t, v->inputs * gp_wino_row(v));
+            gp_wino_see(rows, 2 * i, r.count, seen + t, gp_wino_apart(v));
     }
 }
 
 /* The numbers of n tiles from `at` on: [16][inputs][row]. */
 GP_FUNCTION void gp_wino_tiles(const gp_winograd *v, int64_t at, int64_t n, gp_real *seen)
 {
-    const int64_t row = gp_wino_row(v), apart = v->inputs * row;
+    const int64_t row = gp_wino_row(v), apart = gp_wino_apart(v);
     gp_wino_rows rows;
     memset(&rows, 0, sizeof rows);
     for (int64_t c = 0; c < v->inputs; c++, seen += row) {
@@ -237,15 +243,14 @@ GP_FUNCTION void gp_wino_weights(const gp_winograd *v, int64_t o, int64_t c, int
                                  gp_real *restrict w, gp_real *restrict panel)
 {
     const gp_real *from = v->at + o * v->row + c * v->channel + (v->place < 0 ? -8 : 0);
-    const gp_real *g[9];
+    const gp_real *g = v->place < 0 ? w + 8 * k : w;
+    const int64_t s = v->place < 0 ? -k : k;
     gp_pack_turned(w, k, from, k, v->channel, 9);
-    for (int p = 0; p < 9; p++)
-        g[p] = w + (v->place < 0 ? 8 - p : p) * k;
     GP_WINO_EACH(j, k)
     {
-        GP_WINO_FOUR(g[0][j], g[3][j], g[6][j], a);
-        GP_WINO_FOUR(g[1][j], g[4][j], g[7][j], b);
-        GP_WINO_FOUR(g[2][j], g[5][j], g[8][j], d);
+        GP_WINO_FOUR(g[j], g[3 * s + j], g[6 * s + j], a);
+        GP_WINO_FOUR(g[s + j], g[4 * s + j], g[7 * s + j], b);
+        GP_WINO_FOUR(g[2 * s + j], g[5 * s + j], g[8 * s + j], d);
 #define GP_WINO_ROW(r)                              \
     {                                               \
         GP_WINO_FOUR(a##r, b##r, d##r, u);          \
@@ -333,8 +338,8 @@ GP_FUNCTION void gp_wino_sums(const gp_winograd *v, int64_t m, int64_t n, const 
                 next = next < end ? next + k * LINE : end;
                 gp_panel_product(sums + f * GP_MR_LARGEST * row + j, row,
                                  panel + (c / GP_KC * GP_WINO + f) * GP_GEMM_ROWS, m,
-                                 seen + (f * v->inputs + c) * row + j, row, gp_least(GP_NR, n - j),
-                                 k, c > 0, &ahead);
+                                 seen + f * gp_wino_apart(v) + c * row + j, row,
+                                 gp_least(GP_NR, n - j), k, c > 0, &ahead);
             }
 }
 
@@ -351,7 +356,7 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
     const int64_t n = gp_wino_begin(v, unit % v->across + 1) - at;
     const int64_t first = part * v->outputs / v->down;
     const int64_t m = (part + 1) * v->outputs / v->down - first;
-    gp_real *seen = work, *sums = seen + GP_WINO * v->inputs * row;
+    gp_real *seen = work, *sums = seen + GP_WINO * gp_wino_apart(v);
     gp_real *panel = sums + GP_WINO * GP_MR_LARGEST * row;
     gp_real *weights = panel + GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
     const int in_order = v->place == 1 && v->channel == 9 && v->row == 9 * v->inputs;
