@@ -49,8 +49,9 @@ GP_FUNCTION int64_t gp_wino_block(int64_t inputs)
     return tiles < GP_NR_LARGEST ? GP_NR_LARGEST : tiles / GP_NR_LARGEST * GP_NR_LARGEST;
 }
 
-/* Whether it takes less time: by the shape alone, since the sums are others. Counted in
- * multiplications for each pair of channels; turning weights and tiles takes about so many. */
+/* Whether it takes less time, in workspace that is not much: by the shape alone, since the sums are
+ * others. Counted in multiplications for each pair of channels; turning weights and tiles takes
+ * about so many. */
 GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, int64_t height,
                              int64_t width)
 {
@@ -59,7 +60,8 @@ GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, in
     const int64_t plain = 9 * images * height * width;
     const int64_t turned = GP_WINO * gp_round_up(tiles, 16) + 320 * blocks + 200 * tiles / outputs +
                            160 * tiles / inputs;
-    return inputs >= 16 && outputs >= 16 && 6 * turned < 5 * plain;
+    return inputs >= 16 && outputs >= 16 && inputs <= GP_WINO_BLOCK / GP_NR_LARGEST &&
+           6 * turned < 5 * plain;
 }
 
 /* What a thread needs: the numbers of a block and of its sums, of a panel of weights, and the
