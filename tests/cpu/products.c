@@ -221,7 +221,7 @@ static void try_conv(int wide)
 
 int main(int argc, char **argv)
 {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 60;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 36;
     for (int i = 0; i < rounds; i++) {
         try_matmul();
         try_conv(0);
