@@ -1,7 +1,7 @@
 /* Pooling of images [N, C, H, W]: the largest or the mean of each window, and of whole planes.
  *
- * Outputs next to each other are made at once, as many as a vector has, where their windows have
- * all columns inside; those at the edges one by one. */
+ * Columns are joined down the rows of a window first, for all windows of some rows, into lines that
+ * have the padding too; then outputs along the lines, as many as a vector has. */
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
@@ -18,6 +18,7 @@ typedef struct {
 
 enum {
     GP_POOL_BAND = 4096, /* outputs of some rows, made aside and then stored */
+    GP_POOL_LINES = 512, /* what columns of windows came to */
     GP_POOL_SOON = 128,
     GP_POOL_LATER = 6144 /* how far ahead memory is asked for */
 };
@@ -26,31 +27,33 @@ typedef struct {
     const gp_tensor *x, *y;
     const gp_avgpool2d_attr *mean; /* NULL: the largest */
     int64_t kernel[2], stride[2], pad[2];
-    gp_range whole;      /* outputs of a row whose windows have all columns inside */
     int64_t rows, bands; /* of a band; of a plane */
-    int is_max, streams;
+    int64_t block[2];    /* rows and outputs of each, whose columns are joined in one go */
+    int streams, pairs;  /* pairs: gp_pool_pairs knows how */
 } gp_pool;
-
-GP_FUNCTION gp_range gp_pool_whole(int64_t outputs, int64_t stride, int64_t pad, int64_t kernel,
-                                   int64_t size)
-{
-    return size < kernel ? (gp_range){outputs, outputs}
-                         : gp_inside(0, outputs, stride, -pad, size - kernel + 1);
-}
 
 GP_FUNCTION gp_pool gp_pool_plan(const gp_call *c, const int64_t *kernel, const int64_t *stride,
                                  const int64_t *pad, const gp_avgpool2d_attr *mean)
 {
-    gp_pool v = {.x = &c->in[0], .y = &c->out[0], .mean = mean, .is_max = !mean};
+    gp_pool v = {.x = &c->in[0], .y = &c->out[0], .mean = mean};
     for (int i = 0; i < 2; i++) {
         v.kernel[i] = kernel[i];
         v.stride[i] = stride[i];
         v.pad[i] = pad[i];
     }
     const int64_t height = v.y->dim[2], width = v.y->dim[3];
-    v.whole = gp_pool_whole(width, stride[1], pad[1], kernel[1], v.x->dim[3]);
+    const int64_t most =
+        kernel[1] < GP_POOL_LINES ? (GP_POOL_LINES - kernel[1]) / stride[1] + 1 : 1;
+    v.block[1] = width < most ? width : most;
+    v.block[0] = GP_POOL_LINES / ((v.block[1] - 1) * stride[1] + kernel[1]);
+    v.block[0] = v.block[0] > 1 ? v.block[0] : 1;
     v.rows = width < GP_POOL_BAND ? GP_POOL_BAND / width : 1;
     v.bands = (height + v.rows - 1) / v.rows;
+    const int inside =
+        pad[0] == 0 && pad[1] == 0 && (height - 1) * stride[0] + kernel[0] <= v.x->dim[2];
+    v.pairs = stride[1] == 2 && width >= GP_ZIP_LANES && v.x->stride[3] == 1 &&
+              (kernel[1] == 2 || kernel[1] == 3) && pad[1] <= kernel[1] - 2 && pad[0] < kernel[0] &&
+              2 * (width - 1) - pad[1] + kernel[1] <= v.x->dim[3] && (!mean || inside);
     v.streams = width <= GP_POOL_BAND && v.y->stride[3] == 1 && v.y->stride[2] == width &&
                 gp_streams(v.y->data, v.x->data, NULL, gp_count(v.y));
     return v;
@@ -68,145 +71,246 @@ GP_FUNCTION gp_range gp_pool_inside(int64_t first, int64_t kernel, int64_t size)
     return (gp_range){first > 0 ? first : 0, first + kernel < size ? first + kernel : size};
 }
 
-/* Two vectors that follow in a while. */
+/* A vector that follows in a while. */
 GP_FUNCTION void gp_pool_ask(const gp_real *x)
 {
 #if defined(__GNUC__)
     __builtin_prefetch(x + GP_POOL_SOON);
-    __builtin_prefetch(x + GP_POOL_SOON + GP_ZIP_LANES);
     __builtin_prefetch(x + GP_POOL_LATER, 0, 2);
-    __builtin_prefetch(x + GP_POOL_LATER + GP_ZIP_LANES, 0, 2);
 #else
     (void)x;
 #endif
 }
 
-/* A NaN is kept. */
-GP_FUNCTION gp_real gp_pool_join(gp_real old, gp_real v, int is_max)
+/* How two become one: their sum, the larger, or the larger of two that are both finite, which is
+ * shorter. A NaN is kept. */
+enum { GP_POOL_SUM, GP_POOL_MAX, GP_POOL_FINITE };
+
+GP_FUNCTION gp_real gp_pool_join(gp_real old, gp_real v, int how)
 {
-    return !is_max ? old + v : ((v > old) | (v != v)) ? v : old;
+    return how == GP_POOL_SUM ? old + v : ((v > old) | (v != v)) ? v : old;
 }
 
-/* One output, from the part of its window that is inside. Here as below, columns are joined, then
- * what they came to. */
-GP_FUNCTION gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, gp_range rows, int64_t at)
+GP_FUNCTION gp_real gp_pool_none(int how)
 {
+    return how == GP_POOL_SUM ? 0 : -(gp_real)INFINITY;
+}
+
+/* One output, whose window no line is long enough for. */
+GP_FUNCTION gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, int64_t row, int64_t at,
+                                int how)
+{
+    const gp_range rows =
+        gp_pool_inside(row * v->stride[0] - v->pad[0], v->kernel[0], v->x->dim[2]);
     const gp_range in = gp_pool_inside(at * v->stride[1] - v->pad[1], v->kernel[1], v->x->dim[3]);
-    gp_real join = v->is_max ? -(gp_real)INFINITY : 0;
+    gp_real join = gp_pool_none(how);
     for (int64_t j = in.from; j < in.to && rows.from < rows.to; j++) {
         const gp_real *from = plane + rows.from * v->x->stride[2] + j * v->x->stride[3];
         gp_real column = *from;
         for (int64_t i = rows.from + 1; i < rows.to; i++)
-            column = gp_pool_join(column, *(from += v->x->stride[2]), v->is_max);
-        join = gp_pool_join(join, column, v->is_max);
+            column = gp_pool_join(column, *(from += v->x->stride[2]), how);
+        join = gp_pool_join(join, column, how);
     }
     return join;
 }
 
 #if defined(__GNUC__)
-#define GP_POOL_JOIN(type, join, v, is_max)                             \
+#define GP_POOL_JOIN(type, join, v, how)                                \
     do {                                                                \
         typedef __typeof__((v) > (join)) mask;                          \
-        const mask more = ((v) > (join)) | ((v) != (v));                \
-        if (is_max)                                                     \
-            join = (type)((more & (mask)(v)) | (~more & (mask)(join))); \
-        else                                                            \
+        mask more = (v) > (join);                                       \
+        if ((how) == GP_POOL_MAX)                                       \
+            more |= (v) != (v);                                         \
+        if ((how) == GP_POOL_SUM)                                       \
             join += (v);                                                \
+        else                                                            \
+            join = (type)((more & (mask)(v)) | (~more & (mask)(join))); \
     } while (0)
 
-/* n outputs that see a window of `rows` rows, `row` apart; the first begins at `from`. The last
- * vector may overlap the one before. */
-#define GP_POOL_NEXT(name, type)                                                         \
-    GP_FUNCTION void name(gp_real *restrict to, int64_t n, const gp_real *restrict from, \
-                          int64_t rows, int64_t row, int64_t kernel, int is_max)         \
-    {                                                                                    \
-        const int64_t lanes = sizeof(type) / sizeof(gp_real);                            \
-        for (int64_t i = 0; i < n; i += lanes) {                                         \
-            const int64_t at = i + lanes <= n ? i : n - lanes;                           \
-            type join = (type){0} - (is_max ? (gp_real)INFINITY : 0);                    \
-            for (int64_t k = 0; k < kernel; k++) {                                       \
-                const gp_real *next = from + at + k;                                     \
-                type column = *(const type *)next;                                       \
-                for (int64_t ki = 1; ki < rows; ki++) {                                  \
-                    const type v = *(const type *)(next += row);                         \
-                    GP_POOL_JOIN(type, column, v, is_max);                               \
-                }                                                                        \
-                GP_POOL_JOIN(type, join, column, is_max);                                \
-            }                                                                            \
-            *(type *)(to + at) = join;                                                   \
-        }                                                                                \
+/* n columns side by side, each joined down its `rows` elements, `row` apart; the first `seen` rows
+ * were met with the windows above. What is not finite makes NaNs of `check`. The last vector may
+ * overlap the one before. */
+GP_FUNCTION void gp_pool_down_lanes(gp_real *restrict to, int64_t n, const gp_real *restrict from,
+                                    int64_t rows, int64_t row, int64_t seen,
+                                    gp_real *restrict check, int how)
+{
+    gp_lanes zero = {0}; /* of this row alone, so that rows do not wait for each other */
+    for (int64_t i = 0; i < n; i += GP_LANES) {
+        const int64_t at = i + GP_LANES <= n ? i : n - GP_LANES;
+        gp_lanes column = *(const gp_lanes *)(from + at);
+        for (int64_t k = 0; k < rows; k++) {
+            const gp_lanes v = *(const gp_lanes *)(from + k * row + at);
+            if (k > 0)
+                GP_POOL_JOIN(gp_lanes, column, v, how);
+            if (k >= seen && how == GP_POOL_FINITE)
+                zero += v * 0;
+            if (k >= seen)
+                gp_pool_ask(from + k * row + at);
+        }
+        *(gp_lanes *)(to + at) = column;
     }
-GP_POOL_NEXT(gp_pool_lanes, gp_lanes)
-GP_POOL_NEXT(gp_pool_four, gp_four)
-#undef GP_POOL_NEXT
+    *(gp_lanes *)check += zero;
+}
+
+/* n outputs of windows side by side, from what their columns came to. */
+GP_FUNCTION void gp_pool_along_lanes(gp_real *restrict to, int64_t n, const gp_real *restrict line,
+                                     int64_t kernel, int how)
+{
+    for (int64_t i = 0; i < n; i += GP_LANES) {
+        const int64_t at = i + GP_LANES <= n ? i : n - GP_LANES;
+        gp_lanes join = *(const gp_lanes *)(line + at);
+        for (int64_t k = 1; k < kernel; k++) {
+            const gp_lanes v = *(const gp_lanes *)(line + at + k);
+            GP_POOL_JOIN(gp_lanes, join, v, how);
+        }
+        *(gp_lanes *)(to + at) = join;
+    }
+}
 #endif
 
 #if defined(GP_SHUFFLES)
-/* The same with a stride of 2, and two columns at least: two at a time are joined down the rows,
- * then taken apart. Where one is left it comes with the one before, which is skipped. */
-#define GP_POOL_PAIRS(name, type, EVENS, ODDS)                                             \
-    GP_FUNCTION void name(gp_real *restrict to, int64_t n, const gp_real *restrict from,   \
-                          int64_t rows, int64_t row, int64_t kernel, int is_max)           \
-    {                                                                                      \
-        const int64_t lanes = sizeof(type) / sizeof(gp_real);                              \
-        for (int64_t i = 0; i < n; i += lanes) {                                           \
-            const int64_t at = i + lanes <= n ? i : n - lanes;                             \
-            type join = (type){0} - (is_max ? (gp_real)INFINITY : 0);                      \
-            for (int64_t k = 0; k < kernel; k += 2) {                                      \
-                const int both = k + 1 < kernel;                                           \
-                const gp_real *two = from + 2 * at + k - !both;                            \
-                type a = *(const type *)two, b = *(const type *)(two + lanes);             \
-                gp_pool_ask(two);                                                          \
-                for (int64_t ki = 1; ki < rows; ki++) {                                    \
-                    const gp_real *next = two + ki * row;                                  \
-                    const type c = *(const type *)next, d = *(const type *)(next + lanes); \
-                    GP_POOL_JOIN(type, a, c, is_max);                                      \
-                    GP_POOL_JOIN(type, b, d, is_max);                                      \
-                    gp_pool_ask(next);                                                     \
-                }                                                                          \
-                const type even = __builtin_shufflevector(a, b, EVENS);                    \
-                const type odd = __builtin_shufflevector(a, b, ODDS);                      \
-                if (both)                                                                  \
-                    GP_POOL_JOIN(type, join, even, is_max);                                \
-                GP_POOL_JOIN(type, join, odd, is_max);                                     \
-            }                                                                              \
-            *(type *)(to + at) = join;                                                     \
-        }                                                                                  \
+/* The same of windows two apart, of two columns at least, which are taken apart two at a time.
+ * Where one is left it comes with the one before, which is skipped. */
+GP_FUNCTION void gp_pool_along_pairs(gp_real *restrict to, int64_t n, const gp_real *restrict line,
+                                     int64_t kernel, int how)
+{
+    for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
+        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
+        gp_zip_lanes join = {0};
+        for (int64_t k = 0; k < kernel; k += 2) {
+            const int both = k + 1 < kernel;
+            const gp_zip_lanes *two = (const gp_zip_lanes *)(line + 2 * at + k - !both);
+            const gp_zip_lanes a = two[0], b = two[1];
+            const gp_zip_lanes even = __builtin_shufflevector(a, b, GP_EVENS);
+            const gp_zip_lanes odd = __builtin_shufflevector(a, b, GP_ODDS);
+            if (k == 0)
+                join = even;
+            else if (both)
+                GP_POOL_JOIN(gp_zip_lanes, join, even, how);
+            GP_POOL_JOIN(gp_zip_lanes, join, odd, how);
+        }
+        *(gp_zip_lanes *)(to + at) = join;
     }
-GP_POOL_PAIRS(gp_pool_pairs, gp_zip_lanes, GP_EVENS, GP_ODDS)
-GP_POOL_PAIRS(gp_pool_pairs_four, gp_four, GP_EVENS_4, GP_ODDS_4)
-#undef GP_POOL_PAIRS
+}
+
+/* Rows of outputs whose windows are two or three columns wide and two apart, all in one: pairs of
+ * columns are joined down the rows, then taken apart, and the third column is the one before the
+ * next pair. `from`: the pair of output 0; `before`: whether the column before it is inside. */
+GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *restrict from,
+                               int before, int64_t rows, int64_t row, int64_t seen, int64_t kernel,
+                               gp_real share, gp_real *restrict check, int how)
+{
+    gp_zip_lanes zero = {0}; /* of this row alone, so that rows do not wait for each other */
+    for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
+        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
+        const gp_real *two = from + 2 * at;
+        gp_zip_lanes a = {0}, b = {0}, c = (gp_zip_lanes){0} + gp_pool_none(how);
+        for (int64_t k = 0; k < rows; k++, two += row) {
+            const gp_zip_lanes p = ((const gp_zip_lanes *)two)[0];
+            const gp_zip_lanes q = ((const gp_zip_lanes *)two)[1];
+            if (k == 0) {
+                a = p;
+                b = q;
+            } else {
+                GP_POOL_JOIN(gp_zip_lanes, a, p, how);
+                GP_POOL_JOIN(gp_zip_lanes, b, q, how);
+            }
+            if (kernel == 3 && (at > 0 || before)) {
+                const gp_zip_lanes r = (gp_zip_lanes){0} + two[-1];
+                GP_POOL_JOIN(gp_zip_lanes, c, r, how);
+                if (how == GP_POOL_FINITE && at == 0) /* the others are in pairs */
+                    zero += r * 0;
+            }
+            if (k >= seen) {
+                if (how == GP_POOL_FINITE)
+                    zero += (p + q) * 0;
+                gp_pool_ask(two);
+                gp_pool_ask(two + GP_ZIP_LANES);
+            }
+        }
+        const gp_zip_lanes odd = __builtin_shufflevector(a, b, GP_ODDS);
+        gp_zip_lanes join = __builtin_shufflevector(a, b, GP_EVENS);
+        if (kernel == 3) {
+            const gp_zip_lanes third = __builtin_shufflevector(c, odd, GP_BEFORE);
+            GP_POOL_JOIN(gp_zip_lanes, join, third, how);
+        }
+        GP_POOL_JOIN(gp_zip_lanes, join, odd, how);
+        if (how == GP_POOL_SUM)
+            join *= share;
+        *(gp_zip_lanes *)(to + at) = join;
+    }
+    *(gp_zip_lanes *)check += zero;
+}
 #endif
 #undef GP_POOL_JOIN
 
-/* Outputs of a row whose windows have all columns inside. Returns how many were made. */
-GP_FUNCTION int64_t gp_pool_many(gp_real *to, int64_t n, const gp_real *from, int64_t rows,
-                                 int64_t row, int64_t step, int64_t kernel, int is_max)
+/* For calls of functions that are inlined with known numbers, so that `how` and the usual sizes
+ * are no question within their loops. */
+#define GP_POOL_KNOWN(CALL, size, how)  \
+    do {                                \
+        if ((how) == GP_POOL_MAX)       \
+            CALL(size, GP_POOL_MAX);    \
+        else if ((how) == GP_POOL_SUM)  \
+            CALL(size, GP_POOL_SUM);    \
+        else if ((size) == 2)           \
+            CALL(2, GP_POOL_FINITE);    \
+        else if ((size) == 3)           \
+            CALL(3, GP_POOL_FINITE);    \
+        else                            \
+            CALL(size, GP_POOL_FINITE); \
+    } while (0)
+
+/* The columns of a row of windows, `step` apart. */
+GP_FUNCTION void gp_pool_down(gp_real *restrict to, int64_t n, const gp_real *restrict from,
+                              int64_t step, gp_range rows, int64_t row, int64_t seen,
+                              gp_real *restrict check, int how)
+{
+    const int64_t count = rows.to - rows.from;
+    from += rows.from * row;
+#if defined(__GNUC__)
+#define GP_POOL_DOWN(rows, how) gp_pool_down_lanes(to, n, from, rows, row, seen, check, how)
+    if (step == 1 && n >= GP_LANES && count > 0) {
+        GP_POOL_KNOWN(GP_POOL_DOWN, count, how);
+        return;
+    }
+#undef GP_POOL_DOWN
+#endif
+    (void)seen;
+    for (int64_t j = 0; j < n; j++)
+        to[j] = count > 0 ? from[j * step] : gp_pool_none(how);
+    for (int64_t i = 1; i < count; i++)
+        for (int64_t j = 0; j < n; j++)
+            to[j] = gp_pool_join(to[j], from[i * row + j * step], how);
+    for (int64_t j = 0; j < n && how == GP_POOL_FINITE; j++)
+        check[0] += to[j] * 0;
+}
+
+/* Outputs `out` apart, of windows `step` apart. */
+GP_FUNCTION void gp_pool_along(gp_real *restrict to, int64_t out, int64_t n,
+                               const gp_real *restrict line, int64_t step, int64_t kernel, int how)
 {
 #if defined(GP_SHUFFLES)
-    if (step == 2 && kernel > 1 && n >= 4) {
-        if (n < GP_ZIP_LANES)
-            gp_pool_pairs_four(to, n, from, rows, row, kernel, is_max);
-        else if (is_max) /* known, so that it is no question within the loop */
-            gp_pool_pairs(to, n, from, rows, row, kernel, 1);
-        else
-            gp_pool_pairs(to, n, from, rows, row, kernel, 0);
-        return n;
+#define GP_POOL_ALONG(kernel, how) gp_pool_along_pairs(to, n, line, kernel, how)
+    if (out == 1 && step == 2 && kernel > 1 && n >= GP_ZIP_LANES) {
+        GP_POOL_KNOWN(GP_POOL_ALONG, kernel, how);
+        return;
     }
+#undef GP_POOL_ALONG
 #endif
 #if defined(__GNUC__)
-    if (step == 1 && n >= 4) {
-        if (n < GP_LANES)
-            gp_pool_four(to, n, from, rows, row, kernel, is_max);
-        else if (is_max)
-            gp_pool_lanes(to, n, from, rows, row, kernel, 1);
-        else
-            gp_pool_lanes(to, n, from, rows, row, kernel, 0);
-        return n;
+#define GP_POOL_ALONG(kernel, how) gp_pool_along_lanes(to, n, line, kernel, how)
+    if (out == 1 && step == 1 && n >= GP_LANES) {
+        GP_POOL_KNOWN(GP_POOL_ALONG, kernel, how);
+        return;
     }
+#undef GP_POOL_ALONG
 #endif
-    (void)to, (void)n, (void)from, (void)rows, (void)row, (void)step, (void)kernel, (void)is_max;
-    return 0;
+    for (int64_t i = 0; i < n; i++) {
+        gp_real join = line[i * step];
+        for (int64_t k = 1; k < kernel; k++)
+            join = gp_pool_join(join, line[i * step + k], how);
+        to[i * out] = join;
+    }
 }
 
 /* How many places of a window that begins at `first` lie below `size` and not below `floor`. */
@@ -216,7 +320,7 @@ GP_FUNCTION int64_t gp_pool_count(int64_t first, int64_t kernel, int64_t floor, 
     return (first + kernel < size ? first + kernel : size) - from;
 }
 
-/* Sums of windows, or the gradients of their means, by how many places they have: outputs at ..
+/* Sums of windows, or the gradients of their means, over how many places they have: outputs at ..
  * at + n - 1 of a row, `out` apart. With count_include_pad the edges are those of the padded image.
  */
 GP_FUNCTION void gp_pool_divide(const gp_avgpool2d_attr *a, const int64_t *size, int64_t row,
@@ -229,52 +333,129 @@ GP_FUNCTION void gp_pool_divide(const gp_avgpool2d_attr *a, const int64_t *size,
     const int64_t left = at * step - a->pad[1];
     int64_t from = 0, end = n; /* between them windows are whole */
     for (; from < n && left + from * step < low; from++)
-        to[from * out] /= (gp_real)(rows * gp_pool_count(left + from * step, kernel, low, high));
+        to[from * out] *=
+            1 / (gp_real)(rows * gp_pool_count(left + from * step, kernel, low, high));
     for (; end > from && left + (end - 1) * step + kernel > high; end--)
-        to[(end - 1) * out] /=
-            (gp_real)(rows * gp_pool_count(left + (end - 1) * step, kernel, low, high));
-    const gp_real places = (gp_real)(rows * kernel);
+        to[(end - 1) * out] *=
+            1 / (gp_real)(rows * gp_pool_count(left + (end - 1) * step, kernel, low, high));
+    const gp_real share = 1 / (gp_real)(rows * kernel); /* off by a unit at most, and short */
     if (out == 1)
         for (int64_t i = from; i < end; i++)
-            to[i] /= places;
+            to[i] *= share;
     else
         for (int64_t i = from; i < end; i++)
-            to[i * out] /= places;
+            to[i * out] *= share;
 }
 
-/* A row of outputs, `out` apart. */
-GP_FUNCTION void gp_pool_row(const gp_pool *v, const gp_real *plane, int64_t row, gp_real *to,
-                             int64_t out)
+/* Some columns of some rows of windows. Returns whether all they saw was finite, or nobody asked.
+ */
+GP_FUNCTION int gp_pool_lines(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
+                              int64_t left, int64_t width, gp_real *lines, int how)
 {
     const gp_tensor *x = v->x;
-    const gp_range whole = v->whole,
-                   rows = gp_pool_inside(row * v->stride[0] - v->pad[0], v->kernel[0], x->dim[2]);
-    int64_t done = whole.from;
-    if (out == 1 && x->stride[3] == 1 && rows.from < rows.to)
-        done +=
-            gp_pool_many(to + whole.from, whole.to - whole.from,
-                         plane + rows.from * x->stride[2] + whole.from * v->stride[1] - v->pad[1],
-                         rows.to - rows.from, x->stride[2], v->stride[1], v->kernel[1], v->is_max);
-    for (int64_t i = 0; i < whole.from; i++)
-        to[i * out] = gp_pool_one(v, plane, rows, i);
-    for (int64_t i = done; i < v->y->dim[3]; i++)
-        to[i * out] = gp_pool_one(v, plane, rows, i);
-    if (v->mean)
-        gp_pool_divide(v->mean, x->dim + 2, row, 0, to, out, v->y->dim[3]);
+    const gp_range in = gp_pool_inside(left, width, x->dim[3]);
+    const int64_t begin = in.from < in.to ? in.from - left : width;
+    const int64_t end = in.from < in.to ? in.to - left : width;
+    gp_real check[GP_LANES] = {0};
+    for (int64_t i = 0; i < count; i++, lines += width) {
+        const int64_t top = (first + i) * v->stride[0] - v->pad[0];
+        for (int64_t j = 0; j < begin; j++)
+            lines[j] = gp_pool_none(how);
+        for (int64_t j = end; j < width; j++)
+            lines[j] = gp_pool_none(how);
+        gp_pool_down(lines + begin, end - begin, plane + in.from * x->stride[3], x->stride[3],
+                     gp_pool_inside(top, v->kernel[0], x->dim[2]), x->stride[2],
+                     i > 0 && top > 0 ? v->kernel[0] - v->stride[0] : 0, check, how);
+    }
+    for (int k = 1; k < GP_LANES; k++)
+        check[0] += check[k];
+    return check[0] == 0;
 }
 
-/* Some rows of outputs of a plane: straight to y, or made aside and streamed. */
+/* Outputs at .. at + n - 1 of some rows, `apart` and `out` apart. The columns of all rows first:
+ * what is read soon after it was written, by vectors that lie otherwise, has to wait. */
+GP_FUNCTION void gp_pool_block(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
+                               int64_t at, int64_t n, gp_real *to, int64_t apart, int64_t out)
+{
+    const int64_t width = (n - 1) * v->stride[1] + v->kernel[1];
+    const int64_t left = at * v->stride[1] - v->pad[1];
+    int how = v->mean ? GP_POOL_SUM : GP_POOL_FINITE;
+    gp_real lines[GP_POOL_LINES];
+    if (width <= GP_POOL_LINES && !gp_pool_lines(v, plane, first, count, left, width, lines, how))
+        gp_pool_lines(v, plane, first, count, left, width, lines, how = GP_POOL_MAX);
+    for (int64_t i = 0; i < count; i++) {
+        if (width <= GP_POOL_LINES)
+            gp_pool_along(to + i * apart, out, n, lines + i * width, v->stride[1], v->kernel[1],
+                          how);
+        else /* n is 1 */
+            to[i * apart] = gp_pool_one(v, plane, first + i, at, how);
+        if (v->mean)
+            gp_pool_divide(v->mean, v->x->dim + 2, first + i, at, to + i * apart, out, n);
+    }
+}
+
+#if defined(GP_SHUFFLES)
+GP_FUNCTION int gp_pool_pair_rows(const gp_pool *v, const gp_real *plane, int64_t first,
+                                  int64_t count, gp_real *to, int64_t apart, int how)
+{
+    const gp_tensor *x = v->x;
+    const int64_t n = v->y->dim[3], row = x->stride[2], kernel = v->kernel[1];
+    const int64_t base = kernel - 2 - v->pad[1];
+    const gp_real share = 1 / (gp_real)(v->kernel[0] * kernel);
+    gp_real check[GP_ZIP_LANES] = {0};
+    for (int64_t i = 0; i < count; i++, to += apart) {
+        const int64_t top = (first + i) * v->stride[0] - v->pad[0];
+        const gp_range rows = gp_pool_inside(top, v->kernel[0], x->dim[2]);
+        const int64_t many = rows.to - rows.from;
+        const int64_t seen = i > 0 && top > 0 ? v->kernel[0] - v->stride[0] : 0;
+        const gp_real *from = plane + rows.from * row + base;
+#define GP_POOL_PAIRS(kernel, how) \
+    gp_pool_pairs(to, n, from, base > 0, many, row, seen, kernel, share, check, how)
+        GP_POOL_KNOWN(GP_POOL_PAIRS, kernel, how);
+#undef GP_POOL_PAIRS
+    }
+    for (int k = 1; k < GP_ZIP_LANES; k++)
+        check[0] += check[k];
+    return check[0] == 0;
+}
+#endif
+
+/* Some rows of outputs of a plane. */
+GP_FUNCTION void gp_pool_rows(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
+                              gp_real *to, int64_t apart, int64_t out)
+{
+#if defined(GP_SHUFFLES)
+    if (v->pairs && out == 1) {
+        const int how = v->mean ? GP_POOL_SUM : GP_POOL_FINITE;
+        if (!gp_pool_pair_rows(v, plane, first, count, to, apart, how))
+            gp_pool_pair_rows(v, plane, first, count, to, apart, GP_POOL_MAX);
+        return;
+    }
+#endif
+    for (int64_t i = 0, rows; i < count; i += rows) {
+        rows = count - i < v->block[0] ? count - i : v->block[0];
+        for (int64_t at = 0; at < v->y->dim[3]; at += v->block[1]) {
+            const int64_t n = v->y->dim[3] - at < v->block[1] ? v->y->dim[3] - at : v->block[1];
+            gp_pool_block(v, plane, first + i, rows, at, n, to + i * apart + at * out, apart, out);
+        }
+    }
+}
+
+/* Straight to y, or made aside and streamed. */
 GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, int64_t count)
 {
     const gp_real *x = gp_plane(v->x, plane);
     gp_real *y = gp_plane(v->y, plane) + first * v->y->stride[2], band[GP_POOL_BAND];
-    for (int64_t i = 0; i < count; i++)
-        gp_pool_row(v, x, first + i, v->streams ? band + i * v->y->dim[3] : y + i * v->y->stride[2],
-                    v->y->stride[3]);
-    if (v->streams)
-        gp_stream(y, band, count * v->y->dim[3], x + v->x->stride[1]);
+    if (v->streams) {
+        gp_pool_rows(v, x, first, count, band, v->y->dim[3], 1);
+        gp_stream(y, band, count * v->y->dim[3], NULL);
+    } else {
+        gp_pool_rows(v, x, first, count, y, v->y->stride[2], v->y->stride[3]);
+    }
     gp_stream_end();
 }
+
+#undef GP_POOL_KNOWN
 
 GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v)
 {
@@ -300,11 +481,11 @@ GP_KERNEL(avgpool2d)
     return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, a));
 }
 
-/* Where row i of a plane begins: the last axis is the row, the axes between count the rows. */
-GP_FUNCTION int64_t gp_plane_row(const gp_tensor *x, int64_t i)
+/* Where element i of a plane lies. */
+GP_FUNCTION int64_t gp_plane_place(const gp_tensor *x, int64_t i)
 {
     int64_t at = 0;
-    for (int d = x->rank - 1; d-- > 2; i /= x->dim[d])
+    for (int d = x->rank; d-- > 2; i /= x->dim[d])
         at += i % x->dim[d] * x->stride[d];
     return at;
 }
@@ -312,31 +493,40 @@ GP_FUNCTION int64_t gp_plane_row(const gp_tensor *x, int64_t i)
 /* The sum of n elements: in double, since a plane may be large, and in lanes of a fixed order. */
 GP_FUNCTION double gp_stepped_sum(const gp_real *x, int64_t stride, int64_t n)
 {
-    enum { LANES = 8 };
+    enum { LANES = 32 };
     double lane[LANES] = {0}, sum = 0;
     int64_t i = 0;
+    for (; stride == 1 && i + LANES <= n; i += LANES) {
+        for (int k = 0; k < LANES; k++)
+            lane[k] += (double)x[i + k];
+        gp_pool_ask(x + i);
+        gp_pool_ask(x + i + LANES / 2);
+    }
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++)
             lane[k] += (double)x[(i + k) * stride];
     for (; i < n; i++)
         sum += (double)x[i * stride];
-    for (int k = 0; k < LANES; k++)
-        sum += lane[k];
+    for (int k = 0; k < LANES / 2; k++)
+        lane[k] += lane[k + LANES / 2];
+    for (int k = 0; k < LANES / 4; k++)
+        sum += lane[k] + lane[k + LANES / 4];
     return sum;
 }
 
 GP_KERNEL(global_avgpool)
 {
     const gp_tensor *x = &c->in[0], *y = &c->out[0];
-    const int64_t length = x->rank > 2 ? x->dim[x->rank - 1] : 1;
-    const int64_t stride = x->rank > 2 ? x->stride[x->rank - 1] : 1;
-    const int64_t rows = gp_span(x, 2, x->rank) / length, planes = x->dim[0] * x->dim[1];
+    const int64_t planes = x->dim[0] * x->dim[1], size = gp_span(x, 2, x->rank);
+    int64_t stride = x->rank > 2 ? x->stride[x->rank - 1] : 1, length = 1;
+    for (int d = x->rank; d-- > 2 && x->stride[d] == stride * length;)
+        length *= x->dim[d]; /* rows that follow each other are one */
     GP_PARALLEL(c->run, gp_count(x) > 32768)
     for (int64_t i = 0; i < planes; i++) {
         double sum = 0;
-        for (int64_t row = 0; row < rows; row++)
-            sum += gp_stepped_sum(gp_plane(x, i) + gp_plane_row(x, row), stride, length);
-        *gp_plane(y, i) = (gp_real)(sum / (double)(rows * length));
+        for (int64_t at = 0; at < size; at += length)
+            sum += gp_stepped_sum(gp_plane(x, i) + gp_plane_place(x, at), stride, length);
+        *gp_plane(y, i) = (gp_real)(sum / (double)size);
     }
     return GP_OK;
 }
@@ -351,7 +541,7 @@ GP_KERNEL(global_maxpool)
     for (int64_t i = 0; i < planes; i++) {
         gp_real best = -(gp_real)INFINITY;
         for (int64_t row = 0; row < rows; row++) {
-            const gp_real *from = gp_plane(x, i) + gp_plane_row(x, row);
+            const gp_real *from = gp_plane(x, i) + gp_plane_place(x, row * length);
             for (int64_t j = 0; j < length; j++)
                 best = from[j * stride] > best || from[j * stride] != from[j * stride]
                            ? from[j * stride]

@@ -21,7 +21,15 @@ typedef struct {
     gp_range whole; /* outputs of a row whose windows have all columns inside */
     int pairs;      /* windows are two columns wide, side by side, and lie within the image */
     int covered;    /* and no element is outside all of them */
+    int threes;     /* windows are as gp_maxpool_back_3x3 has them */
 } gp_pool_grad;
+
+GP_FUNCTION gp_range gp_pool_whole(int64_t outputs, int64_t stride, int64_t pad, int64_t kernel,
+                                   int64_t size)
+{
+    return size < kernel ? (gp_range){outputs, outputs}
+                         : gp_inside(0, outputs, stride, -pad, size - kernel + 1);
+}
 
 GP_FUNCTION gp_pool_grad gp_pool_grad_plan(const gp_tensor *x, const gp_tensor *dy,
                                            const int64_t *kernel, const int64_t *stride,
@@ -39,6 +47,10 @@ GP_FUNCTION gp_pool_grad gp_pool_grad_plan(const gp_tensor *x, const gp_tensor *
               pad[1] == 0 && 2 * dy->dim[3] <= x->dim[3] && rows <= x->dim[2];
     v.covered =
         v.pairs && 2 * dy->dim[3] == x->dim[3] && rows == x->dim[2] && stride[0] == kernel[0];
+    v.threes = 1;
+    for (int i = 0; i < 2; i++)
+        v.threes &=
+            kernel[i] == 3 && stride[i] == 2 && pad[i] == 1 && 2 * dy->dim[i + 2] == x->dim[i + 2];
     return v;
 }
 
@@ -95,6 +107,7 @@ GP_FUNCTION void gp_maxpool_found_pairs(gp_real *restrict to, int64_t n,
                     GP_POOL_LOOK(even, place + ki * kernel + k);
                 GP_POOL_LOOK(odd, place + ki * kernel + k + both);
                 gp_pool_ask(two);
+                gp_pool_ask(two + GP_ZIP_LANES);
             }
         *(gp_zip_lanes *)(to + at) = found;
     }
@@ -136,8 +149,93 @@ GP_FUNCTION void gp_maxpool_back_2x2(gp_real *restrict to, int64_t width, int64_
         low[0] = __builtin_shufflevector(dc, dd, GP_LOW_PAIRS);
         low[1] = __builtin_shufflevector(dc, dd, GP_HIGH_PAIRS);
         gp_pool_ask(from + 2 * at);
+        gp_pool_ask(from + 2 * at + GP_ZIP_LANES);
         gp_pool_ask(from + row + 2 * at);
+        gp_pool_ask(from + row + 2 * at + GP_ZIP_LANES);
     }
+}
+
+GP_FUNCTION void gp_pool_larger(gp_zip_lanes *most, const gp_zip_lanes *v)
+{
+    typedef __typeof__(*v > *most) mask;
+    const mask more = *v > *most;
+    *most = (gp_zip_lanes)((more & (mask)*v) | (~more & (mask)*most));
+}
+
+/* Some windows of three columns in a row of x: their columns, the largest, and what they give. */
+typedef struct {
+    gp_zip_lanes left, middle, right, most, give;
+} gp_pool_three;
+
+/* The windows whose columns `middle` and `right` begin at `from`; `before`: whether there is a
+ * column before. What is not finite makes NaNs of `check`. */
+GP_FUNCTION void gp_pool_three_look(gp_pool_three *t, const gp_real *from, int before,
+                                    gp_zip_lanes *check)
+{
+    const gp_zip_lanes p = ((const gp_zip_lanes *)from)[0], q = ((const gp_zip_lanes *)from)[1];
+    const gp_zip_lanes b = (gp_zip_lanes){0} + (before ? from[-1] : -(gp_real)INFINITY);
+    t->middle = __builtin_shufflevector(p, q, GP_EVENS);
+    t->right = __builtin_shufflevector(p, q, GP_ODDS);
+    t->left = __builtin_shufflevector(b, t->right, GP_BEFORE);
+    t->most = t->left;
+    gp_pool_larger(&t->most, &t->middle);
+    gp_pool_larger(&t->most, &t->right);
+    *check += (p + q) * 0;
+    gp_pool_ask(from);
+    gp_pool_ask(from + GP_ZIP_LANES);
+}
+
+/* A row of x gets what its windows give, the first of the largest each. */
+GP_FUNCTION void gp_pool_three_give(const gp_pool_three *t, gp_real *to)
+{
+    typedef __typeof__(t->give > t->give) mask;
+    const mask first = t->left == t->most, second = t->middle == t->most, give = (mask)t->give;
+    const gp_zip_lanes left = (gp_zip_lanes)(give & first), none = {0};
+    const gp_zip_lanes even = (gp_zip_lanes)(give & ~first & second);
+    const gp_zip_lanes odd =
+        (gp_zip_lanes)(give & ~first & ~second) + __builtin_shufflevector(left, none, GP_AFTER);
+    ((gp_zip_lanes *)to)[0] = __builtin_shufflevector(even, odd, GP_LOW_PAIRS);
+    ((gp_zip_lanes *)to)[1] = __builtin_shufflevector(even, odd, GP_HIGH_PAIRS);
+}
+
+/* All at once for windows of three by three, two apart, with a padding of one above and before and
+ * none within the image: vectors of windows go down the plane, and a row between two of them gets
+ * what both give. The last of a vector lacks what the next window gives, so the next vector begins
+ * with it. Returns 0, and has written something, where not everything is finite. */
+GP_FUNCTION int gp_maxpool_back_3x3(const gp_pool_grad *v, const gp_real *restrict plane,
+                                    const gp_real *restrict up, gp_real *restrict to)
+{
+    const int64_t n = v->dy->dim[3], rows = v->dy->dim[2], row = v->x->stride[2], width = 2 * n;
+    gp_zip_lanes check = {0};
+    for (int64_t at = 0, end = 0; end < n; at = end - 1) {
+        at = at + GP_ZIP_LANES <= n ? at : n - GP_ZIP_LANES;
+        end = at + GP_ZIP_LANES;
+        gp_pool_three above = {.most = (gp_zip_lanes){0} - (gp_real)INFINITY}, here, below;
+        for (int64_t i = 0; i < rows; i++) {
+            const gp_real *from = plane + 2 * i * row + 2 * at;
+            gp_real *into = to + 2 * i * width + 2 * at;
+            const gp_zip_lanes given = *(const gp_zip_lanes *)(up + i * n + at);
+            gp_pool_three_look(&here, from, at > 0, &check);
+            gp_pool_three_look(&below, from + row, at > 0, &check);
+            gp_zip_lanes most = above.most;
+            gp_pool_larger(&most, &here.most);
+            gp_pool_larger(&most, &below.most);
+            typedef __typeof__(most > most) mask;
+            const mask first = above.most == most, second = here.most == most;
+            above.give += (gp_zip_lanes)((mask)given & first);
+            here.give = (gp_zip_lanes)((mask)given & ~first & second);
+            below.give = (gp_zip_lanes)((mask)given & ~first & ~second);
+            if (i > 0)
+                gp_pool_three_give(&above, into - width);
+            gp_pool_three_give(&here, into);
+            above = below;
+        }
+        gp_pool_three_give(&above, to + (2 * rows - 1) * width + 2 * at);
+    }
+    for (int k = 0; k < GP_ZIP_LANES; k++)
+        if (check[k] != 0)
+            return 0;
+    return 1;
 }
 #endif
 
@@ -180,25 +278,41 @@ GP_FUNCTION void gp_maxpool_give(const gp_pool_grad *v, const gp_real *restrict 
     }
 }
 
+/* Kernels of usual sizes at once. Returns whether it did. */
+GP_FUNCTION int gp_maxpool_back_at_once(const gp_pool_grad *v, const gp_real *plane,
+                                        const gp_real *up, gp_real *to)
+{
+#if defined(GP_SHUFFLES)
+    const int64_t width = v->dy->dim[3], height = v->dy->dim[2];
+    if (v->x->stride[3] != 1 || width < GP_ZIP_LANES)
+        return 0;
+    if (v->threes)
+        return gp_maxpool_back_3x3(v, plane, up, to);
+    if (!v->pairs || v->kernel[0] != 2)
+        return 0;
+    if (!v->covered)
+        memset(to, 0, (size_t)(v->x->dim[2] * v->x->dim[3]) * sizeof *to);
+    for (int64_t i = 0; i < height; i++)
+        gp_maxpool_back_2x2(to + i * v->stride[0] * v->x->dim[3], v->x->dim[3], width,
+                            plane + i * v->stride[0] * v->x->stride[2], v->x->stride[2],
+                            up + i * width);
+    return 1;
+#else
+    (void)v, (void)plane, (void)up, (void)to;
+    return 0;
+#endif
+}
+
 GP_FUNCTION void gp_maxpool_back(const gp_pool_grad *v, const gp_real *plane, const gp_real *up,
                                  gp_real *to)
 {
     const int64_t width = v->dy->dim[3];
     gp_real found[GP_POOL_OUTPUTS];
-#if defined(GP_SHUFFLES)
-    const int two = v->pairs && v->kernel[0] == 2 && v->x->stride[3] == 1 && width >= GP_ZIP_LANES;
-#else
-    const int two = 0;
-#endif
+    if (gp_maxpool_back_at_once(v, plane, up, to))
+        return;
     if (!v->covered)
         memset(to, 0, (size_t)(v->x->dim[2] * v->x->dim[3]) * sizeof *to);
-#if defined(GP_SHUFFLES)
-    for (int64_t i = 0; two && i < v->dy->dim[2]; i++)
-        gp_maxpool_back_2x2(to + i * v->stride[0] * v->x->dim[3], v->x->dim[3], width,
-                            plane + i * v->stride[0] * v->x->stride[2], v->x->stride[2],
-                            up + i * width);
-#endif
-    for (int64_t i = 0; !two && i < v->dy->dim[2]; i++)
+    for (int64_t i = 0; i < v->dy->dim[2]; i++)
         for (int64_t at = 0; at < width; at += GP_POOL_OUTPUTS) {
             const int64_t n = width - at < GP_POOL_OUTPUTS ? width - at : GP_POOL_OUTPUTS;
             const int64_t top = i * v->stride[0] - v->pad[0];
@@ -220,7 +334,7 @@ GP_KERNEL(maxpool2d_grad)
         gp_real aside[GP_POOL_PLANE], *to = streams ? aside : dx + i * size;
         gp_maxpool_back(&v, gp_plane(x, i), gp_plane(dy, i), to);
         if (streams)
-            gp_stream(dx + i * size, aside, size, gp_plane(x, i) + size);
+            gp_stream(dx + i * size, aside, size, NULL);
         gp_stream_end();
     }
     return GP_OK;
@@ -247,6 +361,29 @@ GP_FUNCTION void gp_avgpool_give(const gp_pool_grad *v, const gp_real *restrict 
     }
 }
 
+#if defined(GP_SHUFFLES)
+/* The same where windows are pairs side by side, for all rows of a plane. */
+GP_FUNCTION void gp_avgpool_back_pairs(const gp_pool_grad *v, const gp_real *restrict up,
+                                       gp_real *restrict to)
+{
+    const int64_t n = v->dy->dim[3], width = v->x->dim[3];
+    const gp_real places = 1 / (gp_real)(2 * v->kernel[0]);
+    for (int64_t i = 0; i < v->dy->dim[2]; i++, up += n, to += v->stride[0] * width)
+        for (int64_t j = 0; j < n; j += GP_ZIP_LANES) {
+            const int64_t at = j + GP_ZIP_LANES <= n ? j : n - GP_ZIP_LANES;
+            const gp_zip_lanes share = *(const gp_zip_lanes *)(up + at) * places;
+            const gp_zip_lanes low = __builtin_shufflevector(share, share, GP_LOW_PAIRS);
+            const gp_zip_lanes high = __builtin_shufflevector(share, share, GP_HIGH_PAIRS);
+            gp_pool_ask(up + at);
+            for (int64_t k = 0; k < v->kernel[0]; k++) {
+                gp_zip_lanes *two = (gp_zip_lanes *)(to + k * width + 2 * at);
+                two[0] = low;
+                two[1] = high;
+            }
+        }
+}
+#endif
+
 GP_FUNCTION void gp_avgpool_back(const gp_pool_grad *v, const gp_avgpool2d_attr *a,
                                  const gp_real *up, gp_real *to)
 {
@@ -254,6 +391,12 @@ GP_FUNCTION void gp_avgpool_back(const gp_pool_grad *v, const gp_avgpool2d_attr 
     gp_real share[GP_POOL_OUTPUTS];
     if (!v->covered)
         memset(to, 0, (size_t)(size[0] * size[1]) * sizeof *to);
+#if defined(GP_SHUFFLES)
+    if (v->pairs && width >= GP_ZIP_LANES) {
+        gp_avgpool_back_pairs(v, up, to);
+        return;
+    }
+#endif
     for (int64_t i = 0; i < v->dy->dim[2]; i++)
         for (int64_t at = 0; at < width; at += GP_POOL_OUTPUTS) {
             const int64_t n = width - at < GP_POOL_OUTPUTS ? width - at : GP_POOL_OUTPUTS;
@@ -272,15 +415,9 @@ GP_KERNEL(avgpool2d_grad)
     const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
     const gp_pool_grad v = gp_pool_grad_plan(dx, dy, a->kernel, a->stride, a->pad);
     const int64_t planes = dx->dim[0] * dx->dim[1], size = dx->dim[2] * dx->dim[3];
-    const int streams = size <= GP_POOL_PLANE && gp_streams(dx->data, NULL, NULL, planes * size);
     GP_PARALLEL(c->run, planes * size > 8192)
-    for (int64_t i = 0; i < planes; i++) {
-        gp_real aside[GP_POOL_PLANE], *x = (gp_real *)dx->data + i * size;
-        gp_avgpool_back(&v, a, gp_plane(dy, i), streams ? aside : x);
-        if (streams)
-            gp_stream(x, aside, size, gp_plane(dy, i) + dy->stride[1]);
-        gp_stream_end();
-    }
+    for (int64_t i = 0; i < planes; i++)
+        gp_avgpool_back(&v, a, gp_plane(dy, i), (gp_real *)dx->data + i * size);
     return GP_OK;
 }
 

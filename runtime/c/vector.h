@@ -69,7 +69,7 @@ GP_FUNCTION int64_t gp_stream_piece(int64_t left)
     return left < GP_STREAM_PIECE ? left : GP_STREAM_PIECE;
 }
 
-/* Stores a piece, and on the way asks for what will be read next. */
+/* Stores a piece, and on the way asks for what will be read next, unless that is NULL. */
 GP_FUNCTION void gp_stream(gp_real *restrict to, const gp_real *restrict from, int64_t n,
                            const gp_real *next)
 {
@@ -77,12 +77,15 @@ GP_FUNCTION void gp_stream(gp_real *restrict to, const gp_real *restrict from, i
     typedef float gp_floats __attribute__((vector_size(GP_VECTOR_BYTES), may_alias));
     for (; n > 0 && (uintptr_t)to % GP_VECTOR_BYTES != 0; n--)
         *to++ = *from++;
-    for (; n >= GP_LANES; n -= GP_LANES, to += GP_LANES, from += GP_LANES, next += GP_LANES) {
+    for (; n >= GP_LANES; n -= GP_LANES, to += GP_LANES, from += GP_LANES) {
         gp_floats x;
         memcpy(&x, from, sizeof x);
         GP_STREAM(to, x);
+        if (!next)
+            continue;
         __builtin_prefetch(next);
         __builtin_prefetch(next + GP_STREAM_AHEAD, 0, 2);
+        next += GP_LANES;
     }
 #endif
     (void)next;
@@ -98,22 +101,30 @@ GP_FUNCTION void gp_stream_end(void)
 #endif
 }
 
-/* Every second of two vectors, and two vectors in turn: lists for __builtin_shufflevector. */
+/* Every second of two vectors, all but the last of the second behind the last of the first, all but
+ * the first of the first before the first of the second, and two vectors in turn: lists for
+ * __builtin_shufflevector. */
 #define GP_EVENS_4 0, 2, 4, 6
 #define GP_ODDS_4 1, 3, 5, 7
 #if GP_VECTOR_BYTES == 64
 #define GP_EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define GP_ODDS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define GP_BEFORE 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
+#define GP_AFTER 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
 #define GP_LOW_PAIRS 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define GP_HIGH_PAIRS 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #elif GP_VECTOR_BYTES == 32
 #define GP_EVENS 0, 2, 4, 6, 8, 10, 12, 14
 #define GP_ODDS 1, 3, 5, 7, 9, 11, 13, 15
+#define GP_BEFORE 7, 8, 9, 10, 11, 12, 13, 14
+#define GP_AFTER 1, 2, 3, 4, 5, 6, 7, 8
 #define GP_LOW_PAIRS 0, 8, 1, 9, 2, 10, 3, 11
 #define GP_HIGH_PAIRS 4, 12, 5, 13, 6, 14, 7, 15
 #else
 #define GP_EVENS GP_EVENS_4
 #define GP_ODDS GP_ODDS_4
+#define GP_BEFORE 3, 4, 5, 6
+#define GP_AFTER 1, 2, 3, 4
 #define GP_LOW_PAIRS 0, 4, 1, 5
 #define GP_HIGH_PAIRS 2, 6, 3, 7
 #endif

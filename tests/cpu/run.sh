@@ -35,6 +35,8 @@ for set in $sets; do
         try math float $compiler -march="$set"
         try products float $compiler -march="$set" $threads
         try products double $compiler -march="$set" $threads
+        try pools float $compiler -march="$set" $threads
+        try pools double $compiler -march="$set" $threads
     done
 done
 try math float gcc -march=native -ffp-contract=off
