@@ -2,8 +2,9 @@
  *
  * For float those that models use most are written out without calls, tables or branches, so that
  * a loop over them becomes vectors on any instruction set. Their errors stay below these units in
- * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5. Zeros, infinities, NaN and
- * numbers too small to be normal are as in C's library. The polynomials are minimax fits.
+ * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5, sigmoid 2.5. Zeros,
+ * infinities, NaN and numbers too small to be normal are as in C's library. The polynomials are
+ * minimax fits.
  */
 #ifndef GP_MATH_H
 #define GP_MATH_H
@@ -51,7 +52,7 @@ GP_FUNCTION float gp_exp_rest(float r)
 }
 
 /* exp(x) in three forms that agree to the bit, the narrower the shorter. First where 2^n is a
- * normal number: |x| <= 80. */
+ * normal number: |x| <= 80; from -88 to there 2^n may be 0. */
 GP_FUNCTION float gp_float_exp_near(float x)
 {
     float n;
@@ -124,6 +125,21 @@ GP_FUNCTION float gp_float_log1p(float x)
     return gp_choose(x == 0, x, any);
 }
 
+/* Of e = exp(-|x|), which does not overflow: 1 / (1 + e), or e / (1 + e) where x is below 0. Where
+ * e is below every normal number, 2^n comes out as 0. */
+GP_FUNCTION float gp_float_sigmoid(float x)
+{
+    const float a = fabsf(x), in = gp_choose(a > 88, 88, a);
+    const float e = gp_float_exp_near(-in);
+    return gp_choose(x < 0, e, 1) / (1 + e);
+}
+
+/* y >= 0 with the sign of x. */
+GP_FUNCTION float gp_with_sign(float y, float x)
+{
+    return gp_of_bits(gp_bits_of(y) | (gp_bits_of(x) & 0x80000000u));
+}
+
 GP_FUNCTION float gp_float_tanh(float x)
 {
     const float z = x * x, a = fabsf(x);
@@ -135,8 +151,7 @@ GP_FUNCTION float gp_float_tanh(float x)
                   z * (-5.393994227e-02f +
                        z * (2.166340128e-02f + z * (-8.085622452e-03f + z * 2.059577499e-03f)))));
     const float e = gp_float_exp_near(2 * gp_choose(a > 10, 10, a)), far = 1 - 2 / (e + 1);
-    const float any = gp_choose(a < 0.625f, near, gp_choose(x < 0, -far, far));
-    return gp_choose(x != x, x, any);
+    return gp_choose(a < 0.625f, near, gp_with_sign(far, x));
 }
 
 /* x + x P(x^2) near 0, 1 - exp(-Q(|x|)) further out. */
@@ -159,8 +174,7 @@ GP_FUNCTION float gp_float_erf(float x)
                                 in * (4.156254698e-03f +
                                       in * (-4.313935642e-04f + in * 2.082861829e-05f))))));
     const float far = 1 - gp_float_exp_near(-power);
-    const float any = gp_choose(a < 0.92f, near, gp_choose(x < 0, -far, far));
-    return gp_choose(x != x, x, any);
+    return gp_choose(a < 0.92f, near, gp_with_sign(far, x));
 }
 
 /* Newton's steps towards the inverse root, from a guess by the exponent; then one towards the root.
@@ -231,7 +245,8 @@ GP_FUNCTION gp_real gp_softplus(gp_real x)
 
 GP_FUNCTION gp_real gp_sigmoid(gp_real x)
 {
-    return 1 / (1 + gp_exp(-x));
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_sigmoid((float)x)
+                                     : (gp_real)(1 / (1 + exp(-(double)x)));
 }
 
 /* A ramp from 0 at x = -3 to 1 at x = 3. */

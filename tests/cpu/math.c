@@ -36,6 +36,11 @@ static int check(const char *name, float (*single)(float), double (*exact)(doubl
     return worst > most;
 }
 
+static double sigmoid(double x)
+{
+    return x < -87.683 ? 0 : 1 / (1 + exp(-x)); /* 0 where it would not be normal */
+}
+
 /* The shorter forms of exp give the same bits where they may be used. */
 static int check_forms(void)
 {
@@ -61,6 +66,7 @@ int main(void)
     wrong += check("log1p", gp_float_log1p, log1p, 1.5);
     wrong += check("tanh", gp_float_tanh, tanh, 1.5);
     wrong += check("erf", gp_float_erf, erf, 1.5);
+    wrong += check("sigmoid", gp_float_sigmoid, sigmoid, 2.5);
     wrong += check("sqrt", gp_float_sqrt, sqrt, 1);
     puts("math");
     return wrong;
