@@ -128,10 +128,10 @@ int64_t loop_total(const Loop *l)
 }
 
 /* i * 4096 + j * 64 + k, without what is 0. */
-static void write_index(const Loop *l, const View *at)
+void loop_index(const Loop *l, const View *at, int axes)
 {
     bool first = true;
-    for (int d = 0; d < l->rank; d++) {
+    for (int d = 0; d < axes; d++) {
         int64_t stride = at->stride[d];
         if (stride == 0)
             continue;
@@ -294,7 +294,7 @@ static void write_load(Loop *l, Access *a, int depth)
     loop_indent(l, depth);
     out(l->text, "const %s v%d = x%u[", local_type((Dtype)l->g->value.at[a->value].dtype), a->local,
         a->parameter);
-    write_index(l, &a->at);
+    loop_index(l, &a->at, l->rank);
     out(l->text, "];\n");
 }
 
@@ -348,7 +348,7 @@ void loop_element(Loop *l, int depth)
         if (l->flat)
             out(l->text, "%s", l->flat);
         else
-            write_index(l, &dense);
+            loop_index(l, &dense, l->rank);
         out(l->text, ";\n");
     }
     if (l->here) {
@@ -376,7 +376,7 @@ void loop_element(Loop *l, int depth)
             out(l->text, "%s", l->aside);
         } else {
             out(l->text, "x%u[", a->parameter);
-            write_index(l, &a->at);
+            loop_index(l, &a->at, l->rank);
             out(l->text, "]");
         }
         out(l->text, " = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",

@@ -54,6 +54,8 @@ void loop_tail_c(Loop *l); /* a stretch of elements from `first` on, `count` of 
 void loop_launch_cuda(const Emission *e, const Function *f, Out *o);
 int64_t loop_total(const Loop *l); /* elements */
 void loop_indent(const Loop *l, int depth);
+/* Where an element lies, along the first axes. */
+void loop_index(const Loop *l, const View *at, int axes);
 /* Integers that the expressions have as literals. */
 void loop_literals(Loop *l, int depth);
 /* Reads the operands that do (not) change along the last axis. */

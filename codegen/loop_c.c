@@ -6,6 +6,8 @@ enum {
     PARALLEL = 1 << 14, /* elements from which threads pay */
     CHUNK = 1 << 13,    /* elements that a thread takes at a time */
     STREAM = 1 << 20,   /* elements of a result that is gone from the caches before it is read */
+    ROW = 256,          /* elements of the last axis from which it is worth streaming */
+    ALIGNED = 16,       /* elements that a store past the caches is aligned to */
 };
 
 static void write_for(Loop *l, int d, int depth)
@@ -13,6 +15,17 @@ static void write_for(Loop *l, int d, int depth)
     loop_indent(l, depth);
     out(l->text, "for (int64_t %c = 0; %c < %lld; %c++)", LOOP_INDEX[d], LOOP_INDEX[d],
         (long long)l->dim[d], LOOP_INDEX[d]);
+}
+
+/* Whether the last axis goes in pieces that begin where vectors may be stored. */
+static bool has_rows(const Loop *l, const View *at)
+{
+    if (l->rank < 1 || at->stride[l->rank - 1] != 1 || l->dim[l->rank - 1] < ROW)
+        return false;
+    for (int d = 0; d + 1 < l->rank; d++)
+        if (at->stride[d] % ALIGNED != 0)
+            return false;
+    return true;
 }
 
 /* The result of one loop that is worth passing by the caches (vector.h): a large one of reals,
@@ -23,8 +36,8 @@ static const Access *streamed(const Loop *l)
     for (int i = 0; i < l->accesses; i++)
         if (l->access[i].result)
             result = result ? NULL : &l->access[i];
-    if (!result || l->c->results != 1 || l->rank != 1 || loop_total(l) < STREAM ||
-        l->g->value.at[result->value].dtype != F32 || result->at.stride[0] != 1)
+    if (!result || l->c->results != 1 || loop_total(l) < STREAM ||
+        l->g->value.at[result->value].dtype != F32 || !has_rows(l, &result->at))
         return NULL;
     const Address *address = l->e->address.at + l->first_address, own = address[result->parameter];
     for (Id i = 0; i < result->parameter; i++)
@@ -34,55 +47,104 @@ static const Access *streamed(const Loop *l)
     return result;
 }
 
-/* Pieces of a chunk are made aside, then stored. On the way what an operand has next is asked for.
- */
-static void write_pieces(Loop *l, const Access *result)
+/* What an operand has next is asked for: of one that changes along every axis, if there is. */
+static const Access *read_next(const Loop *l, const Access *result)
 {
     const Access *next = result;
-    for (int i = l->accesses; i-- > 0;)
-        if (!l->access[i].result && l->g->value.at[l->access[i].value].dtype == F32 &&
-            l->access[i].at.stride[0] == 1)
-            next = &l->access[i];
-    emission_need(l->e, "c/vector.h");
-    out(l->text, "        gp_real piece[GP_STREAM_PIECE];\n"
-                 "        for (int64_t first = from; first < to; first += GP_STREAM_PIECE) {\n"
-                 "            const int64_t some = gp_stream_piece(to - first);\n"
-                 "            GP_IVDEP\n"
-                 "            for (int64_t i = first; i < first + some; i++) {\n");
-    l->aside = "piece[i - first]";
-    loop_element(l, 4);
-    out(l->text,
-        "            }\n"
-        "            gp_stream(x%u + first, piece, some, x%u + first + some);\n"
-        "        }\n"
-        "        gp_stream_end();\n",
-        result->parameter, next->parameter);
+    for (int i = l->accesses; i-- > 0;) {
+        const Access *a = &l->access[i];
+        bool all =
+            !a->result && l->g->value.at[a->value].dtype == F32 && a->at.stride[l->rank - 1] == 1;
+        for (int d = 0; d < l->rank; d++)
+            all &= a->at.stride[d] != 0;
+        if (all)
+            next = a;
+    }
+    return next;
 }
 
-void loop_nest_c(Loop *l)
+static void write_row(const Loop *l, const Access *a)
 {
-    int depth = 1;
-    bool parallel = loop_total(l) >= PARALLEL;
-    if (!l->random) /* without OpenMP nobody else names it */
-        out(l->text, "    (void)run;\n");
-    loop_literals(l, depth);
-    if (l->rank == 1 && parallel) {
-        const Access *stream = streamed(l);
+    out(l->text, "x%u + ", a->parameter);
+    if (l->rank > 1) {
+        loop_index(l, &a->at, l->rank - 1);
+        out(l->text, " + ");
+    }
+    out(l->text, "first");
+}
+
+/* Pieces of the last axis, from .. to - 1, are made aside, then stored. */
+static void write_pieces(Loop *l, const Access *result, const char *from, const char *to, int depth)
+{
+    const char last = LOOP_INDEX[l->rank - 1];
+    const int indent = 4 * depth;
+    emission_need(l->e, "c/vector.h");
+    out(l->text,
+        "%*sgp_real piece[GP_STREAM_PIECE];\n"
+        "%*sfor (int64_t first = %s; first < %s; first += GP_STREAM_PIECE) {\n"
+        "%*s    const int64_t some = gp_stream_piece(%s - first);\n"
+        "%*s    GP_IVDEP\n"
+        "%*s    for (int64_t %c = first; %c < first + some; %c++) {\n",
+        indent, "", indent, "", from, to, indent, "", to, indent, "", indent, "", last, last, last);
+    l->aside = arena_printf(l->e->arena, "piece[%c - first]", last);
+    loop_element(l, depth + 2);
+    out(l->text, "%*s    }\n%*s    gp_stream(", indent, "", indent, "");
+    write_row(l, result);
+    out(l->text, ", piece, some, ");
+    write_row(l, read_next(l, result));
+    out(l->text, " + some);\n%*s}\n", indent, "");
+}
+
+/* Threads take so many of the first axis at a time. */
+static void write_chunks(Loop *l, int64_t each)
+{
+    const long long size = (long long)l->dim[0], some = (long long)each;
+    out(l->text,
+        "    GP_PARALLEL(run, 1)\n"
+        "    for (int64_t from = 0; from < %lld; from += %lld) {\n"
+        "        const int64_t to = from + %lld < %lld ? from + %lld : %lld;\n",
+        size, some, some, size, some, size);
+}
+
+/* A fence waits for all stores, so there is one for many rows. */
+static void write_streamed(Loop *l, const Access *result)
+{
+    const int64_t below = loop_total(l) / l->dim[0];
+    int depth = 2;
+    if (l->rank == 1) {
+        loop_loads(l, true, 1);
+        write_chunks(l, CHUNK);
+        write_pieces(l, result, "from", "to", depth);
+    } else {
+        write_chunks(l, below < CHUNK ? CHUNK / below : 1);
+        out(l->text, "        for (int64_t i = from; i < to; i++) {\n");
+        depth++;
+        for (int d = 1; d + 1 < l->rank; d++) {
+            write_for(l, d, depth++);
+            out(l->text, " {\n");
+        }
         loop_loads(l, true, depth);
-        out(l->text,
-            "    GP_PARALLEL(run, 1)\n"
-            "    for (int64_t from = 0; from < %lld; from += %d) {\n"
-            "        const int64_t to = from + %d < %lld ? from + %d : %lld;\n"
-            "%s",
-            (long long)l->dim[0], CHUNK, CHUNK, (long long)l->dim[0], CHUNK, (long long)l->dim[0],
-            stream ? ""
-                   : "        GP_IVDEP\n"
+        write_pieces(l, result, "0",
+                     arena_printf(l->e->arena, "%lld", (long long)l->dim[l->rank - 1]), depth);
+    }
+    while (--depth > 1) {
+        loop_indent(l, depth);
+        out(l->text, "}\n");
+    }
+    out(l->text, "        gp_stream_end();\n    }\n");
+}
+
+static void write_nest(Loop *l)
+{
+    const bool parallel = loop_total(l) >= PARALLEL;
+    int depth = 1;
+    if (l->rank == 1 && parallel) {
+        loop_loads(l, true, depth);
+        write_chunks(l, CHUNK);
+        out(l->text, "        GP_IVDEP\n"
                      "        for (int64_t i = from; i < to; i++) {\n");
-        if (stream)
-            write_pieces(l, stream);
-        else
-            loop_element(l, 3);
-        out(l->text, "%s    }\n    return GP_OK;\n", stream ? "" : "        }\n");
+        loop_element(l, 3);
+        out(l->text, "        }\n    }\n");
         return;
     }
     for (int d = 0; d + 1 < l->rank; d++) {
@@ -103,6 +165,18 @@ void loop_nest_c(Loop *l)
         loop_indent(l, depth);
         out(l->text, "}\n");
     }
+}
+
+void loop_nest_c(Loop *l)
+{
+    const Access *stream = streamed(l);
+    if (!l->random) /* without OpenMP nobody else names it */
+        out(l->text, "    (void)run;\n");
+    loop_literals(l, 1);
+    if (stream)
+        write_streamed(l, stream);
+    else
+        write_nest(l);
     out(l->text, "    return GP_OK;\n");
 }
 
