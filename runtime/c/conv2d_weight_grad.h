@@ -8,6 +8,7 @@
 #define GP_CONV2D_WEIGHT_GRAD_H
 
 #include "conv2d.h"
+#include "depthwise_grad.h"
 
 typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */

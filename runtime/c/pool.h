@@ -5,8 +5,7 @@
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
-#include "vector.h"
-#include "window.h"
+#include "pool_join.h"
 
 typedef struct {
     int64_t kernel[2], stride[2], pad[4]; /* pad: top, left, bottom, right */
@@ -19,8 +18,6 @@ typedef struct {
 enum {
     GP_POOL_BAND = 4096, /* outputs of some rows, made aside and then stored */
     GP_POOL_LINES = 512, /* what columns of windows came to */
-    GP_POOL_SOON = 128,
-    GP_POOL_LATER = 6144 /* how far ahead memory is asked for */
 };
 
 typedef struct {
@@ -71,31 +68,6 @@ GP_FUNCTION gp_range gp_pool_inside(int64_t first, int64_t kernel, int64_t size)
     return (gp_range){first > 0 ? first : 0, first + kernel < size ? first + kernel : size};
 }
 
-/* A vector that follows in a while. */
-GP_FUNCTION void gp_pool_ask(const gp_real *x)
-{
-#if defined(__GNUC__)
-    __builtin_prefetch(x + GP_POOL_SOON);
-    __builtin_prefetch(x + GP_POOL_LATER, 0, 2);
-#else
-    (void)x;
-#endif
-}
-
-/* How two become one: their sum, the larger, or the larger of two that are both finite, which is
- * shorter. A NaN is kept. */
-enum { GP_POOL_SUM, GP_POOL_MAX, GP_POOL_FINITE };
-
-GP_FUNCTION gp_real gp_pool_join(gp_real old, gp_real v, int how)
-{
-    return how == GP_POOL_SUM ? old + v : ((v > old) | (v != v)) ? v : old;
-}
-
-GP_FUNCTION gp_real gp_pool_none(int how)
-{
-    return how == GP_POOL_SUM ? 0 : -(gp_real)INFINITY;
-}
-
 /* One output, whose window no line is long enough for. */
 GP_FUNCTION gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, int64_t row, int64_t at,
                                 int how)
@@ -112,205 +84,6 @@ GP_FUNCTION gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, int64_t 
         join = gp_pool_join(join, column, how);
     }
     return join;
-}
-
-#if defined(__GNUC__)
-#define GP_POOL_JOIN(type, join, v, how)                                \
-    do {                                                                \
-        typedef __typeof__((v) > (join)) mask;                          \
-        mask more = (v) > (join);                                       \
-        if ((how) == GP_POOL_MAX)                                       \
-            more |= (v) != (v);                                         \
-        if ((how) == GP_POOL_SUM)                                       \
-            join += (v);                                                \
-        else                                                            \
-            join = (type)((more & (mask)(v)) | (~more & (mask)(join))); \
-    } while (0)
-
-/* n columns side by side, each joined down its `rows` elements, `row` apart; the first `seen` rows
- * were met with the windows above. What is not finite makes NaNs of `check`. The last vector may
- * overlap the one before. */
-GP_FUNCTION void gp_pool_down_lanes(gp_real *restrict to, int64_t n, const gp_real *restrict from,
-                                    int64_t rows, int64_t row, int64_t seen,
-                                    gp_real *restrict check, int how)
-{
-    gp_lanes zero = {0}; /* of this row alone, so that rows do not wait for each other */
-    for (int64_t i = 0; i < n; i += GP_LANES) {
-        const int64_t at = i + GP_LANES <= n ? i : n - GP_LANES;
-        gp_lanes column = *(const gp_lanes *)(from + at);
-        for (int64_t k = 0; k < rows; k++) {
-            const gp_lanes v = *(const gp_lanes *)(from + k * row + at);
-            if (k > 0)
-                GP_POOL_JOIN(gp_lanes, column, v, how);
-            if (k >= seen && how == GP_POOL_FINITE)
-                zero += v * 0;
-            if (k >= seen)
-                gp_pool_ask(from + k * row + at);
-        }
-        *(gp_lanes *)(to + at) = column;
-    }
-    *(gp_lanes *)check += zero;
-}
-
-/* n outputs of windows side by side, from what their columns came to. */
-GP_FUNCTION void gp_pool_along_lanes(gp_real *restrict to, int64_t n, const gp_real *restrict line,
-                                     int64_t kernel, int how)
-{
-    for (int64_t i = 0; i < n; i += GP_LANES) {
-        const int64_t at = i + GP_LANES <= n ? i : n - GP_LANES;
-        gp_lanes join = *(const gp_lanes *)(line + at);
-        for (int64_t k = 1; k < kernel; k++) {
-            const gp_lanes v = *(const gp_lanes *)(line + at + k);
-            GP_POOL_JOIN(gp_lanes, join, v, how);
-        }
-        *(gp_lanes *)(to + at) = join;
-    }
-}
-#endif
-
-#if defined(GP_SHUFFLES)
-/* The same of windows two apart, of two columns at least, which are taken apart two at a time.
- * Where one is left it comes with the one before, which is skipped. */
-GP_FUNCTION void gp_pool_along_pairs(gp_real *restrict to, int64_t n, const gp_real *restrict line,
-                                     int64_t kernel, int how)
-{
-    for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
-        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
-        gp_zip_lanes join = {0};
-        for (int64_t k = 0; k < kernel; k += 2) {
-            const int both = k + 1 < kernel;
-            const gp_zip_lanes *two = (const gp_zip_lanes *)(line + 2 * at + k - !both);
-            const gp_zip_lanes a = two[0], b = two[1];
-            const gp_zip_lanes even = __builtin_shufflevector(a, b, GP_EVENS);
-            const gp_zip_lanes odd = __builtin_shufflevector(a, b, GP_ODDS);
-            if (k == 0)
-                join = even;
-            else if (both)
-                GP_POOL_JOIN(gp_zip_lanes, join, even, how);
-            GP_POOL_JOIN(gp_zip_lanes, join, odd, how);
-        }
-        *(gp_zip_lanes *)(to + at) = join;
-    }
-}
-
-/* Rows of outputs whose windows are two or three columns wide and two apart, all in one: pairs of
- * columns are joined down the rows, then taken apart, and the third column is the one before the
- * next pair. `from`: the pair of output 0; `before`: whether the column before it is inside. */
-GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *restrict from,
-                               int before, int64_t rows, int64_t row, int64_t seen, int64_t kernel,
-                               gp_real share, gp_real *restrict check, int how)
-{
-    gp_zip_lanes zero = {0}; /* of this row alone, so that rows do not wait for each other */
-    for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
-        const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
-        const gp_real *two = from + 2 * at;
-        gp_zip_lanes a = {0}, b = {0}, c = (gp_zip_lanes){0} + gp_pool_none(how);
-        for (int64_t k = 0; k < rows; k++, two += row) {
-            const gp_zip_lanes p = ((const gp_zip_lanes *)two)[0];
-            const gp_zip_lanes q = ((const gp_zip_lanes *)two)[1];
-            if (k == 0) {
-                a = p;
-                b = q;
-            } else {
-                GP_POOL_JOIN(gp_zip_lanes, a, p, how);
-                GP_POOL_JOIN(gp_zip_lanes, b, q, how);
-            }
-            if (kernel == 3 && (at > 0 || before)) {
-                const gp_zip_lanes r = (gp_zip_lanes){0} + two[-1];
-                GP_POOL_JOIN(gp_zip_lanes, c, r, how);
-                if (how == GP_POOL_FINITE && at == 0) /* the others are in pairs */
-                    zero += r * 0;
-            }
-            if (k >= seen) {
-                if (how == GP_POOL_FINITE)
-                    zero += (p + q) * 0;
-                gp_pool_ask(two);
-                gp_pool_ask(two + GP_ZIP_LANES);
-            }
-        }
-        const gp_zip_lanes odd = __builtin_shufflevector(a, b, GP_ODDS);
-        gp_zip_lanes join = __builtin_shufflevector(a, b, GP_EVENS);
-        if (kernel == 3) {
-            const gp_zip_lanes third = __builtin_shufflevector(c, odd, GP_BEFORE);
-            GP_POOL_JOIN(gp_zip_lanes, join, third, how);
-        }
-        GP_POOL_JOIN(gp_zip_lanes, join, odd, how);
-        if (how == GP_POOL_SUM)
-            join *= share;
-        *(gp_zip_lanes *)(to + at) = join;
-    }
-    *(gp_zip_lanes *)check += zero;
-}
-#endif
-#undef GP_POOL_JOIN
-
-/* For calls of functions that are inlined with known numbers, so that `how` and the usual sizes
- * are no question within their loops. */
-#define GP_POOL_KNOWN(CALL, size, how)  \
-    do {                                \
-        if ((how) == GP_POOL_MAX)       \
-            CALL(size, GP_POOL_MAX);    \
-        else if ((how) == GP_POOL_SUM)  \
-            CALL(size, GP_POOL_SUM);    \
-        else if ((size) == 2)           \
-            CALL(2, GP_POOL_FINITE);    \
-        else if ((size) == 3)           \
-            CALL(3, GP_POOL_FINITE);    \
-        else                            \
-            CALL(size, GP_POOL_FINITE); \
-    } while (0)
-
-/* The columns of a row of windows, `step` apart. */
-GP_FUNCTION void gp_pool_down(gp_real *restrict to, int64_t n, const gp_real *restrict from,
-                              int64_t step, gp_range rows, int64_t row, int64_t seen,
-                              gp_real *restrict check, int how)
-{
-    const int64_t count = rows.to - rows.from;
-    from += rows.from * row;
-#if defined(__GNUC__)
-#define GP_POOL_DOWN(rows, how) gp_pool_down_lanes(to, n, from, rows, row, seen, check, how)
-    if (step == 1 && n >= GP_LANES && count > 0) {
-        GP_POOL_KNOWN(GP_POOL_DOWN, count, how);
-        return;
-    }
-#undef GP_POOL_DOWN
-#endif
-    (void)seen;
-    for (int64_t j = 0; j < n; j++)
-        to[j] = count > 0 ? from[j * step] : gp_pool_none(how);
-    for (int64_t i = 1; i < count; i++)
-        for (int64_t j = 0; j < n; j++)
-            to[j] = gp_pool_join(to[j], from[i * row + j * step], how);
-    for (int64_t j = 0; j < n && how == GP_POOL_FINITE; j++)
-        check[0] += to[j] * 0;
-}
-
-/* Outputs `out` apart, of windows `step` apart. */
-GP_FUNCTION void gp_pool_along(gp_real *restrict to, int64_t out, int64_t n,
-                               const gp_real *restrict line, int64_t step, int64_t kernel, int how)
-{
-#if defined(GP_SHUFFLES)
-#define GP_POOL_ALONG(kernel, how) gp_pool_along_pairs(to, n, line, kernel, how)
-    if (out == 1 && step == 2 && kernel > 1 && n >= GP_ZIP_LANES) {
-        GP_POOL_KNOWN(GP_POOL_ALONG, kernel, how);
-        return;
-    }
-#undef GP_POOL_ALONG
-#endif
-#if defined(__GNUC__)
-#define GP_POOL_ALONG(kernel, how) gp_pool_along_lanes(to, n, line, kernel, how)
-    if (out == 1 && step == 1 && n >= GP_LANES) {
-        GP_POOL_KNOWN(GP_POOL_ALONG, kernel, how);
-        return;
-    }
-#undef GP_POOL_ALONG
-#endif
-    for (int64_t i = 0; i < n; i++) {
-        gp_real join = line[i * step];
-        for (int64_t k = 1; k < kernel; k++)
-            join = gp_pool_join(join, line[i * step + k], how);
-        to[i * out] = join;
-    }
 }
 
 /* How many places of a window that begins at `first` lie below `size` and not below `floor`. */
@@ -454,8 +227,6 @@ GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, in
     }
     gp_stream_end();
 }
-
-#undef GP_POOL_KNOWN
 
 GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v)
 {
