@@ -26,6 +26,7 @@ typedef struct {
     int64_t inputs, outputs; /* channels */
     int64_t high, wide;      /* tiles of an image */
     int64_t tiles, block;    /* in all; the most of a block */
+    int64_t few;             /* of all, the last ones: multiplied along the channels */
     int64_t down, across;    /* units: by output channels, by tiles */
 } gp_winograd;
 
@@ -64,8 +65,8 @@ GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, in
            6 * turned < 5 * plain;
 }
 
-/* What a thread needs: the numbers of a block and of its sums, of a panel of weights, and the
- * weights of an output channel. */
+/* What a thread needs: the numbers of a block and of its sums, of a panel of weights, of the last
+ * few tiles, and the weights of an output channel. */
 GP_FUNCTION int64_t gp_wino_row(const gp_winograd *v)
 {
     return v->block + GP_WINO_GAP;
@@ -80,7 +81,8 @@ GP_FUNCTION int64_t gp_wino_apart(const gp_winograd *v)
 GP_FUNCTION int64_t gp_wino_work(const gp_winograd *v)
 {
     const int64_t panels = gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
-    return GP_WINO * (gp_wino_apart(v) + GP_MR_LARGEST * gp_wino_row(v) + panels) +
+    return GP_WINO *
+               (gp_wino_apart(v) + GP_MR_LARGEST * gp_wino_row(v) + panels + GP_FEW * GP_LINE) +
            gp_round_up(9 * gp_least(v->inputs, GP_KC) + GP_WINO_STEP, 16);
 }
 
@@ -323,6 +325,25 @@ GP_FUNCTION void gp_wino_store(const gp_winograd *v, int64_t o, gp_wino_run r, c
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
+/* Takes the last few of n tiles out of their rows into lines. */
+GP_FUNCTION void gp_wino_take(const gp_winograd *v, const gp_real *seen, int64_t n, gp_real *lines)
+{
+    for (int f = 0; f < GP_WINO; f++, seen += gp_wino_apart(v), lines += GP_FEW * GP_LINE)
+        for (int64_t j = 0; j < v->few; j++)
+            gp_copy(lines + j * GP_LINE, seen + n - v->few + j, gp_wino_row(v), v->inputs);
+}
+
+/* The sums of m output channels over those. */
+GP_FUNCTION void gp_wino_few(const gp_winograd *v, int64_t m, const gp_real *panel,
+                             const gp_real *lines, gp_real *sums)
+{
+    const int64_t row = gp_wino_row(v);
+    for (int f = 0; f < GP_WINO; f++, lines += GP_FEW * GP_LINE, panel += GP_GEMM_ROWS)
+        for (int64_t j = 0; j < v->few; j++)
+            gp_few_product(sums + f * GP_MR_LARGEST * row + j, row, panel, m, lines + j * GP_LINE,
+                           v->inputs);
+}
+
 /* The sums of m output channels over n tiles: [16][panel][row]. `next`: the weights that are turned
  * next, as many, which come nearer on the way; or NULL. */
 GP_FUNCTION void gp_wino_sums(const gp_winograd *v, int64_t m, int64_t n, const gp_real *panel,
@@ -360,16 +381,22 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
     const int64_t m = (part + 1) * v->outputs / v->down - first;
     gp_real *seen = work, *sums = seen + GP_WINO * gp_wino_apart(v);
     gp_real *panel = sums + GP_WINO * GP_MR_LARGEST * row;
-    gp_real *weights = panel + GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
+    gp_real *lines = panel + GP_WINO * gp_ceil_div(v->inputs, GP_KC) * GP_GEMM_ROWS;
+    gp_real *weights = lines + GP_WINO * GP_FEW * GP_LINE;
     const int in_order = v->place == 1 && v->channel == 9 && v->row == 9 * v->inputs;
+    const int64_t few = at + n == v->tiles ? v->few : 0;
     gp_wino_tiles(v, at, n, seen);
+    if (few)
+        gp_wino_take(v, seen, n, lines);
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
         for (int64_t c = 0; c < v->inputs; c += GP_KC)
             for (int64_t o = from; o < to; o++)
                 gp_wino_weights(v, first + o, c, gp_least(GP_KC, v->inputs - c), weights,
                                 panel + c / GP_KC * GP_WINO * GP_GEMM_ROWS + (o - from) * GP_LINE);
-        gp_wino_sums(v, to - from, n, panel, seen, sums,
+        if (few)
+            gp_wino_few(v, to - from, panel, lines, sums + n - few);
+        gp_wino_sums(v, to - from, n - few, panel, seen, sums,
                      in_order ? v->at + (first + (to < m ? to : 0)) * v->row : NULL);
         for (int64_t o = from; o < to; o++)
             for (int64_t t = 0; t < n;) {
@@ -388,6 +415,7 @@ GP_FUNCTION void gp_wino_cut(gp_winograd *v, int64_t threads)
     v->wide = (v->y->dim[3] + 1) / 2;
     v->tiles = v->y->dim[0] * v->high * v->wide;
     v->block = gp_wino_block(v->inputs);
+    v->few = v->inputs <= GP_KC && v->tiles % GP_LANES <= GP_FEW ? v->tiles % GP_LANES : 0;
     v->across = gp_ceil_div(v->tiles, v->block);
     v->down = 1;
     if (v->across % threads == 0 || v->across >= 8 * threads)
