@@ -24,7 +24,8 @@ row() { # MODEL BATCH infer|train OPTIONS...
     kind=$3
     shift 3
     step=''
-    [ "$kind" = infer ] || step=-DSTEP
+    runs=20 # of which the best counts
+    [ "$kind" = infer ] || { step=-DSTEP && runs=3; }
     sizes=''
     budget=''
     note=''
@@ -52,7 +53,7 @@ row() { # MODEL BATCH infer|train OPTIONS...
         gcc -O3 -march=native -fopenmp ${step:+"$step"} "-DMODEL=$model" "-DMODEL_UPPER=$upper" \
             "-DHEADER=\"$model.h\"" "-I$work" "$root/tests/cpu/model.c" "$work/$model.c" -lm \
             -o "$work/model" || return
-    "$work/model" "$threads" 3 | awk -v name="$model $kind, batch $batch$note${budget:+, }${budget#--}" \
+    "$work/model" "$threads" "$runs" | awk -v name="$model $kind, batch $batch$note${budget:+, }${budget#--}" \
         -v batch="$batch" -v flops="$flops" -v peak="$peak" \
         '{ share = peak > 0 ? sprintf("%3.0f%%", flops / $1 / 1e7 / peak) : "   -"
            printf "%-44s %9.4f s %9.2f /s %7.1f GFLOP/s %s %8.1f MiB arena %8.1f MiB resident\n",

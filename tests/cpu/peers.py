@@ -86,9 +86,10 @@ def resident():
 
 
 imported = resident()
+INFER, TRAIN = 20, 3  # runs, of which the best counts: as tests/cpu/models.sh has them
 
 
-def report(name, samples, run, times=3):
+def report(name, samples, run, times):
     run()
     best = 1e30
     for _ in range(times):
@@ -124,7 +125,7 @@ def onnx_rows(model, x, threads):
     print(f"ONNX Runtime {onnxruntime.__version__}, {threads} threads")
     for batch in (1, 8):
         images = x[:batch].numpy()
-        report(f"resnet50 infer, batch {batch}", batch, lambda: session.run(None, {"x": images}))
+        report(f"resnet50 infer, batch {batch}", batch, lambda: session.run(None, {"x": images}), INFER)
 
 
 def images():
@@ -135,28 +136,28 @@ def resnet50_infer(threads):
     model, x, _ = images()
     with torch.no_grad():
         model.eval()
-        report("resnet50 infer, batch 1", 1, lambda: model(x[:1]))
-        report("resnet50 infer, batch 8", 8, lambda: model(x))
+        report("resnet50 infer, batch 1", 1, lambda: model(x[:1]), INFER)
+        report("resnet50 infer, batch 8", 8, lambda: model(x), INFER)
     onnx_rows(model, x, threads)
 
 
 def resnet50_train(_):
     model, x, y = images()
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
-    report("resnet50 train, batch 8", 8, lambda: train(model, sgd, x, y, False))
+    report("resnet50 train, batch 8", 8, lambda: train(model, sgd, x, y, False), TRAIN)
 
 
 def gpt2_infer(_):
     model, x = Gpt2(256), torch.randint(0, 50257, (2, 256))
     with torch.no_grad():
-        report("gpt2 infer, batch 2", 2, lambda: model(x))
+        report("gpt2 infer, batch 2", 2, lambda: model(x), INFER)
 
 
 def gpt2_train(_, clip=True):
     model, x = Gpt2(256), torch.randint(0, 50257, (2, 256))
     adamw = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1)
     name = "gpt2 train, batch 2" + ("" if clip else ", no clipping")
-    report(name, 2, lambda: train(model, adamw, x, x, clip))
+    report(name, 2, lambda: train(model, adamw, x, x, clip), TRAIN)
 
 
 PARTS = {"resnet50_infer": resnet50_infer, "resnet50_train": resnet50_train,
