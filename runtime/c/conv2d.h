@@ -124,7 +124,7 @@ GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
         return gp_wino_work(&w);
     }
     return gp_gemm_work(v->places, v->depth) + GP_FEW * GP_LINE + GP_NC_LARGEST +
-           gp_patch_work(&v->in);
+           gp_patch_work(&v->in) + GP_NR_LARGEST * gp_least(v->depth, GP_KC);
 }
 
 /* From one weight of a row to the next, where all lie evenly; else 0. */
@@ -285,8 +285,22 @@ GP_FUNCTION void gp_conv_pack_image(const gp_conv *v, const gp_real *x, int64_t 
 #endif
 }
 
+/* One panel with places of several images: packed image by image, and put side by side. */
+GP_FUNCTION void gp_conv_pack_parts(const gp_conv *v, const gp_real *x, int64_t p, int64_t k,
+                                    int64_t at, int64_t n, gp_real *line, gp_real *panel)
+{
+    gp_real *part = line + GP_NC_LARGEST + gp_patch_work(&v->in);
+    for (int64_t c = 0, count; c < n; c += count) {
+        count = gp_least(n - c, v->in.outputs - (at + c) % v->in.outputs);
+        gp_conv_pack_image(v, x, p, k, at + c, count, line, c ? part : panel);
+        for (int64_t i = 0; i < k && c; i++)
+            for (int64_t j = 0; j < count; j++)
+                panel[i * GP_NR + c + j] = part[i * GP_NR + j];
+    }
+}
+
 /* Packs elements p .. p + k - 1 of the patches of places at .. at + n - 1. Panels with places of
- * two images are gathered line by line. */
+ * many small images are gathered line by line. */
 GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int64_t k, int64_t at,
                               int64_t n, gp_real *line, gp_real *patches)
 {
@@ -301,6 +315,10 @@ GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int
         if (fits && left >= some) {
             some = v->direct ? some : left >= n - j ? n - j : left / GP_NR * GP_NR;
             gp_conv_pack_image(v, x, p, k, at + j, some, line, patches);
+            continue;
+        }
+        if (fits && 2 * size >= GP_NR) {
+            gp_conv_pack_parts(v, x, p, k, at + j, some, line, patches);
             continue;
         }
         for (int64_t i = 0; i < k; i++) {
