@@ -143,13 +143,14 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
 {
     const gp_weights *w = &v->w;
     const gp_real *from = w->at + group * w->group + i * w->row;
-    const int64_t wide = v->in.kernel[1], window = v->in.kernel[0] * wide;
-    const int64_t step = gp_conv_step(v);
+    const int64_t window = v->in.kernel[0] * v->in.kernel[1], step = gp_conv_step(v);
+    const int even = w->place[0] == v->in.kernel[1] * w->place[1];
+    const int64_t wide = even ? window : v->in.kernel[1];
     if (step) {
         gp_pack_a(to, (gp_matrix){(gp_real *)from + p * step, w->row, step}, height, k);
         return;
     }
-    for (int64_t done = 0, count; done < k; done += count) { /* what is of one row of a window */
+    for (int64_t done = 0, count; done < k; done += count) { /* what lies evenly */
         const int64_t place = (p + done) % window;
         const gp_real *at = from + (p + done) / window * w->channel + place / wide * w->place[0] +
                             place % wide * w->place[1];
