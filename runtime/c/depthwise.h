@@ -214,7 +214,7 @@ GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plan
             gp_taps_row(some, n, band + row % b.outputs * v->stride[0] * b.pitch, &t, bias);
         }
         for (int64_t j = 0; j < n && some == line; j++)
-            to[row * y->stride[2] + (at + j) * y->stride[3]] = line[j];
+            to[row * y->stride[2] + (at + j) * y->stride[3]] = some[j];
     }
 }
 

@@ -129,14 +129,16 @@ static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m
             const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);
             const gp_matrix from = gp_matrix_at(b, p, j);
             gp_columns columns = {from.at, from.row, 0, packed};
+            gp_ending here = {0}; /* before the last stretch nothing is final */
+            if (p + some == k)
+                here = gp_ending_at(end, 0, j);
             if (direct)
                 columns.as_is = width % GP_NR == GP_LANES ? width : width / GP_NR * GP_NR;
             if (columns.as_is < width)
                 gp_pack_b(packed, gp_matrix_at(from, 0, columns.as_is), some,
                           width - columns.as_is);
             gp_block_product(gp_matrix_at(c, 0, j), gp_matrix_at(a, 0, p), m, width, some, rows,
-                             columns, add || p > 0,
-                             p + some < k ? (gp_ending){0} : gp_ending_at(end, 0, j));
+                             columns, add || p > 0, here);
         }
 }
 

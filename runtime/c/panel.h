@@ -214,7 +214,9 @@ typedef struct {
 
 GP_FUNCTION gp_coming gp_coming_of(gp_matrix a, int64_t k)
 {
-    return a.col == 1 ? (gp_coming){a.at, a.row, 1, k} : (gp_coming){a.at, a.col, a.col, k};
+    if (a.col == 1)
+        return (gp_coming){a.at, a.row, 1, k};
+    return (gp_coming){a.at, a.col, a.col, k};
 }
 
 /* The share that comes with columns j .. j + width - 1 of n, k deep. */

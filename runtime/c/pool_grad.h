@@ -244,21 +244,24 @@ GP_FUNCTION void gp_maxpool_find(const gp_pool_grad *v, const gp_real *plane, in
                                  int64_t at, int64_t n, gp_real *found)
 {
     const gp_range rows = gp_pool_inside(top, v->kernel[0], v->x->dim[2]);
-    int64_t from = v->whole.from > at ? v->whole.from : at, to = from;
+    const int64_t from = v->whole.from > at ? v->whole.from : at;
+    int64_t done = 0; /* from there on, by vectors */
 #if defined(GP_SHUFFLES)
     const int64_t end = v->whole.to < at + n ? v->whole.to : at + n;
     if (v->stride[1] == 2 && v->kernel[1] > 1 && v->x->stride[3] == 1 && rows.from < rows.to &&
         end - from >= GP_ZIP_LANES) {
-        to = end;
+        done = end - from;
         gp_maxpool_found_pairs(found + (from - at), end - from,
                                plane + rows.from * v->x->stride[2] + 2 * from - v->pad[1],
                                rows.to - rows.from, v->x->stride[2], v->kernel[1],
                                (rows.from - top) * v->kernel[1]);
     }
 #endif
-    for (int64_t j = at; j < at + n; j++)
-        if (j < from || j >= to)
+    for (int64_t j = at; j < at + n; j++) {
+        j += j == from ? done : 0;
+        if (j < at + n)
             found[j - at] = gp_maxpool_found(v, plane, rows, top, j);
+    }
 }
 
 /* Gives the gradients of these outputs to the places that they took. */

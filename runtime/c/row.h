@@ -87,7 +87,7 @@ GP_FUNCTION void gp_row_add_exps(gp_real *restrict lane, const gp_real *x, gp_re
                                  gp_real shift, int64_t n)
 {
     const gp_real low = gp_exp_low(shift);
-    gp_real aside[GP_ROW_LANES];
+    gp_real aside[GP_ROW_LANES] = {0};
     int64_t i = 0;
     for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES) {
         gp_real *e = to ? to + i : aside;

@@ -356,9 +356,11 @@ GP_FUNCTION void gp_wino_sums(const gp_winograd *v, int64_t m, int64_t n, const 
         for (int64_t c = 0; c < v->inputs; c += GP_KC)
             for (int64_t j = 0; j < n; j += GP_NR) {
                 const int64_t k = gp_least(GP_KC, v->inputs - c);
-                const gp_ahead ahead =
-                    next < end ? (gp_ahead){next, LINE, GP_AHEAD * LINE} : (gp_ahead){panel, 0, 0};
-                next = next < end ? next + k * LINE : end;
+                gp_ahead ahead = {panel, 0, 0};
+                if (next < end) {
+                    ahead = (gp_ahead){next, LINE, GP_AHEAD * LINE};
+                    next += k * LINE;
+                }
                 gp_panel_product(sums + f * GP_MR_LARGEST * row + j, row,
                                  panel + (c / GP_KC * GP_WINO + f) * GP_GEMM_ROWS, m,
                                  seen + f * gp_wino_apart(v) + c * row + j, row,
