@@ -174,6 +174,11 @@ static int check_usage(const Options *o)
         fprintf(stderr, "gplan: --threads is for C: a GPU has its own\n");
         return 2;
     }
+    if (find_target(o) == TARGET_CUDA && o->fuse == WHEN_ALWAYS) {
+        fprintf(stderr,
+                "gplan: --fuse always is for C: products of a GPU run nothing behind them\n");
+        return 2;
+    }
     if (o->dump && !known(o->dump)) {
         fprintf(stderr, "gplan: -d %s: the passes are lower,train,simplify,fuse,plan\n", o->dump);
         return 2;
