@@ -221,11 +221,11 @@ static void try_conv(int wide)
 
 int main(int argc, char **argv)
 {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 36;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 60;
     for (int i = 0; i < rounds; i++) {
         try_matmul();
         try_conv(0);
-        if (i % 6 == 0)
+        if (i % 10 == 0)
             try_conv(1);
     }
     printf("%016llx\n", (unsigned long long)sizes);

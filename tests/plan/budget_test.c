@@ -121,7 +121,7 @@ static void report(uint64_t seed, const Graph *g, const Seen *seen)
     free(line);
 }
 
-/* False where the smallest plan computes nothing again: there is nothing to try. */
+/* False where the smallest plan computes nothing again: it says nothing about recomputation. */
 static bool try_graph(uint64_t seed, bool tails, Seen *seen)
 {
     Arena *arena = arena_new();
@@ -135,9 +135,10 @@ static bool try_graph(uint64_t seed, bool tails, Seen *seen)
         uint64_t most = plan_of(seed, g, clusters, (PlanOptions){.no_recompute = true})->arena;
         const Plan *smallest = plan_of(seed, g, clusters, (PlanOptions){.smallest = true});
         uint64_t least = smallest->arena;
-        counts = least < most && recomputes(smallest);
+        counts = least < most;
         for (int i = 0; i < BUDGETS && counts; i++)
             try_budget(seed, g, clusters, least + (most - least) * percents[i] / 100, seen);
+        counts = counts && recomputes(smallest);
         if (counts)
             report(seed, g, seen);
     }
