@@ -2,9 +2,9 @@
  *
  * For float those that models use most are written out without calls, tables or branches, so that
  * a loop over them becomes vectors on any instruction set. Their errors stay below these units in
- * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5, sigmoid 2.5. Zeros,
- * infinities, NaN and numbers too small to be normal are as in C's library. The polynomials are
- * minimax fits.
+ * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5, sigmoid and silu 2.5.
+ * Both forms of gelu are off by less than 1.5e-7 |x|. Zeros, infinities, NaN and
+ * numbers too small to be normal are as in C's library. The polynomials are minimax fits.
  */
 #ifndef GP_MATH_H
 #define GP_MATH_H
@@ -32,6 +32,17 @@ GP_FUNCTION float gp_choose(int yes, float a, float b)
     return gp_of_bits((gp_bits_of(a) & mask) | (gp_bits_of(b) & ~mask));
 }
 
+/* x, but not below `low` < 0 nor above `high` > 0; NaN becomes one of the two. As unsigned numbers
+ * the bits of what is below 0 grow away from it, as signed ones those of what is above 0: integers
+ * have a minimum that compilers make no branch of either, and it takes one instruction. */
+GP_FUNCTION float gp_between_bits(float x, float low, float high)
+{
+    const uint32_t bits = gp_bits_of(x), lowest = gp_bits_of(low);
+    const int32_t raised = (int32_t)(bits < lowest ? bits : lowest);
+    const int32_t highest = (int32_t)gp_bits_of(high);
+    return gp_of_bits((uint32_t)(raised < highest ? raised : highest));
+}
+
 /* x = n log(2) + r with |r| <= log(2) / 2: r, and n + bias as the last bits of `*n`. */
 GP_FUNCTION float gp_exp_split(float x, float bias, float *n)
 {
@@ -45,10 +56,9 @@ GP_FUNCTION float gp_exp_split(float x, float bias, float *n)
 GP_FUNCTION float gp_exp_rest(float r)
 {
     const float r2 = r * r;
-    const float low = 5.000000000e-01f + r * 1.666666567e-01f;
-    const float middle = 4.166629165e-02f + r * 8.333498612e-03f;
-    const float high = 1.394486870e-03f + r * 1.979014050e-04f;
-    return r + r2 * (low + r2 * (middle + r2 * high));
+    const float low = 4.999999404e-01f + r * 1.666651964e-01f;
+    const float middle = 4.166839272e-02f + r * 8.368780836e-03f;
+    return r + r2 * (low + r2 * (middle + r2 * 1.381446840e-03f));
 }
 
 /* exp(x) in three forms that agree to the bit, the narrower the shorter. First where 2^n is a
@@ -125,13 +135,52 @@ GP_FUNCTION float gp_float_log1p(float x)
     return gp_choose(x == 0, x, any);
 }
 
-/* Of e = exp(-|x|), which does not overflow: 1 / (1 + e), or e / (1 + e) where x is below 0. Where
- * e is below every normal number, 2^n comes out as 0. */
+/* 1 + exp(x), from 1 to infinity, to divide by; NaN becomes one of the two. */
+GP_FUNCTION float gp_float_exp_plus_1(float x)
+{
+    float n;
+    const float rest = gp_exp_rest(gp_exp_split(gp_between_bits(x, -88, 89), 127, &n));
+    return gp_of_bits(gp_bits_of(n) << 23) * (1 + rest) + 1;
+}
+
+/* The same with 1 + 2^x, shorter: where x has been rounded before, as much goes astray. */
+GP_FUNCTION float gp_float_exp2_plus_1(float x)
+{
+    const float in = gp_between_bits(x, -127, 128), round = 12582912 + 127, n = in + round;
+    const float r = in - (n - round), r2 = r * r;
+    const float low = 1.000000119e+00f + r * 6.931469440e-01f;
+    const float middle = 2.402211726e-01f + r * 5.550714582e-02f;
+    const float high = 9.675656445e-03f + r * 1.327635953e-03f;
+    return gp_of_bits(gp_bits_of(n) << 23) * (low + r2 * (middle + r2 * high)) + 1;
+}
+
 GP_FUNCTION float gp_float_sigmoid(float x)
 {
-    const float a = fabsf(x), in = gp_choose(a > 88, 88, a);
-    const float e = gp_float_exp_near(-in);
-    return gp_choose(x < 0, e, 1) / (1 + e);
+    return gp_choose(x == x, 1 / gp_float_exp_plus_1(-x), x);
+}
+
+GP_FUNCTION float gp_float_silu(float x)
+{
+    return x / gp_float_exp_plus_1(-x);
+}
+
+/* gelu is x / (1 + 2^p) with an odd p: for its exact form a fit of what makes 1 / (1 + 2^p) the
+ * normal distribution function, for the other one what 1 + tanh(z) = 2 / (1 + exp(-2 z)) gives. */
+GP_FUNCTION float gp_float_gelu_exact_divisor(float x)
+{
+    const float z = x * x;
+    return gp_float_exp2_plus_1(
+        x * (-2.302209377e+00f +
+             z * (-1.048351228e-01f +
+                  z * (9.404923185e-05f +
+                       z * (1.595799404e-04f +
+                            z * (-1.143983354e-05f +
+                                 z * (3.816312528e-07f + z * -5.067235076e-09f)))))));
+}
+
+GP_FUNCTION float gp_float_gelu_tanh_divisor(float x)
+{
+    return gp_float_exp2_plus_1(x * (-2.302208185e+00f + x * x * -1.029432416e-01f));
 }
 
 /* y >= 0 with the sign of x. */
@@ -255,23 +304,35 @@ GP_FUNCTION gp_real gp_hardsigmoid(gp_real x)
     return x < -3 ? 0 : x > 3 ? 1 : (x + 3) / 6;
 }
 
+GP_FUNCTION gp_real gp_silu(gp_real x)
+{
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_silu((float)x) : x * gp_sigmoid(x);
+}
+
+/* 1 / share: what gelu divides x by. */
+GP_FUNCTION gp_real gp_gelu_exact_divisor(gp_real x)
+{
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_gelu_exact_divisor((float)x)
+                                     : (gp_real)(2 / erfc((double)x * -0.7071067811865476));
+}
+
+GP_FUNCTION gp_real gp_gelu_tanh_divisor(gp_real x)
+{
+    const gp_real inner = (gp_real)1.5957691216057308 + (gp_real)0.07135481627260025 * x * x;
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_gelu_tanh_divisor((float)x)
+                                     : (gp_real)(1 + exp(-(double)(x * inner)));
+}
+
 /* Slopes that no shorter expression has. */
 GP_FUNCTION gp_real gp_gelu_exact_slope(gp_real x)
 {
-    return (gp_real)0.5 * (1 + gp_erf(x * (gp_real)0.7071067811865476)) +
+    return 1 / gp_gelu_exact_divisor(x) +
            x * (gp_real)0.3989422804014327 * gp_exp((gp_real)-0.5 * x * x);
-}
-
-/* (1 + tanh(z)) / 2 is sigmoid(2 * z), which is shorter, and loses nothing where x is far below 0.
- */
-GP_FUNCTION gp_real gp_gelu_tanh_share(gp_real x)
-{
-    return gp_sigmoid(x * ((gp_real)1.5957691216057308 + (gp_real)0.07135481627260025 * x * x));
 }
 
 GP_FUNCTION gp_real gp_gelu_tanh_slope(gp_real x)
 {
-    const gp_real s = gp_gelu_tanh_share(x);
+    const gp_real s = 1 / gp_gelu_tanh_divisor(x);
     const gp_real inner = (gp_real)1.5957691216057308 + (gp_real)0.21406444881780073 * x * x;
     return s + x * s * (1 - s) * inner;
 }

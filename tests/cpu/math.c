@@ -38,7 +38,39 @@ static int check(const char *name, float (*single)(float), double (*exact)(doubl
 
 static double sigmoid(double x)
 {
-    return x < -87.683 ? 0 : 1 / (1 + exp(-x)); /* 0 where it would not be normal */
+    return x < -88.376 ? 0 : 1 / (1 + exp(-x)); /* 0 where few of its bits would be left */
+}
+
+static double silu(double x)
+{
+    return isinf(x) && x < 0 ? NAN : x * sigmoid(x);
+}
+
+/* gelu stays as near to x times its share as |x| times so much. */
+static double share_exact(double x)
+{
+    return 0.5 * erfc(-x / sqrt(2));
+}
+
+static double share_tanh(double x)
+{
+    return 1 / (1 + exp(-x * (1.5957691216057308 + 0.07135481627260025 * x * x)));
+}
+
+static int check_gelu(const char *name, float (*divisor)(float), double (*share)(double))
+{
+    double worst = 0;
+    for (uint64_t i = 0; i < UINT64_C(1) << 32; i += 4093) {
+        const float x = gp_of_bits((uint32_t)i), y = x / divisor(x);
+        const double want = (double)x * share((double)x);
+        const double here = fabs((double)y - want) / (fabs((double)x) + 1e-37);
+        const double units = x != x ? (y == y) * 1e9 : isinf(x) ? 0 : here / 1.5e-7;
+        worst = units > worst ? units : worst;
+    }
+    worst = INFINITY / divisor(INFINITY) == INFINITY ? worst : 1e9;
+    if (worst > 1)
+        printf("%s: %.2f of what it may be off\n", name, worst);
+    return worst > 1;
 }
 
 /* The shorter forms of exp give the same bits where they may be used. */
@@ -67,6 +99,9 @@ int main(void)
     wrong += check("tanh", gp_float_tanh, tanh, 1.5);
     wrong += check("erf", gp_float_erf, erf, 1.5);
     wrong += check("sigmoid", gp_float_sigmoid, sigmoid, 2.5);
+    wrong += check("silu", gp_float_silu, silu, 2.5);
+    wrong += check_gelu("gelu", gp_float_gelu_exact_divisor, share_exact);
+    wrong += check_gelu("gelu by tanh", gp_float_gelu_tanh_divisor, share_tanh);
     wrong += check("sqrt", gp_float_sqrt, sqrt, 1);
     puts("math");
     return wrong;
