@@ -71,14 +71,10 @@ GP_FUNCTION float gp_float_exp_near(float x)
     return power * rest + power;
 }
 
-/* x <= 43: 2^(n + 64) is a normal number, and only what is too small is rounded once more. `low` is
- * what gp_exp_low says. */
+/* x <= 80; below -80 off by up to the smallest normal number. `low`: what gp_exp_low says. */
 GP_FUNCTION float gp_float_exp_below(float x, float low)
 {
-    float n;
-    const float rest = gp_exp_rest(gp_exp_split(low > x ? low : x, 127 + 64, &n));
-    const float power = gp_of_bits(gp_bits_of(n) << 23);
-    return (power * rest + power) * 5.421010862427522e-20f; /* 2^-64 */
+    return gp_float_exp_near(low > x ? low : x);
 }
 
 /* Any x: 2^n in two factors. */
@@ -270,10 +266,10 @@ GP_MATH_1(cos, cosf)
  * compiler that knew which of them would make a branch of the comparison with it. */
 GP_FUNCTION gp_real gp_exp_low(gp_real any)
 {
-    return any < 0 ? -104 : -105;
+    return any < 0 ? (gp_real)-87.75 : -88;
 }
 
-/* exp(x) of x <= 43. */
+/* exp(x) of x <= 80; what is hardly normal may be 0. */
 GP_FUNCTION gp_real gp_exp_below(gp_real x, gp_real low)
 {
     return sizeof x == sizeof(float) ? (gp_real)gp_float_exp_below((float)x, (float)low)
