@@ -14,7 +14,10 @@ typedef struct {
     int64_t centre; /* whether the mean was taken off */
 } gp_norm_grad_attr;
 
-enum { GP_NORM_CHUNKS = 32 };
+enum {
+    GP_NORM_CHUNKS = 32,
+    GP_NORM_ROWS = 2 /* that are summed in one go */
+};
 
 GP_FUNCTION int64_t gp_norm_chunks(int64_t rows)
 {
@@ -29,57 +32,112 @@ GP_WORKSPACE(norm_grad)
     return (size_t)(2 * gp_norm_chunks(rows) * n) * sizeof(gp_real);
 }
 
-/* What a row gives to all: sums of g and of g * n, and its share of dscale and dbias. */
+/* What all rows of a chunk share. */
 typedef struct {
-    gp_real sum[GP_ROW_LANES], along[GP_ROW_LANES];
-} gp_norm_sums;
+    const gp_real *scale;
+    gp_real *dscale, *dbias;
+    int64_t n;
+    int centre, streams;
+} gp_norm_shared;
 
-/* Some elements, at most as many as there are lanes. */
-GP_FUNCTION void gp_norm_grad_lanes(gp_norm_sums *restrict s, const gp_real *x, const gp_real *dy,
-                                    const gp_real *scale, gp_real mean, gp_real inverse, int some,
-                                    gp_real *restrict dscale, gp_real *restrict dbias)
+/* A row, and the sums of g and of g * n along it: lanes of a stretch, then all. */
+typedef struct {
+    const gp_real *x, *dy;
+    gp_real mean, inverse, sum[GP_ROW_LANES], along[GP_ROW_LANES];
+    double whole_sum, whole_along;
+} gp_norm_slope;
+
+/* Some elements from i on, at most as many as there are lanes. */
+GP_FUNCTION void gp_norm_grad_some(const gp_norm_shared *v, gp_norm_slope *r, int64_t i, int some)
 {
     for (int k = 0; k < some; k++) {
-        const gp_real unit = (x[k] - mean) * inverse, g = scale ? dy[k] * scale[k] : dy[k];
-        s->sum[k] += g;
-        s->along[k] += g * unit;
-        dscale[k] += dy[k] * unit;
-        dbias[k] += dy[k];
+        const gp_real dy = r->dy[i + k], unit = (r->x[i + k] - r->mean) * r->inverse;
+        const gp_real g = v->scale ? dy * v->scale[i + k] : dy;
+        r->sum[k] += g;
+        r->along[k] += g * unit;
+        v->dscale[i + k] += dy * unit;
+        v->dbias[i + k] += dy;
     }
 }
 
-/* One row; adds to dscale and dbias. */
-GP_FUNCTION void gp_norm_grad_row(const gp_real *x, const gp_real *dy, const gp_real *scale,
-                                  gp_real mean, gp_real inverse, int centre, int64_t n, gp_real *dx,
-                                  int streams, gp_real *dscale, gp_real *dbias)
+/* The same for all lanes at once, from .. to - 1, of GP_NORM_ROWS rows: dscale and dbias are read
+ * and written once for them, and sums stay in registers. Returns how far it came. */
+GP_FUNCTION int64_t gp_norm_grad_lanes(const gp_norm_shared *v, gp_norm_slope *r, int rows,
+                                       int64_t from, int64_t to)
 {
-    double sum = 0, along = 0;
-    gp_real piece[GP_STREAM_PIECE];
-    for (int64_t from = 0; from < n; from += GP_ROW_STRETCH) {
-        const int64_t to = from + GP_ROW_STRETCH < n ? from + GP_ROW_STRETCH : n;
-        gp_norm_sums s = {{0}, {0}};
-        int64_t i = from;
-        for (; i + GP_ROW_LANES <= to; i += GP_ROW_LANES)
-            gp_norm_grad_lanes(&s, x + i, dy + i, scale ? scale + i : NULL, mean, inverse,
-                               GP_ROW_LANES, dscale + i, dbias + i);
-        gp_norm_grad_lanes(&s, x + i, dy + i, scale ? scale + i : NULL, mean, inverse,
-                           (int)(to - i), dscale + i, dbias + i);
-        sum += (double)gp_row_lanes(s.sum);
-        along += (double)gp_row_lanes(s.along);
+    int64_t i = from;
+#if defined(__GNUC__)
+    enum { PARTS = GP_ROW_LANES / GP_LANES };
+    gp_lanes sum[GP_NORM_ROWS][PARTS] = {{{0}}}, along[GP_NORM_ROWS][PARTS] = {{{0}}};
+    for (; rows == GP_NORM_ROWS && i + GP_ROW_LANES <= to; i += GP_ROW_LANES)
+        for (int k = 0; k < PARTS; k++) {
+            const int64_t at = i + k * GP_LANES;
+            gp_lanes *dscale = (gp_lanes *)(v->dscale + at), *dbias = (gp_lanes *)(v->dbias + at);
+            gp_lanes scale_sum = *dscale, bias_sum = *dbias;
+            for (int j = 0; j < GP_NORM_ROWS; j++) {
+                const gp_lanes dy = *(const gp_lanes *)(r[j].dy + at);
+                const gp_lanes x = *(const gp_lanes *)(r[j].x + at);
+                const gp_lanes unit = (x - r[j].mean) * r[j].inverse;
+                gp_lanes g = dy;
+                if (v->scale)
+                    g *= *(const gp_lanes *)(v->scale + at);
+                sum[j][k] += g;
+                along[j][k] += g * unit;
+                scale_sum += dy * unit;
+                bias_sum += dy;
+            }
+            *dscale = scale_sum;
+            *dbias = bias_sum;
+        }
+    for (int j = 0; j < GP_NORM_ROWS && i > from; j++) {
+        memcpy(r[j].sum, sum[j], sizeof sum[j]);
+        memcpy(r[j].along, along[j], sizeof along[j]);
     }
-    const gp_real shift = centre ? (gp_real)(sum / (double)n) : 0;
-    const gp_real slope = (gp_real)(along / (double)n);
-    for (int64_t i = 0; i < n && dx; i += GP_STREAM_PIECE) {
-        const int64_t some = gp_stream_piece(n - i);
-        gp_real *at = streams ? piece : dx + i;
+#endif
+    return i;
+}
+
+/* The sums of some rows. */
+GP_FUNCTION void gp_norm_grad_sums(const gp_norm_shared *v, gp_norm_slope *r, int rows)
+{
+    for (int64_t from = 0; from < v->n; from += GP_ROW_STRETCH) {
+        const int64_t to = from + GP_ROW_STRETCH < v->n ? from + GP_ROW_STRETCH : v->n;
+        for (int j = 0; j < rows; j++) {
+            memset(r[j].sum, 0, sizeof r[j].sum);
+            memset(r[j].along, 0, sizeof r[j].along);
+        }
+        const int64_t begin = gp_norm_grad_lanes(v, r, rows, from, to);
+        for (int j = 0; j < rows; j++) {
+            int64_t i = begin;
+            for (; i + GP_ROW_LANES <= to; i += GP_ROW_LANES)
+                gp_norm_grad_some(v, &r[j], i, GP_ROW_LANES);
+            gp_norm_grad_some(v, &r[j], i, (int)(to - i));
+            r[j].whole_sum += (double)gp_row_lanes(r[j].sum);
+            r[j].whole_along += (double)gp_row_lanes(r[j].along);
+        }
+    }
+}
+
+/* dx of a row whose sums are known. What is read next lies `ahead` elements further. */
+GP_FUNCTION void gp_norm_grad_row(const gp_norm_shared *v, const gp_norm_slope *r, gp_real *dx,
+                                  int64_t ahead)
+{
+    const gp_real shift = v->centre ? (gp_real)(r->whole_sum / (double)v->n) : 0;
+    const gp_real slope = (gp_real)(r->whole_along / (double)v->n);
+    const gp_real mean = r->mean, inverse = r->inverse;
+    gp_real piece[GP_STREAM_PIECE];
+    for (int64_t i = 0; i < v->n; i += GP_STREAM_PIECE) {
+        const int64_t some = gp_stream_piece(v->n - i);
+        const gp_real *x = r->x + i, *dy = r->dy + i, *scale = v->scale ? v->scale + i : NULL;
+        gp_real *at = v->streams ? piece : dx + i;
         GP_IVDEP
         for (int64_t k = 0; k < some; k++) {
-            const gp_real unit = (x[i + k] - mean) * inverse;
-            const gp_real g = scale ? dy[i + k] * scale[i + k] : dy[i + k];
+            const gp_real unit = (x[k] - mean) * inverse, g = scale ? dy[k] * scale[k] : dy[k];
             at[k] = inverse * (g - shift - unit * slope);
         }
-        if (streams)
-            gp_stream(dx + i, piece, some, x + n + i);
+        gp_stream_ask(dy + ahead, some);
+        if (v->streams)
+            gp_stream(dx + i, piece, some, x + ahead);
     }
 }
 
@@ -103,11 +161,22 @@ GP_KERNEL(norm_grad)
     const int centre = (int)a->centre, streams = gp_streams(dx, x, dy, rows * n);
     GP_PARALLEL(c->run, rows * n > 8192)
     for (int64_t k = 0; k < chunks; k++) {
-        gp_real *dscale = work + 2 * k * n, *dbias = dscale + n;
+        gp_real *dscale = work + 2 * k * n;
+        const gp_norm_shared v = {scale, dscale, dscale + n, n, centre, streams};
+        const int64_t end = (k + 1) * rows / chunks;
         memset(dscale, 0, (size_t)(2 * n) * sizeof *dscale);
-        for (int64_t row = k * rows / chunks; row < (k + 1) * rows / chunks; row++)
-            gp_norm_grad_row(x + row * n, dy + row * n, scale, mean ? mean[row] : 0, inverse[row],
-                             centre, n, dx ? dx + row * n : NULL, streams, dscale, dbias);
+        for (int64_t row = k * rows / chunks, some; row < end; row += some) {
+            gp_norm_slope r[GP_NORM_ROWS];
+            some = end - row < GP_NORM_ROWS ? end - row : GP_NORM_ROWS;
+            for (int64_t j = 0; j < some; j++) {
+                const int64_t at = row + j;
+                r[j] = (gp_norm_slope){.x = x + at * n, .dy = dy + at * n, .inverse = inverse[at]};
+                r[j].mean = mean ? mean[at] : 0;
+            }
+            gp_norm_grad_sums(&v, r, (int)some);
+            for (int64_t j = 0; j < some && dx; j++)
+                gp_norm_grad_row(&v, &r[j], dx + (row + j) * n, some * n);
+        }
         gp_stream_end();
     }
     if (c->out[1].data)

@@ -24,14 +24,13 @@ GP_FUNCTION void gp_softmax_row(const gp_real *x, gp_real *to, int64_t n, int is
             to[i] *= scale;
 }
 
-/* Rows that are not read soon, none longer than a stretch. While the exps of one row are made, the
- * row before is stored and the largest of the row after is found, a piece at a time: neither
- * memory waits for arithmetic then, nor the other way round. */
-GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
-                                   int is_log)
+/* softmax of rows that are not read soon, none longer than a stretch. While the exps of one row are
+ * made, the row before is stored and the largest of the row after is found, a piece at a time:
+ * neither memory waits for arithmetic then, nor the other way round. */
+GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, int64_t n)
 {
-    gp_real exps[2][GP_ROW_STRETCH], piece[GP_STREAM_PIECE];
-    gp_real most = gp_row_max(x, n), less = 0, by = 0; /* less, by: of the row before */
+    gp_real exps[2][GP_ROW_STRETCH];
+    gp_real most = gp_row_max(x, n), by = 0; /* by: of the row before */
     for (int64_t i = 0; i <= rows; i++, x += n) {
         gp_real sum[GP_ROW_LANES] = {0}, high[GP_ROW_LANES];
         for (int k = 0; k < GP_ROW_LANES; k++)
@@ -42,15 +41,12 @@ GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, 
                 gp_row_add_exps(sum, x + at, exps[i % 2] + at, most, some);
             if (i + 1 < rows)
                 gp_row_join_max(high, x + n + at, some);
-            for (int64_t k = 0; i > 0 && k < some; k++)
-                piece[k] = is_log ? x[at + k - n] - less - by : exps[(i - 1) % 2][at + k] * by;
             if (i > 0)
-                gp_stream(to + (i - 1) * n + at, piece, some, x + 2 * n + at);
+                gp_stream_times(to + (i - 1) * n + at, exps[(i - 1) % 2] + at, by, some,
+                                x + 2 * n + at);
         }
-        less = most;
         most = gp_row_lanes_max(high);
-        by = gp_row_lanes(sum);
-        by = is_log ? gp_log(by) : 1 / by;
+        by = 1 / gp_row_lanes(sum);
     }
 }
 
@@ -91,7 +87,7 @@ GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
     for (int64_t from = 0; from < tasks; from += GP_ROW_BLOCK) {
         const int64_t some = tasks - from < GP_ROW_BLOCK ? tasks - from : GP_ROW_BLOCK;
         if (streams) {
-            gp_softmax_stream(x + from * n, to + from * n, some, n, is_log);
+            gp_softmax_stream(x + from * n, to + from * n, some, n);
             gp_stream_end();
             continue;
         }

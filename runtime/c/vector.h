@@ -69,17 +69,31 @@ GP_FUNCTION int64_t gp_stream_piece(int64_t left)
     return left < GP_STREAM_PIECE ? left : GP_STREAM_PIECE;
 }
 
-/* Stores a piece, and on the way asks for what will be read next, unless that is NULL. */
-GP_FUNCTION void gp_stream(gp_real *restrict to, const gp_real *restrict from, int64_t n,
-                           const gp_real *next)
+/* Asks for n elements that will be read next, and for some that follow later. */
+GP_FUNCTION void gp_stream_ask(const gp_real *next, int64_t n)
+{
+#if defined(__GNUC__)
+    for (; n > 0; n -= GP_LANES, next += GP_LANES) {
+        __builtin_prefetch(next);
+        __builtin_prefetch(next + GP_STREAM_AHEAD, 0, 2);
+    }
+#endif
+    (void)next, (void)n;
+}
+
+/* Stores a piece, times `by` unless that is 1, and on the way asks for what will be read next,
+ * unless that is NULL. */
+GP_FUNCTION void gp_stream_times(gp_real *restrict to, const gp_real *restrict from, gp_real by,
+                                 int64_t n, const gp_real *next)
 {
 #if defined(GP_STREAM)
     typedef float gp_floats __attribute__((vector_size(GP_VECTOR_BYTES), may_alias));
     for (; n > 0 && (uintptr_t)to % GP_VECTOR_BYTES != 0; n--)
-        *to++ = *from++;
+        *to++ = *from++ * by;
     for (; n >= GP_LANES; n -= GP_LANES, to += GP_LANES, from += GP_LANES) {
         gp_floats x;
         memcpy(&x, from, sizeof x);
+        x *= (float)by;
         GP_STREAM(to, x);
         if (!next)
             continue;
@@ -90,7 +104,13 @@ GP_FUNCTION void gp_stream(gp_real *restrict to, const gp_real *restrict from, i
 #endif
     (void)next;
     for (; n > 0; n--)
-        *to++ = *from++;
+        *to++ = *from++ * by;
+}
+
+GP_FUNCTION void gp_stream(gp_real *restrict to, const gp_real *restrict from, int64_t n,
+                           const gp_real *next)
+{
+    gp_stream_times(to, from, 1, n, next);
 }
 
 /* Before another thread may read what was streamed. */
