@@ -310,10 +310,10 @@ bench-cpu:
 	@$(MAKE) --no-print-directory bench-cpu-rows
 bench-cpu-rows:
 	@$(BENCH_CPU) 1
-	@tests/cpu/loops.sh ./gplan 1 $$($(BENCH_CPU) 1 copy)
+	@tests/cpu/loops.sh ./gplan $(B)/tests/cpu/cpu_bench 1
 	@echo
 	@$(BENCH_CPU) 2
-	@tests/cpu/loops.sh ./gplan 2 $$($(BENCH_CPU) 2 copy)
+	@tests/cpu/loops.sh ./gplan $(B)/tests/cpu/cpu_bench 2
 	@echo
 	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak)
 bench-peers:

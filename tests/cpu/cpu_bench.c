@@ -241,7 +241,12 @@ static void convolutions(int with_peer)
 }
 
 /* ---- What moves memory ------------------------------------------------------------------------
+ * Tensors of 100 MB: larger than caches, where a copy of a part of them would find it again.
  */
+
+enum { ROWS = 32768, WIDTH = 768, IMAGES = 32 };
+#define ROWS_TEXT "32768 x 768"
+#define IMAGES_TEXT "32 x 256 x 56 x 56"
 
 typedef struct {
     void *to;
@@ -262,7 +267,7 @@ static void peer_copy(void *user)
 
 static void copy(void)
 {
-    Copy c = {.bytes = 4 * 8192 * 768};
+    Copy c = {.bytes = 4 * ROWS * WIDTH};
     c.to = numbers((int64_t)(c.bytes / 4));
     c.from = numbers((int64_t)(c.bytes / 4));
     double best = 1e30;
@@ -292,7 +297,7 @@ static void memory_row(const char *op, const char *shape, Kernel *kernel, Space 
 /* Images of 56 x 56 to 28 x 28 and back. */
 static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
 {
-    const gp_tensor mean = DENSE(8, 256, 1, 1);
+    const gp_tensor mean = DENSE(IMAGES, 256, 1, 1);
     const double bytes = 4.0 * (double)gp_count(&x);
     const gp_maxpool2d_attr two = {{2, 2}, {2, 2}, {0}}, three = {{3, 3}, {2, 2}, {1, 1, 1, 1}};
     const gp_avgpool2d_attr even = {{2, 2}, {2, 2}, {0}, 0};
@@ -304,16 +309,15 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
         gp_call call;
         const void *attr;
         double share; /* of the bytes of x, that move */
-    } row[] = {
-        {"maxpool2d", "2x2 of 8 x 256 x 56 x 56", gp_maxpool2d, forward, &two, 1.25},
-        {"maxpool2d", "3x3/2 of 8 x 256 x 56 x 56", gp_maxpool2d, forward, &three, 1.25},
-        {"maxpool2d_grad", "2x2 of 8 x 256 x 56 x 56", gp_maxpool2d_grad, back, &two, 2.25},
-        {"maxpool2d_grad", "3x3/2 of 8 x 256 x 56 x 56", gp_maxpool2d_grad, back, &three, 2.25},
-        {"avgpool2d", "2x2 of 8 x 256 x 56 x 56", gp_avgpool2d, forward, &even, 1.25},
-        {"avgpool2d_grad", "2x2 of 8 x 256 x 56 x 56", gp_avgpool2d_grad,
-         (gp_call){.in = &y, .ins = 1, .out = &dx, .outs = 1}, &even, 1.25},
-        {"global_avgpool", "8 x 256 x 56 x 56", gp_global_avgpool,
-         (gp_call){.in = &x, .ins = 1, .out = &mean, .outs = 1}, NULL, 1}};
+    } row[] = {{"maxpool2d", "2x2 of " IMAGES_TEXT, gp_maxpool2d, forward, &two, 1.25},
+               {"maxpool2d", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d, forward, &three, 1.25},
+               {"maxpool2d_grad", "2x2 of " IMAGES_TEXT, gp_maxpool2d_grad, back, &two, 2.25},
+               {"maxpool2d_grad", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d_grad, back, &three, 2.25},
+               {"avgpool2d", "2x2 of " IMAGES_TEXT, gp_avgpool2d, forward, &even, 1.25},
+               {"avgpool2d_grad", "2x2 of " IMAGES_TEXT, gp_avgpool2d_grad,
+                (gp_call){.in = &y, .ins = 1, .out = &dx, .outs = 1}, &even, 1.25},
+               {"global_avgpool", IMAGES_TEXT, gp_global_avgpool,
+                (gp_call){.in = &x, .ins = 1, .out = &mean, .outs = 1}, NULL, 1}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         gp_call c = row[i].call;
         c.attr = row[i].attr;
@@ -324,47 +328,48 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
 
 static void memory_rows(void)
 {
-    gp_tensor x = DENSE(8192, 768), y = DENSE(8192, 768), row_of[3] = {DENSE(768), DENSE(768)};
+    gp_tensor x = DENSE(ROWS, WIDTH), y = DENSE(ROWS, WIDTH),
+              row_of[3] = {DENSE(WIDTH), DENSE(WIDTH)};
     const gp_tensor none = {0}, scale[] = {x, row_of[0], row_of[1]}, norm[] = {y, none, none};
-    const gp_tensor mean = DENSE(8192), inverse = DENSE(8192), dx = DENSE(8192, 768);
+    const gp_tensor mean = DENSE(ROWS), inverse = DENSE(ROWS), dx = DENSE(ROWS, WIDTH);
     const gp_tensor back[] = {x, y, row_of[0], mean, inverse},
                     slopes[] = {dx, row_of[0], row_of[1]};
     const double size = 4.0 * (double)gp_count(&x);
-    memory_row("softmax", "8192 x 768", gp_softmax, NULL,
+    memory_row("softmax", ROWS_TEXT, gp_softmax, NULL,
                (gp_call){.in = &x, .ins = 1, .out = &y, .outs = 1, .attr = &(gp_softmax_attr){1}},
                2 * size);
     memory_row(
-        "layernorm", "8192 x 768", gp_layernorm, NULL,
+        "layernorm", ROWS_TEXT, gp_layernorm, NULL,
         (gp_call){
             .in = scale, .ins = 3, .out = norm, .outs = 3, .attr = &(gp_layernorm_attr){1, 1e-5}},
         2 * size);
     memory_row(
-        "norm_grad", "8192 x 768", gp_norm_grad, gp_norm_grad_workspace,
+        "norm_grad", ROWS_TEXT, gp_norm_grad, gp_norm_grad_workspace,
         (gp_call){
             .in = back, .ins = 5, .out = slopes, .outs = 3, .attr = &(gp_norm_grad_attr){1, 1}},
         3 * size);
     release(2, row_of);
     release(5, (const gp_tensor[]){x, y, mean, inverse, dx});
 
-    const gp_tensor image = DENSE(8, 256, 56, 56), out = DENSE(8, 256, 56, 56);
+    const gp_tensor image = DENSE(IMAGES, 256, 56, 56), out = DENSE(IMAGES, 256, 56, 56);
     const gp_tensor per[] = {DENSE(256), DENSE(256), DENSE(256), DENSE(256)};
-    const gp_tensor up = DENSE(8, 256, 56, 56), small = DENSE(8, 256, 28, 28);
+    const gp_tensor up = DENSE(IMAGES, 256, 56, 56), small = DENSE(IMAGES, 256, 28, 28);
     const double plane = 4.0 * (double)gp_count(&image);
-    memory_row("batchnorm", "8 x 256 x 56 x 56", gp_batchnorm_train, NULL,
+    memory_row("batchnorm", IMAGES_TEXT, gp_batchnorm_train, NULL,
                (gp_call){.in = (gp_tensor[]){image, per[0], per[1]},
                          .ins = 3,
                          .out = (gp_tensor[]){out, per[2], per[3]},
                          .outs = 3,
                          .attr = &(gp_batchnorm_train_attr){1e-5}},
                3 * plane); /* twice read, once written */
-    memory_row("batchnorm_grad", "8 x 256 x 56 x 56", gp_batchnorm_grad, NULL,
+    memory_row("batchnorm_grad", IMAGES_TEXT, gp_batchnorm_grad, NULL,
                (gp_call){.in = (gp_tensor[]){image, up, per[0], per[2], per[3]},
                          .ins = 5,
                          .out = (gp_tensor[]){out, per[0], per[1]},
                          .outs = 3},
                5 * plane);
     pool_rows(image, out, small);
-    memory_row("adamw", "6422528", gp_adamw, NULL,
+    memory_row("adamw", "25690112", gp_adamw, NULL,
                (gp_call){.in = (gp_tensor[]){image, up, none, out, out},
                          .ins = 5,
                          .out = (gp_tensor[]){image, out, out},
