@@ -86,8 +86,8 @@ $(B)/frontend/ops.o: $(G)/ops.inc
 $(B)/gen/adapters.o $(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP)
 # Small results take the way of large ones.
 $(B)/gen/adapters.o: private CFLAGS += -DGP_STREAM_LEAST=64
-# Tiny slices, so that a small case has several.
-$(R)/gen/adapters.o: private CFLAGS += -DGP_SLICE_REALS=16
+# Tiny slices and stretches, so that a small case has several.
+$(R)/gen/adapters.o: private CFLAGS += -DGP_SLICE_REALS=16 -DGP_WEIGHT_LEAST=16
 # What flex and bison write is not ours to warn about.
 $(B)/gen/lexer.o $(B)/gen/parser.o: private CFLAGS += -w
 $(FRONT_OBJECTS) $(B)/frontend/gplan.o: | $(G)/parser.h $(G)/lexer.h

@@ -2,7 +2,9 @@
  *
  * For each group a product dy [O, places] times the patches' [places, K], with places counted
  * through all images. Units of work are blocks of columns of dw, so no two threads add to one
- * number. One channel for each group (depthwise) is another matter.
+ * number. A dw of few columns, which threads could not share evenly, is summed in GP_WEIGHT_PARTS
+ * stretches of places instead, each aside, and these are added up in their order. One channel for
+ * each group (depthwise) is another matter.
  */
 #ifndef GP_CONV2D_WEIGHT_GRAD_H
 #define GP_CONV2D_WEIGHT_GRAD_H
@@ -14,13 +16,23 @@ typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_weight_grad_attr;
 
+#ifndef GP_WEIGHT_LEAST
+#define GP_WEIGHT_LEAST 8192 /* places from which stretches of them are worth it */
+#endif
+
+enum {
+    GP_WEIGHT_PARTS = 8,
+    GP_WEIGHT_FEW = 256,   /* columns that are few */
+    GP_WEIGHT_MOST = 32768 /* elements of a dw that is summed aside */
+};
+
 /* Operands: x, dy; the output is dw. */
 typedef struct {
     gp_sliding in;
     const gp_tensor *dy;
     int64_t groups, rows, depth; /* rows, depth: of one group's dw */
     int64_t columns, across;     /* of a block of it; blocks */
-    int64_t places;              /* in all images */
+    int64_t places, parts;       /* in all images; stretches of them */
 } gp_weight_grad;
 
 GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
@@ -32,7 +44,12 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
     v.depth = gp_span(&c->out[0], 1, 4);
     v.places = v.dy->dim[0] * v.in.outputs;
     v.across = gp_ceil_div(v.depth, GP_NC);
-    if (v.groups * v.across % c->run->threads != 0 && v.groups * v.across < 8 * c->run->threads)
+    v.parts = v.groups == 1 && v.depth < GP_WEIGHT_FEW && v.depth % (2 * GP_NR_LARGEST) != 0 &&
+                      v.rows * v.depth <= GP_WEIGHT_MOST && v.places >= GP_WEIGHT_LEAST
+                  ? GP_WEIGHT_PARTS
+                  : 1;
+    if (v.parts == 1 && v.groups * v.across % c->run->threads != 0 &&
+        v.groups * v.across < 8 * c->run->threads)
         v.across = gp_round_up(v.across, c->run->threads);
     v.columns = gp_round_up(gp_ceil_div(v.depth, v.across), GP_NR);
     v.across = gp_ceil_div(v.depth, v.columns);
@@ -79,22 +96,22 @@ GP_FUNCTION void gp_weight_grad_rows(const gp_weight_grad *v, int64_t out, int64
     }
 }
 
-/* One block of dw: all rows of a group, columns k0 .. */
+/* One block of dw: all rows of a group, columns k0 .., summed over places begin .. last - 1. */
 GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, int64_t unit,
-                                     gp_real *work)
+                                     int64_t begin, int64_t last, gp_real *dw, gp_real *work)
 {
     const gp_tensor *x = &c->in[0];
     const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
-    const int64_t n = gp_least(v->columns, v->depth - k0), depth = gp_even(v->places, GP_KC);
+    const int64_t n = gp_least(v->columns, v->depth - k0), depth = gp_even(last - begin, GP_KC);
     const gp_real *from = (const gp_real *)x->data + group * (x->dim[1] / v->groups) * x->stride[1];
     gp_real *rows = work, *columns = rows + GP_GEMM_ROWS;
     gp_real *lines = columns + gp_gemm_columns(v->depth, v->places);
-    for (int64_t at = 0; at < v->places; at += depth) {
-        const int64_t some = gp_least(depth, v->places - at);
+    for (int64_t at = begin; at < last; at += depth) {
+        const int64_t some = gp_least(depth, last - at);
         gp_weight_grad_pack(v, from, k0, n, at, some, lines, columns);
         for (int64_t i = 0, first = 0, end; first < v->rows; first = end) {
             const int64_t out = group * v->rows + first;
-            const gp_matrix to = {(gp_real *)c->out[0].data + out * v->depth + k0, v->depth, 1};
+            const gp_matrix to = {dw + out * v->depth + k0, v->depth, 1};
             end = gp_panel_begin(++i, v->rows);
             gp_weight_grad_rows(v, out, end - first, at, some, rows);
             const gp_coming next = {gp_weight_grad_at(v, group * v->rows + end % v->rows, at),
@@ -103,18 +120,41 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, 
                 const int64_t width = gp_least(GP_NR, n - j);
                 const gp_ahead ahead = gp_ahead_of(next, some, j, width, n);
                 gp_panel_into(gp_matrix_at(to, 0, j), rows, end - first, columns + j * some, GP_NR,
-                              width, some, at > 0, &ahead);
+                              width, some, at > begin, &ahead);
             }
         }
     }
 }
 
+/* Elements of dw of each stretch of places, where there are several. */
+GP_FUNCTION int64_t gp_weight_grad_part(const gp_weight_grad *v)
+{
+    return v->parts > 1 ? gp_round_up(v->rows * v->depth, 16) : 0;
+}
+
 GP_WORKSPACE(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
+    const int64_t own = gp_weight_grad_work(&v) * c->run->threads;
     return c->out[0].dim[1] == 1
                ? 0
-               : (size_t)(gp_weight_grad_work(&v) * c->run->threads) * sizeof(gp_real);
+               : (size_t)(own + v.parts * gp_weight_grad_part(&v)) * sizeof(gp_real);
+}
+
+/* dw of a group in stretches of places. */
+GP_FUNCTION void gp_weight_grad_parts(const gp_call *c, const gp_weight_grad *v, gp_real *work)
+{
+    const int64_t own = gp_weight_grad_work(v), size = v->rows * v->depth;
+    const int64_t part = gp_weight_grad_part(v);
+    gp_real *sums = work + c->run->threads * own, *restrict dw = c->out[0].data;
+    GP_PARALLEL(c->run, 1)
+    for (int64_t i = 0; i < v->parts; i++)
+        gp_weight_grad_unit(c, v, 0, i * v->places / v->parts, (i + 1) * v->places / v->parts,
+                            sums + i * part, work + gp_thread() * own);
+    memcpy(dw, sums, (size_t)size * sizeof *dw);
+    for (int64_t i = 1; i < v->parts; i++)
+        for (int64_t k = 0; k < size; k++)
+            dw[k] += sums[i * part + k];
 }
 
 GP_KERNEL(conv2d_weight_grad)
@@ -128,9 +168,14 @@ GP_KERNEL(conv2d_weight_grad)
             gp_depthwise_weights(&each, out, c->out[0].data);
         return GP_OK;
     }
+    if (v.parts > 1) {
+        gp_weight_grad_parts(c, &v, c->work);
+        return GP_OK;
+    }
     GP_PARALLEL(c->run, units > 1 && gp_count(v.dy) * v.depth > 32768)
     for (int64_t unit = 0; unit < units; unit++)
-        gp_weight_grad_unit(c, &v, unit, (gp_real *)c->work + gp_thread() * own);
+        gp_weight_grad_unit(c, &v, unit, 0, v.places, c->out[0].data,
+                            (gp_real *)c->work + gp_thread() * own);
     return GP_OK;
 }
 
