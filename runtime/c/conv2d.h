@@ -156,8 +156,7 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
                             place % wide * w->place[1];
         count = gp_least(k - done, wide - place % wide);
         for (int64_t j = 0; j < height; j++)
-            for (int64_t l = 0; l < count; l++)
-                to[j * GP_LINE + done + l] = at[j * w->row + l * w->place[1]];
+            gp_copy(to + j * GP_LINE + done, at + j * w->row, w->place[1], count);
     }
 }
 

@@ -103,6 +103,12 @@ GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int
         for (; p < k; p++)
             to[p] = from[p];
     }
+#if defined(GP_SHUFFLES)
+    for (; step == -1 && p + 4 <= k; p += 4) {
+        const gp_four back = *(const gp_four *)(from - p - 3);
+        *(gp_four *)(to + p) = __builtin_shufflevector(back, back, 3, 2, 1, 0);
+    }
+#endif
     for (; p < k; p++)
         to[p] = from[p * step];
 }
@@ -222,8 +228,11 @@ GP_FUNCTION gp_coming gp_coming_of(gp_matrix a, int64_t k)
 /* The share that comes with columns j .. j + width - 1 of n, k deep. */
 GP_FUNCTION gp_ahead gp_ahead_of(gp_coming a, int64_t k, int64_t j, int64_t width, int64_t n)
 {
+    const int64_t units = GP_AHEAD * a.units * width / (n * k);
+    /* parts that do not share lines all come, some of them more than once */
+    const int64_t least = a.unit < GP_AHEAD ? 0 : 1;
     return (gp_ahead){a.at + j * a.units / n * a.unit, a.step,
-                      GP_AHEAD * a.units * width / (n * k) * a.unit};
+                      (units > least ? units : least) * a.unit};
 }
 
 /* Rows of at most GP_MR sums, GP_NR (gp_wide) or GP_LANES (gp_narrow) columns, written to c or
