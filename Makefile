@@ -54,7 +54,7 @@ help:
 	@echo 'make cuda-selftest compares every CUDA kernel with C on a GPU'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
 	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat, bench-fit'
-	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch'
+	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch and ONNX Runtime'
 	@echo 'make bless      rewrites the golden files; look at the diff'
 	@echo 'make pictures   draws what README shows; make picture-check tries the pictures in a browser'
 	@echo 'make install    PREFIX=/usr/local: program, library, headers, man page, completion'
@@ -319,8 +319,7 @@ bench-cpu-rows:
 bench-peers:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BENCH_PACKAGES)'
 	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench
-	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak)
-	@$(PYTHON) tests/cpu/peers.py 2
+	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak) $(PYTHON)
 
 lint:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'

@@ -1,11 +1,14 @@
 #!/bin/sh
 # Times whole models as gplan emits them: seconds of one pass or step, samples a second, operations a
-# second and what share of PEAK (GFLOP/s) they are, what the arena holds and what is resident.
-# usage: tests/cpu/models.sh GPLAN [THREADS] [PEAK]
+# second and what share of PEAK (GFLOP/s) they are, what the arena holds and what is resident. With
+# PYTHON, the models that peers.py has run in PyTorch and ONNX Runtime too, in turns with ours, three
+# of each; the ratio is how many times as fast ours is.
+# usage: tests/cpu/models.sh GPLAN [THREADS] [PEAK] [PYTHON]
 set -u
 gplan=$1
 threads=${2:-2}
 peak=${3:-0}
+python=${4:-}
 case $gplan in /*) ;; *) gplan=$PWD/$gplan ;; esac
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -15,6 +18,19 @@ trap 'rm -rf "$work"' EXIT
 work_of() { # OPTIONS...: operations of all programs that are emitted
     "$gplan" "$@" --recompute none --quiet --emit json |
         sed -n 's/.*"work":[0-9.e+]*,"of":\([0-9.e+]*\).*/\1/p'
+}
+
+# Where LIBRARY runs the model of the row: its best and ours of three turns each.
+peer() { # LIBRARY MODEL BATCH KIND RUNS NOTE
+    for _ in 1 2 3; do
+        theirs=$("$python" "$root/tests/cpu/peers.py" "$threads" "$1" "$2" "$4" "$3" "$6") || return
+        echo "$theirs;$("$work/model" "$threads" "$5" | cut -d ' ' -f 1)"
+    done | awk -F ';' '{ theirs = NR == 1 || $2 < theirs ? $2 : theirs
+                         ours = NR == 1 || $4 < ours ? $4 : ours
+                         added = $3 > added ? $3 : added }
+        END { if (NR == 3)
+                  printf "    %-40s %9.4f s, in turns with ours: %.4f s, ratio %.2f %10.1f MiB added\n",
+                         $1, theirs, ours, theirs / ours, added }'
 }
 
 # A file that trains also has the forward pass and the loss alone, which are not part of a step.
@@ -29,12 +45,14 @@ row() { # MODEL BATCH infer|train OPTIONS...
     sizes=''
     budget=''
     note=''
+    unclipped=''
     source=examples/$model.g
     for option in "$@"; do
         case $option in
         --budget) ;;
         unclipped)
             note=', no clipping'
+            unclipped=unclipped
             source=$work/unclipped.g
             sed '/clip = /d' "examples/$model.g" >"$source"
             ;;
@@ -58,7 +76,16 @@ row() { # MODEL BATCH infer|train OPTIONS...
         '{ share = peak > 0 ? sprintf("%3.0f%%", flops / $1 / 1e7 / peak) : "   -"
            printf "%-44s %9.4f s %9.2f /s %7.1f GFLOP/s %s %8.1f MiB arena %8.1f MiB resident\n",
            name, $1, batch / $1, flops / $1 / 1e9, share, $2 / 1048576, $3 / 1048576 }'
+    [ -n "$python" ] || return
+    case $model in resnet50 | gpt2) peer torch "$model" "$batch" "$kind" "$runs" "$unclipped" ;; esac
+    case $model$kind in resnet50infer) peer onnx "$model" "$batch" "$kind" "$runs" '' ;; esac
 }
+
+if [ -n "$python" ]; then
+    "$python" -c 'import torch' 2>/dev/null || echo 'PyTorch is not installed: no comparison with it'
+    "$python" -c 'import torch, onnx, onnxruntime' 2>/dev/null ||
+        echo 'ONNX Runtime or the package onnx is not installed: no comparison with it'
+fi
 
 echo "whole models, $threads threads, share of a peak of $peak GFLOP/s"
 row mlp 64 infer
