@@ -48,7 +48,7 @@ typedef gp_real gp_four
 
 enum {
     GP_STREAM_PIECE = 128, /* elements that are made in one go before they are stored */
-    GP_STREAM_AHEAD = 3072 /* how far beyond what is read next memory is asked for */
+    GP_STREAM_AHEAD = 1536 /* how far beyond what is read next memory is asked for */
 };
 
 /* Whether a result of `count` elements is streamed: not one that is written over an operand, whose
