@@ -204,6 +204,26 @@ GP_FUNCTION void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t
     }
 }
 
+/* Asks for the outputs that gp_conv_store is going to write, while their sums are made. */
+GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
+{
+#if defined(__GNUC__)
+    enum { LINE = 64 / (int)sizeof(gp_real) };
+    const gp_tensor *y = v->y;
+    for (int64_t j = 0, count; j < n; j += count) {
+        const int64_t image = (at + j) / v->in.outputs, place = (at + j) % v->in.outputs;
+        count = gp_least(n - j, v->span - place % v->span);
+        const gp_real *to = (const gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
+                            place / y->dim[3] * y->stride[2] + place % y->dim[3] * y->stride[3];
+        for (int64_t i = 0; i < m; i++, to += y->stride[1])
+            for (int64_t l = 0; l < count * y->stride[3]; l += LINE)
+                __builtin_prefetch(to + l, 1);
+    }
+#else
+    (void)v, (void)out, (void)m, (void)at, (void)n;
+#endif
+}
+
 /* m channels from `out` of the outputs at places at .. at + n - 1 are final. */
 GP_FUNCTION void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
 {
@@ -251,6 +271,7 @@ GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out,
             gp_panel_product(to, y->stride[1], rows, m, b, step, width, k, add, &ahead);
             continue;
         }
+        gp_conv_fetch(v, out, m, at + j, width);
         gp_panel_product(tile, GP_NR, rows, m, b, step, width, k, 0, &ahead);
         gp_conv_store(v, out, m, at + j, width, tile, GP_NR, 1, add);
     }

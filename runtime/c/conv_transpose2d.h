@@ -119,21 +119,60 @@ GP_FUNCTION void gp_phase_fill(const gp_phases *p)
     }
 }
 
+/* Whether blocks of two phases see the same places. */
+GP_FUNCTION int gp_phases_alike(const gp_conv *v, const gp_conv *w)
+{
+    return v->places == w->places && v->across == w->across && v->down == w->down &&
+           v->height == w->height && !gp_conv_is_wino(v) && !gp_conv_is_wino(w);
+}
+
+/* Outputs of both lie in the same lines of memory, which are near for the second of each block. */
+GP_FUNCTION void gp_phases_both(const gp_run *run, const gp_conv *v, const gp_conv *w,
+                                gp_real *work)
+{
+    const int64_t one = gp_conv_work(v), other = gp_conv_work(w), own = one > other ? one : other;
+    const int64_t units = v->groups * v->down * v->across;
+    (void)run; /* has a say only where there are threads */
+    GP_PARALLEL(run, v->places * v->rows * v->groups * v->depth > 32768)
+    for (int64_t unit = 0; unit < units; unit++) {
+        gp_conv_unit(v, unit, work + gp_thread() * own);
+        gp_conv_unit(w, unit, work + gp_thread() * own);
+    }
+}
+
+/* Phases (i, j) and (i, j + 1) of the outputs, where there are both. */
+GP_FUNCTION void gp_phases_pair(const gp_call *c, int64_t i, int64_t j)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    const int count = j + 1 < a->stride[1] ? 2 : 1;
+    gp_phases p[2];
+    gp_conv v[2];
+    int sees = 1;
+    for (int k = 0; k < count; k++) {
+        gp_phases_at(&p[k], c, i, j + k);
+        sees = sees && gp_phase_sees(&p[k]);
+        if (gp_phase_sees(&p[k]))
+            v[k] = gp_phase_conv(&p[k]);
+    }
+    if (count == 2 && sees && gp_phases_alike(&v[0], &v[1])) {
+        gp_phases_both(c->run, &v[0], &v[1], c->work);
+        return;
+    }
+    for (int k = 0; k < count; k++)
+        if (gp_phase_sees(&p[k]))
+            gp_conv_run(c->run, &v[k], c->work);
+        else if (gp_phase_is_there(&p[k]))
+            gp_phase_fill(&p[k]);
+}
+
 GP_FUNCTION void gp_phases_run(const gp_call *c)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
     const gp_tensor *y = &c->out[0];
     const int64_t phases = a->stride[0] * a->stride[1], planes = y->dim[0] * y->dim[1];
-    for (int64_t i = 0; i < phases; i++) {
-        gp_phases p;
-        gp_phases_at(&p, c, i / a->stride[1], i % a->stride[1]);
-        if (gp_phase_sees(&p)) {
-            const gp_conv v = gp_phase_conv(&p);
-            gp_conv_run(c->run, &v, c->work);
-        } else if (gp_phase_is_there(&p)) {
-            gp_phase_fill(&p);
-        }
-    }
+    for (int64_t i = 0; i < a->stride[0]; i++)
+        for (int64_t j = 0; j < a->stride[1]; j += 2)
+            gp_phases_pair(c, i, j);
     GP_PARALLEL(c->run, gp_count(y) > 32768)
     for (int64_t i = 0; i < (phases > 1 ? planes : 0); i++)
         gp_then_plane(c, i / y->dim[1], i % y->dim[1]);
