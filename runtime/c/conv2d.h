@@ -180,19 +180,33 @@ GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, 
     return (gp_coming){at + p / window * w->channel, GP_AHEAD, w->channel, k / window};
 }
 
+/* Outputs of a channel that lie evenly, from one place on. */
+typedef struct {
+    gp_real *at;
+    int64_t count, image, place; /* place: within the image */
+} gp_conv_stretch;
+
+/* Those of channel `out` from place `at` on, n of them at most. */
+GP_FUNCTION gp_conv_stretch gp_conv_stretch_at(const gp_conv *v, int64_t out, int64_t at, int64_t n)
+{
+    const gp_tensor *y = v->y;
+    const int64_t image = at / v->in.outputs, place = at % v->in.outputs;
+    gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
+                  place / y->dim[3] * y->stride[2] + place % y->dim[3] * y->stride[3];
+    return (gp_conv_stretch){to, gp_least(n, v->span - place % v->span), image, place};
+}
+
 /* m channels from `out` of the outputs at places at .. at + n - 1 become or take up what the tile
  * says: its rows are `row` apart, or 1 and 0 apart where it is a bias. */
 GP_FUNCTION void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n,
                                const gp_real *tile, int64_t row, int64_t col, int add)
 {
-    const gp_tensor *y = v->y;
+    const int64_t step = v->y->stride[3];
     for (int64_t j = 0, count; j < n; j += count) {
-        const int64_t image = (at + j) / v->in.outputs, place = (at + j) % v->in.outputs;
-        const int64_t step = y->stride[3];
-        count = gp_least(n - j, v->span - place % v->span);
-        gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
-                      place / y->dim[3] * y->stride[2] + place % y->dim[3] * step;
-        for (int64_t i = 0; i < m; i++, to += y->stride[1]) {
+        const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
+        gp_real *to = s.at;
+        count = s.count;
+        for (int64_t i = 0; i < m; i++, to += v->y->stride[1]) {
             const gp_real *from = tile + i * row + j * col;
             if (add)
                 for (int64_t l = 0; l < count; l++)
@@ -209,15 +223,12 @@ GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t
 {
 #if defined(__GNUC__)
     enum { LINE = 64 / (int)sizeof(gp_real) };
-    const gp_tensor *y = v->y;
     for (int64_t j = 0, count; j < n; j += count) {
-        const int64_t image = (at + j) / v->in.outputs, place = (at + j) % v->in.outputs;
-        count = gp_least(n - j, v->span - place % v->span);
-        const gp_real *to = (const gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
-                            place / y->dim[3] * y->stride[2] + place % y->dim[3] * y->stride[3];
-        for (int64_t i = 0; i < m; i++, to += y->stride[1])
-            for (int64_t l = 0; l < count * y->stride[3]; l += LINE)
-                __builtin_prefetch(to + l, 1);
+        const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
+        count = s.count;
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t l = 0; l < count * v->y->stride[3]; l += LINE)
+                __builtin_prefetch(s.at + i * v->y->stride[1] + l, 1);
     }
 #else
     (void)v, (void)out, (void)m, (void)at, (void)n;
@@ -228,15 +239,12 @@ GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t
 GP_FUNCTION void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
 {
     const gp_tensor *y = v->y;
-    const int64_t size = v->in.outputs;
     for (int64_t j = 0, count; v->call->then && j < n; j += count) {
-        const int64_t image = (at + j) / size, place = (at + j) % size;
-        count = gp_least(n - j, v->span - place % v->span);
-        gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
-                      place / y->dim[3] * y->stride[2] + place % y->dim[3] * y->stride[3];
-        for (int64_t i = 0; i < m; i++, to += y->stride[1])
-            gp_then_run(v->call, to, y->stride[3], (image * y->dim[1] + out + i) * size + place,
-                        count);
+        const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
+        count = s.count;
+        for (int64_t i = 0; i < m; i++)
+            gp_then_run(v->call, s.at + i * y->stride[1], y->stride[3],
+                        (s.image * y->dim[1] + out + i) * v->in.outputs + s.place, count);
     }
 }
 
