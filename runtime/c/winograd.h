@@ -33,7 +33,7 @@ typedef struct {
 enum {
     GP_WINO = 16,          /* numbers of a tile */
     GP_WINO_RUN = 64,      /* tiles of a row that are turned in one go */
-    GP_WINO_BLOCK = 16384, /* the most of a block: tiles times input channels */
+    GP_WINO_BLOCK = 32768, /* the most of a block: tiles times input channels */
     GP_WINO_TILES = 256,   /* the most tiles of a block */
     GP_WINO_STEP = 16,     /* numbers that are made at a time; what is too much is not read */
     GP_WINO_GAP = 16       /* between rows of numbers: other sets of the cache, room for a step */
@@ -44,10 +44,12 @@ enum {
         GP_IVDEP                                                \
     for (int64_t i = step_; i < step_ + GP_WINO_STEP; i++)
 
-GP_FUNCTION int64_t gp_wino_block(int64_t inputs)
+/* The most of so many tiles that a block has. */
+GP_FUNCTION int64_t gp_wino_block(int64_t inputs, int64_t tiles)
 {
-    const int64_t tiles = gp_least(GP_WINO_BLOCK / inputs, GP_WINO_TILES);
-    return tiles < GP_NR_LARGEST ? GP_NR_LARGEST : tiles / GP_NR_LARGEST * GP_NR_LARGEST;
+    const int64_t most = gp_least(GP_WINO_BLOCK / inputs, GP_WINO_TILES);
+    return gp_least(most < GP_NR_LARGEST ? GP_NR_LARGEST : most / GP_NR_LARGEST * GP_NR_LARGEST,
+                    gp_round_up(tiles, GP_NR_LARGEST));
 }
 
 /* Whether it takes less time, in workspace that is not much: by the shape alone, since the sums are
@@ -57,11 +59,11 @@ GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, in
                              int64_t width)
 {
     const int64_t tiles = images * ((height + 1) / 2) * ((width + 1) / 2);
-    const int64_t blocks = gp_ceil_div(tiles, gp_wino_block(inputs));
+    const int64_t blocks = gp_ceil_div(tiles, gp_wino_block(inputs, tiles));
     const int64_t plain = 9 * images * height * width;
     const int64_t turned = GP_WINO * gp_round_up(tiles, 16) + 320 * blocks + 200 * tiles / outputs +
                            160 * tiles / inputs;
-    return inputs >= 16 && outputs >= 16 && inputs <= GP_WINO_BLOCK / GP_NR_LARGEST &&
+    return inputs >= 16 && outputs >= 16 && inputs <= GP_WINO_BLOCK / (2 * GP_NR_LARGEST) &&
            6 * turned < 5 * plain;
 }
 
@@ -416,7 +418,7 @@ GP_FUNCTION void gp_wino_cut(gp_winograd *v, int64_t threads)
     v->high = (v->y->dim[2] + 1) / 2;
     v->wide = (v->y->dim[3] + 1) / 2;
     v->tiles = v->y->dim[0] * v->high * v->wide;
-    v->block = gp_wino_block(v->inputs);
+    v->block = gp_wino_block(v->inputs, v->tiles);
     v->few = v->inputs <= GP_KC && v->tiles % GP_LANES <= GP_FEW ? v->tiles % GP_LANES : 0;
     v->across = gp_ceil_div(v->tiles, v->block);
     v->down = 1;
