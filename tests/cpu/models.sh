@@ -76,7 +76,7 @@ row() { # MODEL BATCH infer|train OPTIONS...
         '{ share = peak > 0 ? sprintf("%3.0f%%", flops / $1 / 1e7 / peak) : "   -"
            printf "%-44s %9.4f s %9.2f /s %7.1f GFLOP/s %s %8.1f MiB arena %8.1f MiB resident\n",
            name, $1, batch / $1, flops / $1 / 1e9, share, $2 / 1048576, $3 / 1048576 }'
-    [ -n "$python" ] || return
+    [ -n "$python" ] || return 0
     case $model in resnet50 | gpt2) peer torch "$model" "$batch" "$kind" "$runs" "$unclipped" ;; esac
     case $model$kind in resnet50infer) peer onnx "$model" "$batch" "$kind" "$runs" '' ;; esac
 }
