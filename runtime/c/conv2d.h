@@ -401,22 +401,36 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     }
 }
 
-GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, gp_real *work)
+/* Whether two that are cut alike can run block by block, one behind the other. */
+GP_FUNCTION int gp_conv_alike(const gp_conv *v, const gp_conv *w)
 {
-    const int64_t own = gp_conv_work(v), units = v->groups * v->down * v->across;
+    return v->groups == w->groups && v->places == w->places && v->across == w->across &&
+           v->down == w->down && v->height == w->height && !gp_conv_is_wino(v) &&
+           !gp_conv_is_wino(w);
+}
+
+/* One convolution, or several that are alike. */
+GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, int count, gp_real *work)
+{
+    const int64_t units = v->groups * v->down * v->across;
+    int64_t own = 0;
     (void)run; /* has a say only where there are threads */
     if (gp_conv_is_wino(v)) {
         const gp_winograd w = gp_conv_as_wino(v);
         gp_wino_conv(&w, work);
         return;
     }
+    for (int i = 0; i < count; i++)
+        own = gp_conv_work(&v[i]) > own ? gp_conv_work(&v[i]) : own;
     if (units == 1) { /* calling threads takes as long as a small convolution */
-        gp_conv_unit(v, 0, work);
+        for (int i = 0; i < count; i++)
+            gp_conv_unit(&v[i], 0, work);
         return;
     }
     GP_PARALLEL(run, v->places * v->rows * v->groups * v->depth > 32768)
     for (int64_t unit = 0; unit < units; unit++)
-        gp_conv_unit(v, unit, work + gp_thread() * own);
+        for (int i = 0; i < count; i++)
+            gp_conv_unit(&v[i], unit, work + gp_thread() * own);
 }
 
 /* The same where each output channel sees one; `rows` of them see the same. */
@@ -465,7 +479,7 @@ GP_KERNEL(conv2d)
         const gp_depthwise each = gp_conv_each(&v);
         gp_depthwise_run(c->run, &each);
     } else {
-        gp_conv_run(c->run, &v, c->work);
+        gp_conv_run(c->run, &v, 1, c->work);
     }
     return GP_OK;
 }

@@ -141,16 +141,11 @@ GP_WORKSPACE(conv2d_weight_grad)
                : (size_t)(own + v.parts * gp_weight_grad_part(&v)) * sizeof(gp_real);
 }
 
-/* dw of a group in stretches of places. */
-GP_FUNCTION void gp_weight_grad_parts(const gp_call *c, const gp_weight_grad *v, gp_real *work)
+/* dw is the sum of what its stretches of places came to, in their order. */
+GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, const gp_real *sums,
+                                     gp_real *restrict dw)
 {
-    const int64_t own = gp_weight_grad_work(v), size = v->rows * v->depth;
-    const int64_t part = gp_weight_grad_part(v);
-    gp_real *sums = work + c->run->threads * own, *restrict dw = c->out[0].data;
-    GP_PARALLEL(c->run, 1)
-    for (int64_t i = 0; i < v->parts; i++)
-        gp_weight_grad_unit(c, v, 0, i * v->places / v->parts, (i + 1) * v->places / v->parts,
-                            sums + i * part, work + gp_thread() * own);
+    const int64_t size = v->rows * v->depth, part = gp_weight_grad_part(v);
     memcpy(dw, sums, (size_t)size * sizeof *dw);
     for (int64_t i = 1; i < v->parts; i++)
         for (int64_t k = 0; k < size; k++)
@@ -168,14 +163,16 @@ GP_KERNEL(conv2d_weight_grad)
             gp_depthwise_weights(&each, out, c->out[0].data);
         return GP_OK;
     }
-    if (v.parts > 1) {
-        gp_weight_grad_parts(c, &v, c->work);
-        return GP_OK;
+    gp_real *work = c->work, *sums = work + own * c->run->threads, *dw = c->out[0].data;
+    GP_PARALLEL(c->run, units * v.parts > 1 && gp_count(v.dy) * v.depth > 32768)
+    for (int64_t i = 0; i < units * v.parts; i++) {
+        const int64_t part = i / units;
+        gp_weight_grad_unit(
+            c, &v, i % units, part * v.places / v.parts, (part + 1) * v.places / v.parts,
+            v.parts > 1 ? sums + part * gp_weight_grad_part(&v) : dw, work + gp_thread() * own);
     }
-    GP_PARALLEL(c->run, units > 1 && gp_count(v.dy) * v.depth > 32768)
-    for (int64_t unit = 0; unit < units; unit++)
-        gp_weight_grad_unit(c, &v, unit, 0, v.places, c->out[0].data,
-                            (gp_real *)c->work + gp_thread() * own);
+    if (v.parts > 1)
+        gp_weight_grad_join(&v, sums, dw);
     return GP_OK;
 }
 

@@ -119,28 +119,8 @@ GP_FUNCTION void gp_phase_fill(const gp_phases *p)
     }
 }
 
-/* Whether blocks of two phases see the same places. */
-GP_FUNCTION int gp_phases_alike(const gp_conv *v, const gp_conv *w)
-{
-    return v->places == w->places && v->across == w->across && v->down == w->down &&
-           v->height == w->height && !gp_conv_is_wino(v) && !gp_conv_is_wino(w);
-}
-
-/* Outputs of both lie in the same lines of memory, which are near for the second of each block. */
-GP_FUNCTION void gp_phases_both(const gp_run *run, const gp_conv *v, const gp_conv *w,
-                                gp_real *work)
-{
-    const int64_t one = gp_conv_work(v), other = gp_conv_work(w), own = one > other ? one : other;
-    const int64_t units = v->groups * v->down * v->across;
-    (void)run; /* has a say only where there are threads */
-    GP_PARALLEL(run, v->places * v->rows * v->groups * v->depth > 32768)
-    for (int64_t unit = 0; unit < units; unit++) {
-        gp_conv_unit(v, unit, work + gp_thread() * own);
-        gp_conv_unit(w, unit, work + gp_thread() * own);
-    }
-}
-
-/* Phases (i, j) and (i, j + 1) of the outputs, where there are both. */
+/* Phases (i, j) and (i, j + 1) of the outputs, where there are both. These lie in the same lines of
+ * memory, which are near for the second of each block. */
 GP_FUNCTION void gp_phases_pair(const gp_call *c, int64_t i, int64_t j)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
@@ -154,13 +134,13 @@ GP_FUNCTION void gp_phases_pair(const gp_call *c, int64_t i, int64_t j)
         if (gp_phase_sees(&p[k]))
             v[k] = gp_phase_conv(&p[k]);
     }
-    if (count == 2 && sees && gp_phases_alike(&v[0], &v[1])) {
-        gp_phases_both(c->run, &v[0], &v[1], c->work);
+    if (count == 2 && sees && gp_conv_alike(&v[0], &v[1])) {
+        gp_conv_run(c->run, v, 2, c->work);
         return;
     }
     for (int k = 0; k < count; k++)
         if (gp_phase_sees(&p[k]))
-            gp_conv_run(c->run, &v[k], c->work);
+            gp_conv_run(c->run, &v[k], 1, c->work);
         else if (gp_phase_is_there(&p[k]))
             gp_phase_fill(&p[k]);
 }

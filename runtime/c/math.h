@@ -3,8 +3,9 @@
  * For float those that models use most are written out without calls, tables or branches, so that
  * a loop over them becomes vectors on any instruction set. Their errors stay below these units in
  * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5, sigmoid and silu 2.5.
- * Both forms of gelu are off by less than 1.5e-7 |x|. Zeros, infinities, NaN and
- * numbers too small to be normal are as in C's library. The polynomials are minimax fits.
+ * Both forms of gelu are off by less than 1.5e-7 |x|. Zeros, infinities, NaN and numbers too small
+ * to be normal are as in C's library, but sigmoid is 0 below -88.4. The polynomials are minimax
+ * fits.
  */
 #ifndef GP_MATH_H
 #define GP_MATH_H
@@ -35,7 +36,7 @@ GP_FUNCTION float gp_choose(int yes, float a, float b)
 /* x, but not below `low` < 0 nor above `high` > 0; NaN becomes one of the two. As unsigned numbers
  * the bits of what is below 0 grow away from it, as signed ones those of what is above 0: integers
  * have a minimum that compilers make no branch of either, and it takes one instruction. */
-GP_FUNCTION float gp_between_bits(float x, float low, float high)
+GP_FUNCTION float gp_limited(float x, float low, float high)
 {
     const uint32_t bits = gp_bits_of(x), lowest = gp_bits_of(low);
     const int32_t raised = (int32_t)(bits < lowest ? bits : lowest);
@@ -61,8 +62,8 @@ GP_FUNCTION float gp_exp_rest(float r)
     return r + r2 * (low + r2 * (middle + r2 * 1.381446840e-03f));
 }
 
-/* exp(x) in three forms that agree to the bit, the narrower the shorter. First where 2^n is a
- * normal number: |x| <= 80; from -88 to there 2^n may be 0. */
+/* exp(x) in three forms, the narrower the shorter, that agree to the bit for |x| <= 80. First where
+ * 2^n is a normal number: |x| <= 80; from -88 to there 2^n may be 0. */
 GP_FUNCTION float gp_float_exp_near(float x)
 {
     float n;
@@ -135,14 +136,14 @@ GP_FUNCTION float gp_float_log1p(float x)
 GP_FUNCTION float gp_float_exp_plus_1(float x)
 {
     float n;
-    const float rest = gp_exp_rest(gp_exp_split(gp_between_bits(x, -88, 89), 127, &n));
+    const float rest = gp_exp_rest(gp_exp_split(gp_limited(x, -88, 89), 127, &n));
     return gp_of_bits(gp_bits_of(n) << 23) * (1 + rest) + 1;
 }
 
 /* The same with 1 + 2^x, shorter: where x has been rounded before, as much goes astray. */
 GP_FUNCTION float gp_float_exp2_plus_1(float x)
 {
-    const float in = gp_between_bits(x, -127, 128), round = 12582912 + 127, n = in + round;
+    const float in = gp_limited(x, -127, 128), round = 12582912 + 127, n = in + round;
     const float r = in - (n - round), r2 = r * r;
     const float low = 1.000000119e+00f + r * 6.931469440e-01f;
     const float middle = 2.402211726e-01f + r * 5.550714582e-02f;

@@ -81,8 +81,8 @@ GP_FUNCTION void gp_stream_ask(const gp_real *next, int64_t n)
     (void)next, (void)n;
 }
 
-/* Stores a piece, times `by` unless that is 1, and on the way asks for what will be read next,
- * unless that is NULL. */
+/* Stores a piece times `by`, and on the way asks for what will be read next, unless that is NULL.
+ */
 GP_FUNCTION void gp_stream_times(gp_real *restrict to, const gp_real *restrict from, gp_real by,
                                  int64_t n, const gp_real *next)
 {

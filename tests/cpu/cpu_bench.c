@@ -113,7 +113,7 @@ static void release(int count, const gp_tensor *t)
 /* amount: of 1e9 operations or bytes. */
 static void row(const char *op, const char *shape, double amount, Times t, int with_peer)
 {
-    printf("%-14s %-26s %8.1f", op, shape, amount / t.ours);
+    printf("%-14s %-28s %8.1f", op, shape, amount / t.ours);
     if (with_peer)
         printf(" %8.1f   %5.2f", amount / t.peer, t.peer / t.ours);
     else
@@ -432,13 +432,13 @@ int main(int argc, char **argv)
            threads, threads > 1 ? "s" : "", GP_VECTOR_BYTES,
            blas ? blas : "nothing (no BLAS found)",
            conv ? conv : "nothing (oneDNN is not installed)");
-    printf("%-14s %-26s %8s %8s   %5s %10s\n", "op", "shape", "gplan", "peer", "ratio",
+    printf("%-14s %-28s %8s %8s   %5s %10s\n", "op", "shape", "gplan", "peer", "ratio",
            "workspace");
-    printf("%-14s %-26s %8s %8s\n", "", "", "GFLOP/s", "");
+    printf("%-14s %-28s %8s %8s\n", "", "", "GFLOP/s", "");
     products(blas != NULL);
     convolutions(conv != NULL);
     attention();
-    printf("%-14s %-26s %8s\n", "", "", "GB/s");
+    printf("%-14s %-28s %8s\n", "", "", "GB/s");
     memory_rows();
     return 0;
 }

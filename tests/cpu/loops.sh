@@ -27,7 +27,7 @@ EOF
     copy=$("$bench" "$threads" copy)
     "$work/loop" "$threads" 30 | awk -v name="$1" -v tensors="$2" -v copy="$copy" \
         '{ speed = tensors * 4 * 32768 * 768 / $1 / 1e9
-           printf "%-14s %-26s %8.1f %8.1f   %5.2f\n", name, "32768 x 768", speed, copy, speed / copy }'
+           printf "%-14s %-28s %8.1f %8.1f   %5.2f\n", name, "32768 x 768", speed, copy, speed / copy }'
 }
 
 row relu 2 'relu(x)'
