@@ -161,20 +161,46 @@ GP_FUNCTION float gp_float_silu(float x)
     return x / gp_float_exp_plus_1(-x);
 }
 
-/* gelu is x / (1 + 2^p) with an odd p: for its exact form a fit of what makes 1 / (1 + 2^p) the
- * normal distribution function, for the other one what 1 + tanh(z) = 2 / (1 + exp(-2 z)) gives. */
-GP_FUNCTION float gp_float_gelu_exact_divisor(float x)
+/* The part of a normal distribution beyond x, 0 <= x <= 9, as 2^p with a fitted p in units of
+ * 2^-23: as an integer its last bits are the fraction f of p, just where 1 + f has them. */
+GP_FUNCTION float gp_float_normal_beyond(float x)
 {
-    const float z = x * x;
-    return gp_float_exp2_plus_1(
-        x * (-2.302209377e+00f +
-             z * (-1.048351228e-01f +
-                  z * (9.404923185e-05f +
-                       z * (1.595799404e-04f +
-                            z * (-1.143983354e-05f +
-                                 z * (3.816312528e-07f + z * -5.067235076e-09f)))))));
+    const float x2 = x * x;
+    const float low = -8.388607131e+06f + x * -9.656218468e+06f;
+    const float middle = -3.851655766e+06f + x * -4.420051021e+05f;
+    const float high = 6.198573567e+04f + x * -3.533601154e+03f;
+    const float highest = -4.521713474e+02f + x * 7.105215367e+01f;
+    const uint32_t p = (uint32_t)(int32_t)(low + x2 * (middle + x2 * (high + x2 * highest)));
+    const float f1 = gp_of_bits((p & 0x007fffffu) | 0x3f800000u);
+    const float power =
+        4.982859143e-01f +
+        f1 * (3.537553163e-01f +
+              f1 * (1.078349367e-01f +
+                    f1 * (3.864472442e-02f + f1 * (-3.985432789e-04f + f1 * 1.877576674e-03f))));
+    return gp_of_bits(gp_bits_of(power) + (p & 0xff800000u));
 }
 
+/* |x|, but not above 9, from where on hardly anything is beyond: 3e-16. */
+GP_FUNCTION float gp_normal_size(float x)
+{
+    const uint32_t size = gp_bits_of(x) & 0x7fffffffu, most = gp_bits_of(9);
+    return gp_of_bits(size < most ? size : most);
+}
+
+/* x times the part of a normal distribution below x. */
+GP_FUNCTION float gp_float_gelu_exact(float x)
+{
+    const float size = gp_normal_size(x);
+    return (0 > x ? 0 : x) - size * gp_float_normal_beyond(size);
+}
+
+GP_FUNCTION float gp_float_normal_below(float x)
+{
+    const float beyond = gp_float_normal_beyond(gp_normal_size(x));
+    return gp_choose(0 > x, beyond, 1 - beyond);
+}
+
+/* gelu by tanh is x / (1 + 2^p), as 1 + tanh(z) = 2 / (1 + exp(-2 z)). */
 GP_FUNCTION float gp_float_gelu_tanh_divisor(float x)
 {
     return gp_float_exp2_plus_1(x * (-2.302208185e+00f + x * x * -1.029432416e-01f));
@@ -306,13 +332,19 @@ GP_FUNCTION gp_real gp_silu(gp_real x)
     return sizeof x == sizeof(float) ? (gp_real)gp_float_silu((float)x) : x * gp_sigmoid(x);
 }
 
-/* 1 / share: what gelu divides x by. */
-GP_FUNCTION gp_real gp_gelu_exact_divisor(gp_real x)
+GP_FUNCTION gp_real gp_normal_below(gp_real x)
 {
-    return sizeof x == sizeof(float) ? (gp_real)gp_float_gelu_exact_divisor((float)x)
-                                     : (gp_real)(2 / erfc((double)x * -0.7071067811865476));
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_normal_below((float)x)
+                                     : (gp_real)(0.5 * erfc((double)x * -0.7071067811865476));
 }
 
+GP_FUNCTION gp_real gp_gelu_exact(gp_real x)
+{
+    return sizeof x == sizeof(float) ? (gp_real)gp_float_gelu_exact((float)x)
+                                     : x * gp_normal_below(x);
+}
+
+/* What gelu by tanh divides x by. */
 GP_FUNCTION gp_real gp_gelu_tanh_divisor(gp_real x)
 {
     const gp_real inner = (gp_real)1.5957691216057308 + (gp_real)0.07135481627260025 * x * x;
@@ -323,8 +355,7 @@ GP_FUNCTION gp_real gp_gelu_tanh_divisor(gp_real x)
 /* Slopes that no shorter expression has. */
 GP_FUNCTION gp_real gp_gelu_exact_slope(gp_real x)
 {
-    return 1 / gp_gelu_exact_divisor(x) +
-           x * (gp_real)0.3989422804014327 * gp_exp((gp_real)-0.5 * x * x);
+    return gp_normal_below(x) + x * (gp_real)0.3989422804014327 * gp_exp((gp_real)-0.5 * x * x);
 }
 
 GP_FUNCTION gp_real gp_gelu_tanh_slope(gp_real x)
