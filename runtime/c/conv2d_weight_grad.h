@@ -1,10 +1,11 @@
 /* The gradient of convolution by its weights: dw[o][c, ki, kj] sums dy * x over images and places.
  *
- * For each group a product dy [O, places] times the patches' [places, K], with places counted
- * through all images. Units of work are blocks of columns of dw, so no two threads add to one
- * number. A dw of few columns, which threads could not share evenly, is summed in GP_WEIGHT_PARTS
- * stretches of places instead, each aside, and these are added up in their order. One channel for
- * each group (depthwise) is another matter.
+ * For each group a product of dy [O, places] and the patches' [places, K], with places counted
+ * through all images. One operand has to be turned, the fewer lines of both: a small dw of more
+ * columns than rows is made turned, aside. Units of work are blocks of columns of dw, so no two
+ * threads add to one number. A dw of few columns, which threads could not share evenly, is summed
+ * in GP_WEIGHT_PARTS stretches of places instead, each aside, and these are added up in their
+ * order. One channel for each group (depthwise) is another matter.
  */
 #ifndef GP_CONV2D_WEIGHT_GRAD_H
 #define GP_CONV2D_WEIGHT_GRAD_H
@@ -22,8 +23,9 @@ typedef struct {
 
 enum {
     GP_WEIGHT_PARTS = 8,
-    GP_WEIGHT_FEW = 256,   /* columns that are few */
-    GP_WEIGHT_MOST = 32768 /* elements of a dw that is summed aside */
+    GP_WEIGHT_FEW = 256,     /* columns that are few */
+    GP_WEIGHT_MOST = 32768,  /* elements of a dw that is summed in stretches */
+    GP_WEIGHT_SMALL = 163840 /* elements of a dw that is made turned */
 };
 
 /* Operands: x, dy; the output is dw. */
@@ -33,6 +35,7 @@ typedef struct {
     int64_t groups, rows, depth; /* rows, depth: of one group's dw */
     int64_t columns, across;     /* of a block of it; blocks */
     int64_t places, parts;       /* in all images; stretches of them */
+    int turned;                  /* dy is: patches are the rows of the product */
 } gp_weight_grad;
 
 GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
@@ -43,6 +46,7 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
     v.rows = v.dy->dim[1] / a->groups;
     v.depth = gp_span(&c->out[0], 1, 4);
     v.places = v.dy->dim[0] * v.in.outputs;
+    v.turned = v.depth >= 2 * v.rows && v.groups * v.rows * v.depth <= GP_WEIGHT_SMALL;
     v.across = gp_ceil_div(v.depth, GP_NC);
     v.parts = v.groups == 1 && v.depth < GP_WEIGHT_FEW && v.depth % (2 * GP_NR_LARGEST) != 0 &&
                       v.rows * v.depth <= GP_WEIGHT_MOST && v.places >= GP_WEIGHT_LEAST
@@ -56,25 +60,10 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
     return v;
 }
 
-/* Of a thread: panels, and lines of patches before they are turned. */
+/* Of a thread: panels, and lines before they are turned. */
 GP_FUNCTION int64_t gp_weight_grad_work(const gp_weight_grad *v)
 {
-    return gp_gemm_work(v->depth, v->places) + GP_NR_LARGEST * GP_KC;
-}
-
-/* Panels of columns k0 .. k0 + n - 1 of the patches, places at .. at + some - 1. */
-GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, const gp_real *x, int64_t k0,
-                                     int64_t n, int64_t at, int64_t some, gp_real *lines,
-                                     gp_real *panel)
-{
-    for (int64_t j = 0; j < n; j += GP_NR, panel += GP_NR * some) {
-        const int64_t width = gp_least(GP_NR, n - j);
-        for (int64_t i = 0; i < width; i++)
-            gp_patch_line(lines + i * some, &v->in, x, k0 + j + i, at, some);
-        if (width < GP_NR)
-            memset(panel, 0, (size_t)(GP_NR * some) * sizeof *panel);
-        gp_pack_turned(panel, GP_NR, lines, width, some, some);
-    }
+    return gp_gemm_work(v->turned ? v->rows : v->depth, v->places) + GP_NR_LARGEST * GP_KC;
 }
 
 /* Channel `out` of dy at a place, counted through all images. */
@@ -84,41 +73,84 @@ GP_FUNCTION const gp_real *gp_weight_grad_at(const gp_weight_grad *v, int64_t ou
     return (const gp_real *)v->dy->data + (image * v->dy->dim[1] + out) * size + place % size;
 }
 
-/* A panel of `height` channels of dy from `out`, places at .. at + some - 1. */
-GP_FUNCTION void gp_weight_grad_rows(const gp_weight_grad *v, int64_t out, int64_t height,
-                                     int64_t at, int64_t some, gp_real *rows)
+/* Lines of places: n elements of the patches, or channels of dy, of a group from `first` on. */
+typedef struct {
+    int patches;
+    int64_t group, first, n;
+} gp_weight_lines;
+
+/* m of them from line i on, at places at .. at + some - 1, `apart` from each other. */
+GP_FUNCTION void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
+                                     int64_t m, int64_t at, int64_t some, gp_real *to,
+                                     int64_t apart)
 {
-    const int64_t size = v->in.outputs;
-    for (int64_t done = 0, count; done < some; done += count) {
-        const gp_real *from = gp_weight_grad_at(v, out, at + done);
+    const gp_tensor *x = v->in.x;
+    const gp_real *group =
+        (const gp_real *)x->data + of.group * (x->dim[1] / v->groups) * x->stride[1];
+    const int64_t size = v->in.outputs, first = of.first + i;
+    for (int64_t line = 0; of.patches && line < m; line++)
+        gp_patch_line(to + line * apart, &v->in, group, first + line, at, some);
+    for (int64_t done = 0, count; !of.patches && done < some; done += count) {
+        const gp_real *from = gp_weight_grad_at(v, of.group * v->rows + first, at + done);
         count = gp_least(some - done, size - (at + done) % size);
-        gp_pack_a(rows + done, (gp_matrix){(gp_real *)from, size, 1}, height, count);
+        for (int64_t line = 0; line < m; line++)
+            gp_copy(to + line * apart + done, from + line * size, 1, count);
     }
 }
 
-/* One block of dw: all rows of a group, columns k0 .., summed over places begin .. last - 1. */
-GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, int64_t unit,
-                                     int64_t begin, int64_t last, gp_real *dw, gp_real *work)
+/* All of them, turned, in panels. */
+GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, gp_weight_lines of, int64_t at,
+                                     int64_t some, gp_real *lines, gp_real *panel)
 {
-    const gp_tensor *x = &c->in[0];
+    for (int64_t j = 0; j < of.n; j += GP_NR, panel += GP_NR * some) {
+        const int64_t width = gp_least(GP_NR, of.n - j);
+        gp_weight_grad_copy(v, of, j, width, at, some, lines, some);
+        if (width < GP_NR)
+            memset(panel, 0, (size_t)(GP_NR * some) * sizeof *panel);
+        gp_pack_turned(panel, GP_NR, lines, width, some, some);
+    }
+}
+
+/* Where line i has place `at`, about, and what follows. */
+GP_FUNCTION gp_coming gp_weight_grad_next(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
+                                          int64_t at, int64_t some)
+{
+    const gp_tensor *x = v->in.x;
+    const int64_t size = v->in.outputs, window = v->in.kernel[0] * v->in.kernel[1];
+    const int64_t channel = of.group * (x->dim[1] / v->groups) + (of.first + i) / window;
+    const int64_t row = at % size / v->in.width * v->in.stride[0];
+    if (!of.patches)
+        return (gp_coming){gp_weight_grad_at(v, of.group * v->rows + of.first + i, at), size, 1,
+                           some};
+    return (gp_coming){(const gp_real *)x->data + at / size * x->stride[0] +
+                           channel * x->stride[1] + row * x->stride[2],
+                       x->stride[1], 1, some};
+}
+
+/* One block of a group: columns k0 .. of dw, or rows if it is turned, summed over places begin ..
+ * last - 1. */
+GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int64_t begin,
+                                     int64_t last, gp_real *dw, gp_real *work)
+{
     const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
-    const int64_t n = gp_least(v->columns, v->depth - k0), depth = gp_even(last - begin, GP_KC);
-    const gp_real *from = (const gp_real *)x->data + group * (x->dim[1] / v->groups) * x->stride[1];
+    const gp_weight_lines patches = {1, group, k0, gp_least(v->columns, v->depth - k0)};
+    const gp_weight_lines dy = {0, group, 0, v->rows};
+    const gp_weight_lines a = v->turned ? patches : dy, b = v->turned ? dy : patches;
+    const int64_t depth = gp_even(last - begin, GP_KC), wide = v->turned ? v->rows : v->depth;
     gp_real *rows = work, *columns = rows + GP_GEMM_ROWS;
-    gp_real *lines = columns + gp_gemm_columns(v->depth, v->places);
+    gp_real *lines = columns + gp_gemm_columns(wide, v->places);
+    dw += group * v->rows * v->depth + k0 * (v->turned ? v->rows : 1);
     for (int64_t at = begin; at < last; at += depth) {
         const int64_t some = gp_least(depth, last - at);
-        gp_weight_grad_pack(v, from, k0, n, at, some, lines, columns);
-        for (int64_t i = 0, first = 0, end; first < v->rows; first = end) {
-            const int64_t out = group * v->rows + first;
-            const gp_matrix to = {dw + out * v->depth + k0, v->depth, 1};
-            end = gp_panel_begin(++i, v->rows);
-            gp_weight_grad_rows(v, out, end - first, at, some, rows);
-            const gp_coming next = {gp_weight_grad_at(v, group * v->rows + end % v->rows, at),
-                                    v->in.outputs, 1, some};
-            for (int64_t j = 0; j < n; j += GP_NR) {
-                const int64_t width = gp_least(GP_NR, n - j);
-                const gp_ahead ahead = gp_ahead_of(next, some, j, width, n);
+        gp_weight_grad_pack(v, b, at, some, lines, columns);
+        for (int64_t i = 0, first = 0, end; first < a.n; first = end) {
+            const gp_matrix to = {dw + first * wide, wide, 1};
+            end = gp_panel_begin(++i, a.n);
+            gp_weight_grad_copy(v, a, first, end - first, at, some, rows, GP_LINE);
+            const gp_coming next = gp_weight_grad_next(v, a, end % a.n, at, some);
+            for (int64_t j = 0; j < b.n; j += GP_NR) {
+                const int64_t width = gp_least(GP_NR, b.n - j);
+                const gp_ahead ahead = gp_ahead_of(next, some, j, width, b.n);
                 gp_panel_into(gp_matrix_at(to, 0, j), rows, end - first, columns + j * some, GP_NR,
                               width, some, at > begin, &ahead);
             }
@@ -126,10 +158,10 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_call *c, const gp_weight_grad *v, 
     }
 }
 
-/* Elements of dw of each stretch of places, where there are several. */
+/* Elements of what is made aside, if anything is: dw of each stretch of places. */
 GP_FUNCTION int64_t gp_weight_grad_part(const gp_weight_grad *v)
 {
-    return v->parts > 1 ? gp_round_up(v->rows * v->depth, 16) : 0;
+    return v->turned || v->parts > 1 ? gp_round_up(v->groups * v->rows * v->depth, 16) : 0;
 }
 
 GP_WORKSPACE(conv2d_weight_grad)
@@ -142,20 +174,25 @@ GP_WORKSPACE(conv2d_weight_grad)
 }
 
 /* dw is the sum of what its stretches of places came to, in their order. */
-GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, const gp_real *sums,
+GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, gp_real *restrict sums,
                                      gp_real *restrict dw)
 {
     const int64_t size = v->rows * v->depth, part = gp_weight_grad_part(v);
-    memcpy(dw, sums, (size_t)size * sizeof *dw);
     for (int64_t i = 1; i < v->parts; i++)
-        for (int64_t k = 0; k < size; k++)
-            dw[k] += sums[i * part + k];
+        for (int64_t k = 0; k < v->groups * size; k++)
+            sums[k] += sums[i * part + k];
+    if (!v->turned)
+        memcpy(dw, sums, (size_t)(v->groups * size) * sizeof *dw);
+    for (int64_t group = 0; v->turned && group < v->groups; group++)
+        gp_pack_turned(dw + group * size, v->depth, sums + group * size, v->depth, v->rows,
+                       v->rows);
 }
 
 GP_KERNEL(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
     const int64_t own = gp_weight_grad_work(&v), units = v.groups * v.across;
+    const int64_t aside = gp_weight_grad_part(&v);
     if (c->out[0].dim[1] == 1) {
         const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
         GP_PARALLEL(c->run, gp_count(v.dy) > 8192)
@@ -167,11 +204,11 @@ GP_KERNEL(conv2d_weight_grad)
     GP_PARALLEL(c->run, units * v.parts > 1 && gp_count(v.dy) * v.depth > 32768)
     for (int64_t i = 0; i < units * v.parts; i++) {
         const int64_t part = i / units;
-        gp_weight_grad_unit(
-            c, &v, i % units, part * v.places / v.parts, (part + 1) * v.places / v.parts,
-            v.parts > 1 ? sums + part * gp_weight_grad_part(&v) : dw, work + gp_thread() * own);
+        gp_weight_grad_unit(&v, i % units, part * v.places / v.parts,
+                            (part + 1) * v.places / v.parts, aside ? sums + part * aside : dw,
+                            work + gp_thread() * own);
     }
-    if (v.parts > 1)
+    if (aside)
         gp_weight_grad_join(&v, sums, dw);
     return GP_OK;
 }
