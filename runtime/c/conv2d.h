@@ -137,6 +137,33 @@ GP_FUNCTION int64_t gp_conv_step(const gp_conv *v)
     return even ? step : 0;
 }
 
+/* The panel of weights from row `from` on where few of them lie evenly. */
+GP_FUNCTION void gp_conv_gather_weights(gp_real *restrict to, const gp_conv *v, const gp_real *from,
+                                        int64_t height, int64_t p, int64_t k)
+{
+    enum { SOME = 16 }; /* elements of each row at a time: what they lie in stays near */
+    const gp_weights *w = &v->w;
+    const int64_t high = v->in.kernel[0], wide = v->in.kernel[1];
+    int64_t channel = p / wide / high, ki = p / wide % high, kj = p % wide;
+    for (int64_t done = 0, count; done < k; done += count) {
+        int64_t at[SOME];
+        count = gp_least(k - done, SOME);
+        for (int64_t j = 0; j < count; j++) {
+            at[j] = channel * w->channel + ki * w->place[0] + kj * w->place[1];
+            if (++kj < wide)
+                continue;
+            kj = 0;
+            if (++ki < high)
+                continue;
+            ki = 0;
+            channel++;
+        }
+        for (int64_t row = 0; row < height; row++)
+            for (int64_t j = 0; j < count; j++)
+                to[row * GP_LINE + done + j] = from[row * w->row + at[j]];
+    }
+}
+
 /* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
 GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, int64_t group,
                                       int64_t i, int64_t height, int64_t p, int64_t k)
@@ -148,6 +175,10 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
     const int64_t wide = even ? window : v->in.kernel[1];
     if (step) {
         gp_pack_a(to, (gp_matrix){(gp_real *)from + p * step, w->row, step}, height, k);
+        return;
+    }
+    if (wide < 4) {
+        gp_conv_gather_weights(to, v, from, height, p, k);
         return;
     }
     for (int64_t done = 0, count; done < k; done += count) { /* what lies evenly */
