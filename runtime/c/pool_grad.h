@@ -155,13 +155,6 @@ GP_FUNCTION void gp_maxpool_back_2x2(gp_real *restrict to, int64_t width, int64_
     }
 }
 
-GP_FUNCTION void gp_pool_larger(gp_zip_lanes *most, const gp_zip_lanes *v)
-{
-    typedef __typeof__(*v > *most) mask;
-    const mask more = *v > *most;
-    *most = (gp_zip_lanes)((more & (mask)*v) | (~more & (mask)*most));
-}
-
 /* Some windows of three columns in a row of x: their columns, the largest, and what they give. */
 typedef struct {
     gp_zip_lanes left, middle, right, most, give;
@@ -178,8 +171,8 @@ GP_FUNCTION void gp_pool_three_look(gp_pool_three *t, const gp_real *from, int b
     t->right = __builtin_shufflevector(p, q, GP_ODDS);
     t->left = __builtin_shufflevector(b, t->right, GP_BEFORE);
     t->most = t->left;
-    gp_pool_larger(&t->most, &t->middle);
-    gp_pool_larger(&t->most, &t->right);
+    GP_POOL_TAKE(gp_zip_lanes, t->most, t->middle);
+    GP_POOL_TAKE(gp_zip_lanes, t->most, t->right);
     *check += (p + q) * 0;
     gp_pool_ask(from);
     gp_pool_ask(from + GP_ZIP_LANES);
@@ -218,8 +211,8 @@ GP_FUNCTION int gp_maxpool_back_3x3(const gp_pool_grad *v, const gp_real *restri
             gp_pool_three_look(&here, from, at > 0, &check);
             gp_pool_three_look(&below, from + row, at > 0, &check);
             gp_zip_lanes most = above.most;
-            gp_pool_larger(&most, &here.most);
-            gp_pool_larger(&most, &below.most);
+            GP_POOL_TAKE(gp_zip_lanes, most, here.most);
+            GP_POOL_TAKE(gp_zip_lanes, most, below.most);
             typedef __typeof__(most > most) mask;
             const mask first = above.most == most, second = here.most == most;
             above.give += (gp_zip_lanes)((mask)given & first);

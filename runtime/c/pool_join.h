@@ -34,16 +34,49 @@ GP_FUNCTION gp_real gp_pool_none(int how)
 }
 
 #if defined(__GNUC__)
-#define GP_POOL_JOIN(type, join, v, how)                                \
-    do {                                                                \
-        typedef __typeof__((v) > (join)) mask;                          \
-        mask more = (v) > (join);                                       \
-        if ((how) == GP_POOL_MAX)                                       \
-            more |= (v) != (v);                                         \
-        if ((how) == GP_POOL_SUM)                                       \
-            join += (v);                                                \
-        else                                                            \
-            join = (type)((more & (mask)(v)) | (~more & (mask)(join))); \
+/* join = v where `yes` says so, for vectors of `type`. */
+#define GP_POOL_CHOOSE(type, join, v, yes)                                                      \
+    do {                                                                                        \
+        const __typeof__((v) > (join)) more_ = yes;                                             \
+        join = (type)((more_ & (__typeof__(more_))(v)) | (~more_ & (__typeof__(more_))(join))); \
+    } while (0)
+
+/* a > b ? a : b of floats: clang finds the instruction behind masks, gcc has to be told. */
+#if !defined(__clang__) && defined(__AVX512F__)
+#define GP_POOL_LARGER(a, b) __builtin_ia32_maxps512_mask(a, b, a, (unsigned short)-1, 4)
+#elif !defined(__clang__) && defined(__AVX__)
+#define GP_POOL_LARGER(a, b) __builtin_ia32_maxps256(a, b)
+#elif !defined(__clang__) && defined(__SSE2__)
+#define GP_POOL_LARGER(a, b) __builtin_ia32_maxps(a, b)
+#endif
+
+/* join = v > join ? v : join */
+#if defined(GP_POOL_LARGER)
+typedef float gp_pool_floats __attribute__((vector_size(GP_VECTOR_BYTES)));
+#define GP_POOL_TAKE(type, join, v)                      \
+    do {                                                 \
+        if (sizeof(gp_real) == sizeof(float)) {          \
+            gp_pool_floats a_, b_;                       \
+            memcpy(&a_, &(v), sizeof a_);                \
+            memcpy(&b_, &(join), sizeof b_);             \
+            b_ = GP_POOL_LARGER(a_, b_);                 \
+            memcpy(&(join), &b_, sizeof b_);             \
+        } else {                                         \
+            GP_POOL_CHOOSE(type, join, v, (v) > (join)); \
+        }                                                \
+    } while (0)
+#else
+#define GP_POOL_TAKE(type, join, v) GP_POOL_CHOOSE(type, join, v, (v) > (join))
+#endif
+
+#define GP_POOL_JOIN(type, join, v, how)                                  \
+    do {                                                                  \
+        if ((how) == GP_POOL_SUM)                                         \
+            join += (v);                                                  \
+        else if ((how) == GP_POOL_FINITE)                                 \
+            GP_POOL_TAKE(type, join, v);                                  \
+        else                                                              \
+            GP_POOL_CHOOSE(type, join, v, ((v) > (join)) | ((v) != (v))); \
     } while (0)
 
 /* n columns side by side, each joined down its `rows` elements, `row` apart; the first `seen` rows
@@ -161,7 +194,6 @@ GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *r
     *(gp_zip_lanes *)check += zero;
 }
 #endif
-#undef GP_POOL_JOIN
 
 /* For calls of functions that are inlined with known numbers, so that `how` and the usual sizes
  * are no question within their loops. */
