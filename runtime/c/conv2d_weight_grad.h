@@ -47,7 +47,7 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
     v.depth = gp_span(&c->out[0], 1, 4);
     v.places = v.dy->dim[0] * v.in.outputs;
     v.turned = v.depth >= 2 * v.rows && v.groups * v.rows * v.depth <= GP_WEIGHT_SMALL;
-    v.across = gp_ceil_div(v.depth, GP_NC);
+    v.across = v.turned ? 1 : gp_ceil_div(v.depth, GP_NC);
     v.parts = v.groups == 1 && v.depth < GP_WEIGHT_FEW && v.depth % (2 * GP_NR_LARGEST) != 0 &&
                       v.rows * v.depth <= GP_WEIGHT_MOST && v.places >= GP_WEIGHT_LEAST
                   ? GP_WEIGHT_PARTS
