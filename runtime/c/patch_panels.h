@@ -2,8 +2,9 @@
  *
  * Where an image is as wide as its outputs, what places that follow each other see through one
  * place of the window is a stretch of the image, moved, without what came in from beyond its edges;
- * masks take that away. With a stride, the rows and columns of each remainder are such an image:
- * first the part of a channel that is seen is split into them. */
+ * masks take that away. Else the part of a channel that is seen is first split into such images:
+ * the rows and columns of each remainder of a stride, or, where these are wider than the outputs,
+ * what each column of the window sees of the rows of a remainder. */
 #ifndef GP_PATCH_PANELS_H
 #define GP_PATCH_PANELS_H
 
@@ -23,10 +24,26 @@ GP_FUNCTION gp_moved gp_moved_by(const gp_sliding *v, int axis, int64_t i)
     return (gp_moved){phase, by, gp_ceil_div(v->x->dim[2 + axis] - phase, step)};
 }
 
-/* Splitting is for strides only: by shape alone, since workspace is planned by it. */
+enum { GP_PATCH_COLUMNS = 16 }; /* the most of a window that images are made for */
+
+/* Whether images are split, and whether into one for each column of the window: by shape alone,
+ * since workspace is planned by it. */
+GP_FUNCTION int gp_patch_wide(const gp_sliding *v)
+{
+    return gp_ceil_div(v->x->dim[3], v->stride[1]) > v->width;
+}
+
 GP_FUNCTION int gp_patch_splits(const gp_sliding *v)
 {
-    return v->stride[0] != 1 || v->stride[1] != 1;
+    const int equal = v->x->dim[3] == v->width && v->x->dim[2] * v->width == v->outputs;
+    return (v->stride[0] != 1 || v->stride[1] != 1 || !equal) &&
+           (!gp_patch_wide(v) || v->kernel[1] <= GP_PATCH_COLUMNS);
+}
+
+/* Images for each remainder of rows. */
+GP_FUNCTION int64_t gp_patch_images(const gp_sliding *v)
+{
+    return gp_patch_wide(v) ? v->kernel[1] : v->stride[1];
 }
 
 /* Whether panels can be made so: places are counted in reals. */
@@ -34,9 +51,8 @@ GP_FUNCTION int gp_patch_fits(const gp_sliding *v)
 {
 #if defined(__GNUC__)
     const gp_tensor *x = v->x;
-    return x->stride[3] == 1 && gp_ceil_div(x->dim[3], v->stride[1]) <= v->width &&
-           x->dim[2] < 1 << 20 && x->dim[3] < 1 << 20 && v->outputs < 1 << 20 &&
-           (v->same || gp_patch_splits(v));
+    return x->stride[3] == 1 && x->dim[2] < 1 << 20 && x->dim[3] < 1 << 20 &&
+           v->outputs < 1 << 20 && (v->same || gp_patch_splits(v));
 #else
     (void)v;
     return 0;
@@ -69,7 +85,8 @@ GP_FUNCTION int64_t gp_patch_work(const gp_sliding *v)
     const int64_t masks = (v->kernel[0] + v->kernel[1]) * GP_NC_LARGEST;
     const int64_t rows = gp_patch_rows(v, gp_least(GP_NC_LARGEST, v->outputs) / v->width + 3 +
                                               GP_NR_LARGEST / v->width);
-    const int64_t split = v->stride[0] * v->stride[1] * rows * v->width + 2 * gp_patch_margin(v);
+    const int64_t split =
+        v->stride[0] * gp_patch_images(v) * rows * v->width + 2 * gp_patch_margin(v);
     return gp_patch_starts(v) + masks + (gp_patch_splits(v) ? gp_round_up(split, 16) : 0);
 }
 
@@ -108,9 +125,10 @@ GP_FUNCTION gp_patch_block gp_patch_block_of(const gp_sliding *v, int64_t at, in
     for (int64_t i = 0; i < v->kernel[0] * v->kernel[1]; i++) {
         const gp_moved y = gp_moved_by(v, 0, i / v->kernel[1]);
         const gp_moved x = gp_moved_by(v, 1, i % v->kernel[1]);
-        b.start[i] = y.by * v->width + x.by;
+        const int64_t image = gp_patch_wide(v) ? i % v->kernel[1] : x.phase;
+        b.start[i] = y.by * v->width + (gp_patch_wide(v) ? 0 : x.by);
         if (gp_patch_splits(v))
-            b.start[i] += ((y.phase * v->stride[1] + x.phase) * b.rows - b.above) * v->width;
+            b.start[i] += ((y.phase * gp_patch_images(v) + image) * b.rows - b.above) * v->width;
     }
     return b;
 }
@@ -151,25 +169,33 @@ GP_FUNCTION void gp_patch_masks(const gp_patch_block *b)
     }
 }
 
-/* Splits what the block sees of a channel. Rows outside the image are masked later. */
+/* Splits what the block sees of a channel. What is outside the image is masked later. */
 GP_FUNCTION void gp_patch_split(const gp_patch_block *b, const gp_real *plane)
 {
     const gp_sliding *v = b->v;
+    const int wide = gp_patch_wide(v);
     const int64_t down = gp_least(v->kernel[0], v->stride[0]), step = v->stride[1];
-    const int64_t right = gp_least(v->kernel[1], step);
+    const int64_t right = wide ? v->kernel[1] : gp_least(v->kernel[1], step);
     for (int64_t i = 0; i < down * right; i++) {
         const gp_moved y = gp_moved_by(v, 0, i / right), x = gp_moved_by(v, 1, i % right);
+        const int64_t by = wide ? x.by : 0, first = by < 0 ? -by : 0;
+        const int64_t last = gp_least(x.size - by, v->width), line = v->x->stride[2];
         const int64_t from = b->above > 0 ? b->above : 0;
-        const int64_t end = gp_least(b->above + b->rows, y.size), line = v->x->stride[2];
-        gp_real *image = b->split + ((y.phase * step + x.phase) * b->rows - b->above) * v->width;
+        const int64_t end = gp_least(b->above + b->rows, y.size);
+        const int64_t image = y.phase * gp_patch_images(v) + (wide ? i % right : x.phase);
+        gp_real *rows = b->split + (image * b->rows - b->above) * v->width;
         for (int64_t row = from; row < end; row++) {
-            gp_real *restrict to = image + row * v->width;
-            const gp_real *restrict seen = plane + (row * v->stride[0] + y.phase) * line + x.phase;
-            if (step == 2)
-                for (int64_t j = 0; j < x.size; j++)
+            gp_real *restrict to = rows + row * v->width;
+            const gp_real *restrict seen =
+                plane + (row * v->stride[0] + y.phase) * line + by * step + x.phase;
+            if (step == 1)
+                for (int64_t j = first; j < last; j++)
+                    to[j] = seen[j];
+            else if (step == 2)
+                for (int64_t j = first; j < last; j++)
                     to[j] = seen[2 * j];
             else
-                for (int64_t j = 0; j < x.size; j++)
+                for (int64_t j = first; j < last; j++)
                     to[j] = seen[j * step];
         }
     }

@@ -145,8 +145,13 @@ static void try_matmul(void)
 
 /* A convolution: x * w gives y. Exact sums of all three directions come from one walk.
  * `wide`: many channels and a window of 3 x 3, which another algorithm takes. */
-static void try_conv(int wide)
+/* Of any shape; of 3 x 3 with many channels, as Winograd's are; or with a stride over images that
+ * several panels see. */
+typedef enum { ANY, MANY, APART } Kind;
+
+static void try_conv(Kind kind)
 {
+    const int wide = kind == MANY;
     const int depthwise = !wide && draw(0, 3) == 0;
     const int64_t groups = wide ? 1 : draw(1, 3), n = wide ? 1 : draw(1, 3);
     const int64_t c = wide        ? draw(0, 7) ? draw(30, 60) : 260
@@ -157,15 +162,17 @@ static void try_conv(int wide)
                                   : groups * draw(1, draw(0, 3) ? 6 : 130);
     gp_conv2d_attr a = {.groups = groups};
     int64_t kernel[2], in_dim[2], out_dim[2];
-    const int plain = !wide && draw(0, 2) == 0;
+    const int plain = kind == ANY && draw(0, 2) == 0;
     for (int i = 0; i < 2; i++) {
         kernel[i] = wide ? 3 : plain ? 1 : draw(1, 4);
-        a.stride[i] = wide || plain || draw(0, 1) ? 1 : draw(1, 3);
+        a.stride[i] = kind == APART ? draw(2, 3) : wide || plain || draw(0, 1) ? 1 : draw(1, 3);
         a.dilation[i] = wide ? 1 : draw(1, 2);
-        a.pad[i] = plain ? 0 : draw(0, kernel[i]);
-        a.pad[2 + i] = plain ? 0 : draw(0, kernel[i]);
+        a.pad[i] = plain ? 0 : draw(0, kind == APART ? 1 : kernel[i]);
+        a.pad[2 + i] = plain ? 0 : draw(0, kind == APART ? 1 : kernel[i]);
         const int64_t reach = (kernel[i] - 1) * a.dilation[i] + 1;
-        in_dim[i] = reach + draw(wide ? 9 : 0, wide ? 16 : draw(0, 2) ? 9 : 30);
+        in_dim[i] = reach + draw(kind == ANY ? 0 : 9, wide                        ? 16
+                                                      : kind == ANY && draw(0, 2) ? 9
+                                                                                  : 30);
         out_dim[i] = (in_dim[i] + a.pad[i] + a.pad[2 + i] - reach) / a.stride[i] + 1;
     }
     const int64_t x_dim[] = {n, c, in_dim[0], in_dim[1]}, y_dim[] = {n, o, out_dim[0], out_dim[1]};
@@ -225,9 +232,11 @@ int main(int argc, char **argv)
     const int rounds = argc > 1 ? atoi(argv[1]) : 60;
     for (int i = 0; i < rounds; i++) {
         try_matmul();
-        try_conv(0);
+        try_conv(ANY);
+        if (i % 3 == 0)
+            try_conv(APART);
         if (i % 10 == 0)
-            try_conv(1);
+            try_conv(MANY);
     }
     printf("%016llx\n", (unsigned long long)sizes);
     return failures > 0;
