@@ -42,6 +42,7 @@ row() { # MODEL BATCH infer|train OPTIONS...
     step=''
     runs=20 # of which the best counts
     [ "$kind" = infer ] || { step=-DSTEP && runs=3; }
+    case $model in mlp | lenet) runs=300 ;; esac # so short that threads have to wake first
     sizes=''
     budget=''
     note=''
