@@ -4,8 +4,8 @@
  * a loop over them becomes vectors on any instruction set. Their errors stay below these units in
  * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5, sigmoid and silu 2.5.
  * Both forms of gelu are off by less than 1.5e-7 |x|. Zeros, infinities, NaN and numbers too small
- * to be normal are as in C's library, but sigmoid is 0 below -88.4. The polynomials are minimax
- * fits.
+ * to be normal are as in C's library, but sigmoid is 0 below -88.4, and exact gelu is -3e-15 below
+ * -9, at -infinity too. The polynomials are minimax fits.
  */
 #ifndef GP_MATH_H
 #define GP_MATH_H

@@ -73,13 +73,12 @@ GP_FUNCTION gp_real gp_maxpool_found(const gp_pool_grad *v, const gp_real *plane
 }
 
 #if defined(GP_SHUFFLES)
-#define GP_POOL_LOOK(v, place)                                                   \
-    do {                                                                         \
-        typedef __typeof__((v) > best) mask;                                     \
-        const mask better = ((v) > best) | (((v) != (v)) & (best == best));      \
-        best = (gp_zip_lanes)((better & (mask)(v)) | (~better & (mask)best));    \
-        const gp_zip_lanes here = (gp_zip_lanes){0} + (gp_real)(place);          \
-        found = (gp_zip_lanes)((better & (mask)here) | (~better & (mask)found)); \
+#define GP_POOL_LOOK(v, place)                                                                \
+    do {                                                                                      \
+        const __typeof__((v) > best) better = ((v) > best) | (((v) != (v)) & (best == best)); \
+        const gp_zip_lanes here = (gp_zip_lanes){0} + (gp_real)(place);                       \
+        GP_POOL_CHOOSE(gp_zip_lanes, best, v, better);                                        \
+        GP_POOL_CHOOSE(gp_zip_lanes, found, here, better);                                    \
     } while (0)
 
 /* The same for n outputs whose windows have all columns inside and lie two apart: the first begins
@@ -132,10 +131,11 @@ GP_FUNCTION void gp_maxpool_back_2x2(gp_real *restrict to, int64_t width, int64_
         const gp_zip_lanes d = __builtin_shufflevector(r, s, GP_ODDS);
         typedef __typeof__(a > b) mask;
         const mask second = (b > a) | ((b != b) & (a == a));
-        const gp_zip_lanes ab = (gp_zip_lanes)((second & (mask)b) | (~second & (mask)a));
-        const mask third = (c > ab) | ((c != c) & (ab == ab));
-        const gp_zip_lanes abc = (gp_zip_lanes)((third & (mask)c) | (~third & (mask)ab));
-        const mask fourth = (d > abc) | ((d != d) & (abc == abc));
+        gp_zip_lanes most = a;
+        GP_POOL_CHOOSE(gp_zip_lanes, most, b, second);
+        const mask third = (c > most) | ((c != c) & (most == most));
+        GP_POOL_CHOOSE(gp_zip_lanes, most, c, third);
+        const mask fourth = (d > most) | ((d != d) & (most == most));
         const gp_zip_lanes given = *(const gp_zip_lanes *)(up + at);
         const mask dy = (mask)given, ab_up = dy & ~fourth & ~third;
         const gp_zip_lanes da = (gp_zip_lanes)(ab_up & ~second),
