@@ -1,7 +1,6 @@
 /* What the caller of an emitted file sees: its tensors in a fixed order, under safe names. */
 #include "codegen/internal.h"
 
-#include <assert.h>
 #include <string.h>
 
 static const struct {
@@ -50,18 +49,6 @@ static const Dialect *dialect_of(const Target *target)
     return all[i];
 }
 
-/* The buffer that holds an input, a parameter or an output. */
-static Id *find_buffers(const Plan *plan)
-{
-    const Graph *g = plan->graph;
-    Id *buffer = ARENA_ARRAY(g->arena, Id, g->value.count);
-    memset(buffer, 0xff, g->value.count * sizeof *buffer);
-    for (Id i = 0; i < plan->buffers; i++)
-        if (plan->buffer[i].value != NONE && buffer[plan->buffer[i].value] == NONE)
-            buffer[plan->buffer[i].value] = i;
-    return buffer;
-}
-
 static void number_slots(Api *api)
 {
     const Plan *plan = api->plan;
@@ -72,11 +59,9 @@ static void number_slots(Api *api)
     }
 }
 
-static void add(Api *api, Use use, const char *name, const char *kind, const Id *buffers)
+static void add(Api *api, Use use, const char *name, const char *kind, Id buffer)
 {
     const Graph *g = api->plan->graph;
-    Id buffer = buffers[use.value];
-    assert(buffer != NONE);
     const Buffer *b = &api->plan->buffer[buffer];
     View view = access_view(api->plan, use, buffer);
     uint64_t offset = (uint64_t)view.offset * dtype_size((Dtype)g->value.at[use.value].dtype);
@@ -161,14 +146,13 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     api->tensor = ARENA_ARRAY(g->arena, ApiTensor, g->value.count + g->output.count);
     api->unused = ARENA_ARRAY(g->arena, const char *, g->value.count);
     number_slots(api);
-    Id *buffers = find_buffers(plan);
     for (size_t i = 0; i < g->dimension.count; i++)
         if (g->dimension.at[i].batch && !api->batch)
             api->batch = g->dimension.at[i].value;
     for (Id v = 0; v < g->value.count; v++)
         if (g->value.at[v].kind == VALUE_INPUT && g->value.at[v].whole == NONE) {
-            if (buffers[v] != NONE)
-                add(api, use_of(v), g->value.at[v].name, "INPUT", buffers);
+            if (plan->home[v] != NONE)
+                add(api, use_of(v), g->value.at[v].name, "INPUT", plan->home[v]);
             else
                 api->unused[api->unuseds++] = g->value.at[v].name;
         }
@@ -176,14 +160,15 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
         if (g->output.at[i].loss)
             api->trains = true;
         else
-            add(api, g->output.at[i].use, g->output.at[i].name, "OUTPUT", buffers);
+            add(api, g->output.at[i].use, g->output.at[i].name, "OUTPUT", plan->output[i]);
     api->saved_begin = api->tensors;
     const bool *last = find_optimizer_state(g);
     for (int pass = 0; pass < 2; pass++) {
         for (Id v = 0; v < g->value.count; v++)
-            if (saved_kind(&g->value.at[v]) && buffers[v] != NONE &&
+            if (saved_kind(&g->value.at[v]) && plan->home[v] != NONE &&
                 g->value.at[v].previous == NONE && last[v] == (pass == 1))
-                add(api, use_of(v), g->value.at[v].name, saved_kind(&g->value.at[v]), buffers);
+                add(api, use_of(v), g->value.at[v].name, saved_kind(&g->value.at[v]),
+                    plan->home[v]);
         if (pass == 0)
             api->needed_end = api->tensors;
     }

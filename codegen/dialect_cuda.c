@@ -32,14 +32,6 @@ static void write_call(const Emission *e, const Occurrence *o, const Node *node,
 
 /* ---- What the rest stands on ---------------------------------------------------------------- */
 
-static uint64_t state_offset(const Plan *plan)
-{
-    Id i = 0;
-    while (plan->buffer[i].value != NONE || plan->buffer[i].kind != BUFFER_STATE)
-        i++;
-    return plan->buffer[i].offset;
-}
-
 static void write_labels(const Emission *e, Out *o)
 {
     out(o, "static const char *const op_failed[] = {\n");
@@ -84,7 +76,7 @@ static void write_before(const Emission *e, Out *o)
         "#define STREAM ((cudaStream_t)m->stream)\n"
         "/* What is kept of a run on the device. */\n"
         "#define STATE ((gp_state *)(void *)(m->arena + %llu))\n\n",
-        (unsigned long long)state_offset(e->plan));
+        (unsigned long long)e->plan->buffer[e->plan->state].offset);
     api_write(e->api, o, checked);
 }
 

@@ -137,13 +137,11 @@ Text emit_dot(const Plan *plan, const EmitOptions *options)
     for (uint32_t time = 0; time < plan->end; time++)
         link_step(&d, p, time, box, writer);
     for (size_t i = 0; i < d.g->output.count; i++) {
-        Id value = d.g->output.at[i].use.value;
-        for (Id b = 0; b < plan->buffers; b++)
-            if (plan->buffer[b].value == value && writer[b] != NONE)
-                add_link(&d, writer[b],
-                         add_end(&d, ITEM_OUTPUT, value, d.g->output.at[i].name,
-                                 p->step[writer[b]].program),
-                         plan->buffer[b].bytes);
+        const Buffer *b = &plan->buffer[plan->output[i]];
+        uint32_t time = writer[plan->output[i]];
+        add_link(&d, time,
+                 add_end(&d, ITEM_OUTPUT, b->value, d.g->output.at[i].name, p->step[time].program),
+                 b->bytes);
     }
     return drawing_write(&d);
 }

@@ -85,6 +85,8 @@ static json_t *value_json(const Writer *w, Id id)
         json_object_set_new(row, "whole", json_integer(w->value[value->whole]));
     if (value->kind == VALUE_LITERAL)
         json_object_set_new(row, "literal", number_json(value->literal));
+    if (w->plan->home[id] != NONE)
+        json_object_set_new(row, "buffer", json_integer(w->plan->home[id]));
     set_place(row, value->place);
     return row;
 }
@@ -280,7 +282,8 @@ static json_t *scope_json(const Writer *w, Id id)
 static json_t *output_json(const Writer *w, Id id)
 {
     const Output *o = &w->g->output.at[id];
-    return json_pack("{s:o, s:o}", "name", text_json(o->name), "use", use_json(w, o->use));
+    return json_pack("{s:o, s:o, s:I}", "name", text_json(o->name), "use", use_json(w, o->use),
+                     "buffer", (json_int_t)w->plan->output[id]);
 }
 
 static void put_programs(Writer *w)
@@ -337,6 +340,7 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
                options->budget ? json_integer((json_int_t)options->budget) : json_null());
     put_member(&w, "arena", json_integer((json_int_t)plan->arena));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));
+    put_member(&w, "state", id_json(plan->state));
     put_table(&w, "scopes", w.g->scope.count, scope_json);
     put_table(&w, "values", w.g->value.count, kept_value_json);
     put_table(&w, "nodes", w.g->node.count, node_json);

@@ -229,6 +229,7 @@ static void read_value(Reader *r, const json_t *row)
     if (value.kind == VALUE_LITERAL && value.rank)
         fail(r, "a literal has no dims");
     ARRAY_PUSH(r->arena, &r->g->value, value);
+    r->plan->home[r->row] = get_id(r, row, "buffer", r->buffers);
 }
 
 static void read_word_setting(Reader *r, const Arg *arg, const char *text, Attr *attr)
@@ -337,6 +338,8 @@ static void read_output(Reader *r, const json_t *row)
     if (output.use.value == NONE)
         fail(r, "an output must name a value");
     ARRAY_PUSH(r->arena, &r->g->output, output);
+    r->plan->output[r->row] =
+        (Id)get_integer(r, row, "buffer", 0, (json_int_t)r->buffers - 1); /* checked elsewhere */
 }
 
 /* ---- Clusters and the plan ------------------------------------------------------------------ */
@@ -465,6 +468,10 @@ static void read_graph(Reader *r)
     r->scopes = rows_of(r, "scopes");
     r->values = rows_of(r, "values");
     r->nodes = rows_of(r, "nodes");
+    r->buffers = rows_of(r, "buffers");
+    r->plan->home = ARENA_ARRAY(r->arena, Id, r->values + 1);
+    r->plan->output = ARENA_ARRAY(r->arena, Id, rows_of(r, "outputs") + 1);
+    r->plan->state = get_id(r, r->file, "state", r->buffers);
     r->g->name = get_text(r, model, "name");
     const char *file = json_string_value(json_object_get(model, "file"));
     Source *source = ARENA_NEW(r->arena, Source);
@@ -494,7 +501,6 @@ static void read_plan(Reader *r)
     c->operand = ARENA_ARRAY(r->arena, Id, count_ids(table, "operands"));
     c->result = ARENA_ARRAY(r->arena, Id, count_ids(table, "results"));
     c->of = ARENA_ARRAY(r->arena, Id, r->nodes + 1);
-    r->buffers = rows_of(r, "buffers");
     r->plan->buffers = (Id)r->buffers;
     r->plan->buffer = ARENA_ARRAY(r->arena, Buffer, r->buffers + 1);
     r->plan->arena = (uint64_t)get_integer(r, r->file, "arena", 0, MAX_BYTES);

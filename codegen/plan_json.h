@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #define PLAN_FORMAT "gplan.plan"
-enum { PLAN_VERSION = 1 };
+enum { PLAN_VERSION = 2 };
 
 /* What follows from the rest of the file, for those who only look: also the report's numbers. */
 json_t *summary_json(const Picture *p);

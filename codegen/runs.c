@@ -153,11 +153,8 @@ uint64_t runs_loss(const Emission *e, ProgramKind program)
         Id node = g->value.at[use.value].node;
         if (!g->output.at[i].loss || node == NONE || g->node.at[node].program != program)
             continue;
-        for (Id b = 0; b < plan->buffers; b++)
-            if (plan->buffer[b].value == use.value) {
-                View view = access_view(plan, use, b);
-                return access_address(e->api, b, &view).offset;
-            }
+        View view = access_view(plan, use, plan->output[i]);
+        return access_address(e->api, plan->output[i], &view).offset;
     }
     return 0;
 }

@@ -13,7 +13,7 @@ typedef struct {
     PlanFile file;
     Plan *plan;
     const Graph *g;
-    bool *output; /* by value */
+    bool *output; /* by buffer */
     const char *error;
 } Verify;
 
@@ -54,7 +54,7 @@ static uint8_t kind_of(const Verify *v, Id buffer)
         value = v->g->value.at[value].previous;
     if (v->g->value.at[value].kind != VALUE_RESULT)
         return kinds[v->g->value.at[value].kind];
-    return v->output[v->plan->buffer[buffer].value] ? BUFFER_OUTPUT : BUFFER_ACTIVATION;
+    return v->output[buffer] ? BUFFER_OUTPUT : BUFFER_ACTIVATION;
 }
 
 /* A buffer lies in its root, with every element in a place of its own. */
@@ -319,9 +319,9 @@ static bool check_all(Verify *v)
 {
     if (!graph_verify(v->arena, &v->file, &v->error))
         return false;
-    v->output = ARENA_ARRAY(v->arena, bool, v->g->value.count + 1);
+    v->output = ARENA_ARRAY(v->arena, bool, v->plan->buffers + 1);
     for (size_t i = 0; i < v->g->output.count; i++)
-        v->output[v->g->output.at[i].use.value] = true;
+        v->output[v->plan->output[i]] = true;
     for (Id i = 0; i < v->plan->buffers; i++)
         if (!check_buffer(v, i))
             return false;

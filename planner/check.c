@@ -7,8 +7,9 @@
  *  - every operand is read from bytes that hold its value, whole and untouched;
  *  - a result or workspace covers nothing that this occurrence or a later one still reads, save
  *    where the row lets a result take its operand's bytes;
- *  - parameters, state and inputs are never written; outputs are whole when their program ends, and
- *    those that micro-batches fill are nobody else's while it runs;
+ *  - parameters, state and inputs are never written, and each lies in the one buffer that the plan
+ *    names; so does every output, whole, when its program ends; those that micro-batches fill are
+ *    nobody else's while it runs;
  *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
  *
@@ -384,12 +385,32 @@ static void find_reads(Check *c, const Program *program)
                 c->read[buffer] = program->begin + i;
         }
     }
-    bool *output = ARENA_ARRAY(c->arena, bool, c->g->value.count);
     for (size_t i = 0; i < c->g->output.count; i++)
-        output[c->g->output.at[i].use.value] = true;
-    for (Id i = 0; i < c->plan->buffers; i++)
-        if (c->plan->buffer[i].value != NONE && output[c->plan->buffer[i].value])
-            c->read[i] = END;
+        c->read[c->plan->output[i]] = END;
+}
+
+/* The plan names a buffer for each value that is there before a program begins, and those are the
+ * only ones: the caller writes and reads there, and nowhere else. */
+static bool check_homes(Check *c)
+{
+    for (Id v = 0; v < c->g->value.count; v++) {
+        Id home = c->plan->home[v];
+        if (home != NONE && (home >= c->plan->buffers || c->plan->buffer[home].value != v))
+            return fail(c, "the buffer of %s is another's", c->g->value.at[v].name);
+    }
+    for (Id i = 0; i < c->plan->buffers; i++) {
+        Id value = c->plan->buffer[i].value;
+        bool home = value != NONE && c->g->value.at[value].kind != VALUE_RESULT;
+        if (home && c->plan->home[value] != i)
+            return fail(c, "%s has a second buffer", name_of(c, i));
+    }
+    for (size_t i = 0; i < c->g->output.count; i++) {
+        Id buffer = c->plan->output[i];
+        if (buffer >= c->plan->buffers ||
+            c->plan->buffer[buffer].value != c->g->output.at[i].use.value)
+            return fail(c, "the buffer of the output %s is another's", c->g->output.at[i].name);
+    }
+    return true;
 }
 
 /* An input of a micro-batch moves over the whole input, and nowhere else. */
@@ -432,17 +453,18 @@ static bool begin_program(Check *c, const Program *program)
 static bool end_program(Check *c, int program, uint32_t time)
 {
     for (size_t i = 0; i < c->g->output.count; i++) {
-        Id value = c->g->output.at[i].use.value;
-        Id node = c->g->value.at[value].node, found = NONE;
-        if (node == NONE || c->g->node.at[node].program != program)
+        const Output *output = &c->g->output.at[i];
+        Id node = c->g->value.at[output->use.value].node, held = c->held[c->plan->output[i]];
+        if (node == NONE)
+            return fail(c, "no program makes the output %s", output->name);
+        if (c->g->node.at[node].program != program)
             continue;
-        for (Id b = 0; b < c->plan->buffers; b++)
-            if (c->plan->buffer[b].value == value && c->held[b] != NONE &&
-                c->content.at[c->held[b]].covered == END)
-                found = b;
-        if (found == NONE)
-            return fail(c, "the output %s is not there at the end", c->g->output.at[i].name);
-        c->content.at[c->held[found]].last_read = time;
+        if (held == NONE || c->content.at[held].value != output->use.value)
+            return fail(c, "the output %s is never written where it is looked for", output->name);
+        if (c->content.at[held].covered != END)
+            return fail(c, "the output %s is not there at the end: step %u wrote over it",
+                        output->name, c->content.at[held].covered);
+        c->content.at[held].last_read = time;
     }
     return true;
 }
@@ -550,13 +572,13 @@ static void find_peak(Check *c)
 
 static bool has_state(Check *c)
 {
-    for (Id i = 0; i < c->plan->buffers; i++) {
-        const Buffer *b = &c->plan->buffer[i];
-        if (b->value == NONE && b->kind == BUFFER_STATE && !b->external &&
-            b->bytes >= c->target->state)
-            return true;
-    }
-    return c->target->state == 0 || fail(c, "there is no place for the target's state");
+    Id id = c->plan->state;
+    if (c->target->state == 0 && id == NONE)
+        return true;
+    const Buffer *b = id < c->plan->buffers ? &c->plan->buffer[id] : NULL;
+    bool good = b && b->value == NONE && b->kind == BUFFER_STATE && !b->external &&
+                b->bytes >= c->target->state;
+    return good || fail(c, "there is no place for the target's state");
 }
 
 static void find_spans(Check *c)
@@ -571,7 +593,7 @@ static void find_spans(Check *c)
 static bool replay(Check *c)
 {
     c->error = places_find(&c->places, c->plan, c->target, c->arena);
-    if (c->error || !has_state(c))
+    if (c->error || !has_state(c) || !check_homes(c))
         return false;
     find_spans(c);
     for (int p = 0; p < PROGRAMS; p++) {

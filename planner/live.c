@@ -158,26 +158,30 @@ static void add_persistent(Live *l)
 /* What the target's programs keep for themselves. */
 static void add_state(Live *l)
 {
+    l->plan->state = NONE;
     if (l->target->state)
-        add_buffer(l, (Buffer){.value = NONE,
-                               .root = NONE,
-                               .death = l->plan->end ? l->plan->end : 1,
-                               .bytes = l->target->state,
-                               .kind = BUFFER_STATE});
+        l->plan->state = add_buffer(l, (Buffer){.value = NONE,
+                                                .root = NONE,
+                                                .death = l->plan->end ? l->plan->end : 1,
+                                                .bytes = l->target->state,
+                                                .kind = BUFFER_STATE});
 }
 
 static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
 {
+    const Program *runs = &l->plan->program[program];
     uint32_t death = l->last[value] > time ? l->last[value] : time + 1;
+    /* an output that is computed again is none before the last time */
+    bool output = l->is_output[value] && death == runs->begin + runs->count;
     return (Buffer){.value = value,
                     .root = NONE,
                     .layout = value_view(&l->g->value.at[value]),
                     .birth = time,
                     .death = death,
                     .bytes = value_bytes(&l->g->value.at[value]),
-                    .kind = l->is_output[value] ? BUFFER_OUTPUT : BUFFER_ACTIVATION,
+                    .kind = output ? BUFFER_OUTPUT : BUFFER_ACTIVATION,
                     .program = (uint8_t)program,
-                    .external = l->is_user[value] && l->options->io_external};
+                    .external = output && l->is_user[value] && l->options->io_external};
 }
 
 /* The buffer of a value that others may lie in before it is complete: made when the first of
@@ -324,6 +328,19 @@ static void walk(Live *l)
         }
 }
 
+/* What lies where for the caller. A value that is made several times is the last one's at the end.
+ */
+static void name_buffers(Live *l)
+{
+    const Graph *g = l->g;
+    l->plan->output = ARENA_ARRAY(g->arena, Id, g->output.count);
+    l->plan->home = ARENA_ARRAY(g->arena, Id, g->value.count);
+    for (size_t i = 0; i < g->output.count; i++)
+        l->plan->output[i] = l->buffer_of[g->output.at[i].use.value];
+    for (Id v = 0; v < g->value.count; v++)
+        l->plan->home[v] = g->value.at[v].kind == VALUE_RESULT ? NONE : l->buffer_of[v];
+}
+
 Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
            const PlanOptions *options, const uint64_t *work, const Windows *windows)
 {
@@ -349,6 +366,7 @@ Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const T
     add_persistent(&l);
     add_state(&l);
     walk(&l);
+    name_buffers(&l);
     l.plan->buffer = l.buffer.at;
     l.plan->buffers = (Id)l.buffer.count;
     return l.plan;

@@ -98,8 +98,12 @@ typedef struct {
     Buffer *buffer;
     Id buffers;
     Id *arg;
-    uint32_t end;        /* time after the last occurrence */
-    uint64_t arena;      /* bytes, all buffers packed */
+    Id *output;     /* by output of the graph: the buffer that has it when its program ends */
+    Id *home;       /* by value: the buffer of an input, parameter, constant, state, gradient or
+                       collected output; NONE for all others, and for what nobody reads */
+    Id state;       /* the buffer of the target's state, or NONE */
+    uint32_t end;   /* time after the last occurrence */
+    uint64_t arena; /* bytes, all buffers packed */
     uint64_t persistent; /* of them, those that live from 0 to the end */
     uint64_t bound;      /* no packing of these lifetimes is smaller */
     uint64_t floor;      /* no plan of these clusters is smaller, in whatever order */

@@ -33,6 +33,15 @@ for source in "$here"/*.c; do
     [ "$model" = memory ] || check "run $model" run
 done
 
+# Where the memory is least, an output that the model reads too is computed again.
+model=recomputed
+recomputed() {
+    "$gplan" "$here/recomputed.g" --quiet -o recomputed.c \
+        --budget "$("$gplan" "$here/recomputed.g" --min-budget)" &&
+        [ "$(grep -c 'v = softmax: x' recomputed.c)" -eq 2 ] && run -DGPLAN_POISON
+}
+check 'an output that is computed again' recomputed
+
 # The number of resident bytes means nothing under a sanitizer.
 model=memory
 memory() { build program gcc -O2 && ./program; }

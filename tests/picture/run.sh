@@ -67,8 +67,8 @@ for how in --infer --train; do
 done
 sed 's/"bytes":128,"birth"/"bytes":127,"birth"/' "$dir/plan--train.json" >"$dir/small.json"
 check 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.json"
-sed 's/"version": 1/"version": 2/' "$dir/plan--train.json" >"$dir/later.json"
-check 'verify refuses a version it does not know' says 'version 1' "$gplan" verify "$dir/later.json"
+sed 's/"version": 2/"version": 3/' "$dir/plan--train.json" >"$dir/later.json"
+check 'verify refuses a version it does not know' says 'version 2' "$gplan" verify "$dir/later.json"
 head -c 1000 "$dir/plan--train.json" >"$dir/half.json"
 check 'verify refuses half a file' says 'no JSON' "$gplan" verify "$dir/half.json"
 check 'verify refuses a model' says 'no JSON' "$gplan" verify $model

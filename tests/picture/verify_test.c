@@ -42,13 +42,20 @@ static const char twice[] = "model twice(batch B = 2)\n"
                             "h = x @ v\n"
                             "output y = (h @ w) @ transpose(w) + h\n";
 
+static const char recomputed[] = "model recomputed(batch B = 4)\n"
+                                 "input x : f32[B, 4]\n"
+                                 "v = softmax(x)\n"
+                                 "logits = dense(concat([v], axis = -1), 11)\n"
+                                 "output mid = v\n"
+                                 "output best = argmax(logits, axis = -1)\n";
+
 typedef struct {
     Arena *arena;
     json_t *json;
     Target target;
 } Case;
 
-static Case plan_case(const char *text, bool train)
+static Case plan_how(const char *text, bool train, PlanOptions how)
 {
     Case c = {.arena = arena_new(), .target = target_c(1)};
     Diag *diag = diag_new(c.arena, stderr, false);
@@ -61,13 +68,23 @@ static Case plan_case(const char *text, bool train)
     cr_assert(g);
     cr_assert(!train || train_add(g, ast, NULL, 0, 0));
     simplify(g);
-    Plan *plan = plan_make(g, fuse(g, &c.target), &c.target, &(PlanOptions){0});
+    Plan *plan = plan_make(g, fuse(g, &c.target), &c.target, &how);
     cr_assert_null(plan_check(plan, &c.target));
     Text file = emit_json(plan, &(EmitOptions){.target = &c.target, .threads = 1});
     json_error_t error;
     c.json = json_loadb(file.text, file.length, 0, &error);
     cr_assert(c.json, "%s", error.text);
     return c;
+}
+
+static Case plan_case(const char *text, bool train)
+{
+    return plan_how(text, train, (PlanOptions){0});
+}
+
+static Case plan_least(const char *text)
+{
+    return plan_how(text, false, (PlanOptions){.smallest = true});
 }
 
 static void case_free(Case *c)
@@ -201,6 +218,25 @@ Test(verify, refuses_other_shapes_than_the_ops_make)
         if (strcmp(json_string_value(json_object_get(value, "name")), "x") == 0)
             json_array_set_new(json_object_get(value, "dims"), 1, json_integer(4));
     expect(&c, c.json, "inner");
+    case_free(&c);
+}
+
+/* The output was computed again: its first buffer is dead when the program ends. */
+Test(verify, refuses_an_output_in_a_dead_buffer)
+{
+    Case c = plan_least(recomputed);
+    json_t *output = row(c.json, "outputs", 0), *b;
+    json_int_t value = number(output, "use"), others = 0;
+    expect(&c, c.json, NULL);
+    for (size_t i = 0; (b = row(c.json, "buffers", i)); i++)
+        if (number(b, "value") == value && number(output, "buffer") != (json_int_t)i) {
+            json_int_t kept = number(output, "buffer");
+            set_number(output, "buffer", (json_int_t)i);
+            expect(&c, c.json, "");
+            set_number(output, "buffer", kept);
+            others++;
+        }
+    cr_expect(others > 0, "the output is computed once");
     case_free(&c);
 }
 

@@ -57,8 +57,11 @@ static void *copy(const void *from, size_t bytes)
 static Id arg_count(const Plan *plan)
 {
     Id count = 0;
-    for (Id i = 0; i < plan->clusters->count; i++)
-        count += plan->clusters->at[i].operands + plan->clusters->at[i].results;
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < plan->program[p].count; i++) {
+            const Cluster *c = &plan->clusters->at[plan->program[p].at[i].cluster];
+            count += c->operands + c->results;
+        }
     return count;
 }
 
@@ -254,6 +257,43 @@ static void shift_windows(Victim *v)
     }
 }
 
+/* Every output in every other buffer, those that held it before it was computed again too. */
+static void redirect_outputs(Victim *v)
+{
+    Id *right = v->right.plan->output;
+    for (size_t k = 0; k < v->right.graph->output.count; k++)
+        for (Id i = 0; i < v->right.plan->buffers; i++) {
+            if (i == right[k])
+                continue;
+            begin(v);
+            v->plan.output = copy(right, v->right.graph->output.count * sizeof *right);
+            v->plan.output[k] = i;
+            Id *own = v->plan.output;
+            refuse(v, "redirected output", i);
+            free(own);
+        }
+}
+
+/* A second place for an input, parameter or state, where the caller does not write it. */
+static void duplicate_homes(Victim *v)
+{
+    for (Id i = 0; i < v->right.plan->buffers; i++) {
+        const Buffer *b = &v->right.plan->buffer[i];
+        if (b->value == NONE || b->kind > BUFFER_INPUT)
+            continue;
+        begin(v);
+        free(v->plan.buffer);
+        v->plan.buffer = malloc((v->plan.buffers + 1) * sizeof *v->plan.buffer);
+        memcpy(v->plan.buffer, v->right.plan->buffer, v->plan.buffers * sizeof *v->plan.buffer);
+        Buffer *second = &v->plan.buffer[v->plan.buffers];
+        *second = *b;
+        second->root = v->plan.buffers++;
+        second->offset = v->plan.arena;
+        v->plan.arena += (b->bytes + 63) / 64 * 64;
+        refuse(v, "second buffer", i);
+    }
+}
+
 static void each_model(void (*spoil)(Victim *v), int at_least)
 {
     int refused = 0;
@@ -301,6 +341,28 @@ Test(check, refuses_a_write_over_parameters_and_inputs)
 Test(check, refuses_windows_out_of_place)
 {
     each_model(shift_windows, 20);
+}
+
+/* Softmax is computed again for the caller, since the product between needs its bytes. */
+static const char recomputed[] = "model recomputed\ninput x : f32[4, 4]\nv = softmax(x)\n"
+                                 "logits = dense(concat([v], axis = -1), 11)\noutput mid = v\n"
+                                 "output best = argmax(logits, axis = -1)\n";
+
+Test(check, refuses_an_output_that_is_looked_for_elsewhere)
+{
+    each_model(redirect_outputs, 100);
+    Victim v = {.right = planned_text(recomputed, &(PlanOptions){.smallest = true}, NULL)};
+    const Plan *plan = v.right.plan;
+    Id places = 0;
+    for (Id i = 0; i < plan->buffers; i++)
+        places += plan->buffer[i].value == plan->buffer[plan->output[0]].value;
+    cr_expect(places > 1, "the output is computed once");
+    redirect_outputs(&v);
+    planned_free(&v.right);
+}
+Test(check, refuses_a_second_buffer_for_what_persists)
+{
+    each_model(duplicate_homes, 20);
 }
 
 /* ---- Mostly wrong ---------------------------------------------------------------------------- */

@@ -307,15 +307,10 @@ static void poison_all(Machine *m)
             poison(m, &m->plan->buffer[i]);
 }
 
-static const char *compare_value(Machine *m, const PlainRun *plain, Id id, const char *name)
+static const char *compare_buffer(Machine *m, const PlainRun *plain, Id buffer, const char *name)
 {
+    Id id = m->plan->buffer[buffer].value;
     const Value *value = &m->g->value.at[id];
-    Id buffer = NONE;
-    for (Id i = 0; i < m->plan->buffers; i++)
-        if (m->plan->buffer[i].value == id)
-            buffer = i;
-    if (buffer == NONE)
-        return arena_printf(m->text, "%s has no buffer", name);
     View view = value_view(value);
     gp_tensor got = operand_at(m, use_of(id), buffer);
     gp_tensor want = tensor_at(plain_block(plain, id), (Dtype)value->dtype, &view);
@@ -331,7 +326,7 @@ static const char *compare_outputs(Machine *m, const PlainRun *plain, int progra
     for (size_t k = 0; k < m->g->output.count && !wrong; k++) {
         Id value = m->g->output.at[k].use.value, node = m->g->value.at[value].node;
         if ((node == NONE ? 0 : m->g->node.at[node].program) == program)
-            wrong = compare_value(m, plain, value, m->g->output.at[k].name);
+            wrong = compare_buffer(m, plain, m->plan->output[k], m->g->output.at[k].name);
     }
     return wrong;
 }
@@ -389,7 +384,7 @@ static const char *compare_persistent(Machine *m, const PlainRun *plain)
         Id value = m->plan->buffer[i].value;
         if (value != NONE && persists(&m->g->value.at[value]) &&
             m->g->value.at[value].whole == NONE)
-            wrong = compare_value(m, plain, value, m->g->value.at[value].name);
+            wrong = compare_buffer(m, plain, i, m->g->value.at[value].name);
     }
     return wrong;
 }
