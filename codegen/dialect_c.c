@@ -201,6 +201,7 @@ const Dialect dialect_c = {
              "}\n"
              "\n",
     .begin_state = "        begin(m, NEEDED_COUNT, m->seed); /* parameters alone */\n",
+    .item_more = "",
     .wait = "",
     .reset_type = "void",
     .reset_saved = "    begin(m, 0, seed);\n",

@@ -303,9 +303,8 @@ const Dialect dialect_cuda = {
         "        for (int64_t from = 0; from < count; from += most) {\n"
         "            const int64_t n = count - from < most ? count - from : most;\n"
         "            gp_initialize(&run, &init[i], t->name, piece, t->dtype, from, n);\n"
-        "            CHECK(cudaMemcpyAsync(to + from * size, piece, (size_t)(n * size),\n"
-        "                                  cudaMemcpyHostToDevice, STREAM));\n"
-        "            CHECK(cudaStreamSynchronize(STREAM));\n"
+        "            CHECK(gp_copy(to + from * size, piece, (size_t)(n * size),\n"
+        "                          cudaMemcpyHostToDevice, STREAM));\n"
         "        }\n"
         "    }\n"
         "    return @_OK;\n"
@@ -315,6 +314,7 @@ const Dialect dialect_cuda = {
         "        const int begun = begin(m, NEEDED_COUNT, m->seed); /* parameters alone */\n"
         "        if (begun != @_OK)\n"
         "            return begun;\n",
+    .item_more = ", gp_self(model)->stream",
     .wait = "    if (cudaStreamSynchronize(STREAM) != cudaSuccess)\n"
             "        return @_EDEVICE | @_OPS << 4;\n",
     .reset_type = "int",

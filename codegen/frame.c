@@ -110,7 +110,7 @@ static const char *const file_item =
     "{\n"
     "    const $_tensor *t = &tensor[SAVED + i];\n"
     "    void *at = data(gp_self(model), SAVED + i);\n"
-    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, at, t->bytes};\n"
+    "    return (gp_item){t->name, t->dtype, t->rank, t->dim, at, t->bytes%s};\n"
     "}\n\n";
 
 /* Each begins with what the target has to wait for. */
@@ -213,7 +213,7 @@ static void write_parameters(const Emission *e, Out *o)
     out(o, " };\n\n");
     api_write(e->api, o, api->slots ? data_anywhere : data_in_arena);
     write_reset(e, o, saved);
-    api_write(e->api, o, file_item);
+    api_write(e->api, o, arena_printf(e->arena, file_item, d->item_more));
     api_write(e->api, o,
               api->trains && saved
                   ? arena_printf(e->arena, trained_files, d->wait, d->begin_state, d->wait)

@@ -166,6 +166,7 @@ struct Dialect {
     void (*before)(const Emission *e, Out *o); /* what the rest stands on; may be NULL */
     void (*init)(const Emission *e, Out *o);
     const char *begin, *begin_state, *wait; /* parameters: first values, the file waits for */
+    const char *item_more;                  /* what an item of a file has beside what C gives it */
     const char *reset_type, *reset_saved, *reset_nothing;
     void (*copies)(const Emission *e, Out *o);     /* of inputs and outputs; may be NULL */
     void (*runs_begin)(const Emission *e, Out *o); /* before the programs; may be NULL */

@@ -23,6 +23,9 @@ typedef struct {
     const int64_t *dim;
     void *data;
     size_t bytes;
+#ifdef GP_CUDA
+    void *stream; /* the cudaStream_t that its bytes are copied on */
+#endif
 } gp_item;
 
 /* A number in the metadata, where safetensors has text: "step":"1200". */
@@ -85,17 +88,17 @@ GP_HOST int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
 
 /* The bytes of a tensor, to and from the file. On a device they go through pieces of the host's
  * memory: cuda/model.cuh. */
-GP_HOST int gp_write_data(int file, const void *data, size_t bytes);
-GP_HOST int gp_read_data(int file, void *data, size_t bytes, uint64_t offset);
+GP_HOST int gp_write_data(int file, const gp_item *t);
+GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset);
 #ifndef GP_CUDA
-GP_HOST int gp_write_data(int file, const void *data, size_t bytes)
+GP_HOST int gp_write_data(int file, const gp_item *t)
 {
-    return gp_write_all(file, data, bytes);
+    return gp_write_all(file, t->data, t->bytes);
 }
 
-GP_HOST int gp_read_data(int file, void *data, size_t bytes, uint64_t offset)
+GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset)
 {
-    return gp_read_at(file, data, bytes, offset);
+    return gp_read_at(file, t->data, t->bytes, offset);
 }
 #endif
 
@@ -198,7 +201,7 @@ GP_HOST int gp_write_items(int file, const gp_items *items)
     int good = !w.failed;
     for (size_t i = 0; good && i < items->count; i++) {
         gp_item t = items->item(items->model, i);
-        good = t.data && gp_write_data(file, t.data, t.bytes);
+        good = t.data && gp_write_data(file, &t);
     }
     return good && fsync(file) == 0;
 }
@@ -563,7 +566,7 @@ GP_HOST void gp_read_entry(gp_reader *r, int load)
         return; /* not ours: a file may hold more */
     gp_item t = r->items->item(r->items->model, i);
     if (load) {
-        if (!gp_read_data(r->file, t.data, t.bytes, r->data + e.begin))
+        if (!gp_read_data(r->file, &t, r->data + e.begin))
             GP_COMPLAIN(r, GP_EFILE, "%s: %s cannot be read", r->path, t.name);
         return;
     }

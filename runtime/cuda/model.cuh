@@ -84,13 +84,23 @@ static __global__ GP_UNUSED void gp_find_nan(int32_t *found, const gp_real *x, i
 
 enum { GP_PIECE = 1 << 16 }; /* bytes of the host's memory that copies go through */
 
-GP_HOST int gp_write_data(int file, const void *data, size_t bytes)
+/* A copy in its turn on the model's stream, and done when this returns. The default stream does not
+ * do: a stream may be one that does not wait for it, and what goes to the device from memory that
+ * is not pinned is only on its way when cudaMemcpy returns. */
+GP_HOST cudaError_t gp_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            void *stream)
+{
+    const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, (cudaStream_t)stream);
+    return error != cudaSuccess ? error : cudaStreamSynchronize((cudaStream_t)stream);
+}
+
+GP_HOST int gp_write_data(int file, const gp_item *t)
 {
     unsigned char piece[GP_PIECE];
-    const unsigned char *at = (const unsigned char *)data;
-    for (size_t n; bytes > 0; at += n, bytes -= n) {
-        n = bytes < sizeof piece ? bytes : sizeof piece;
-        if (cudaMemcpy(piece, at, n, cudaMemcpyDeviceToHost) != cudaSuccess) {
+    const unsigned char *at = (const unsigned char *)t->data;
+    for (size_t left = t->bytes, n; left > 0; at += n, left -= n) {
+        n = left < sizeof piece ? left : sizeof piece;
+        if (gp_copy(piece, at, n, cudaMemcpyDeviceToHost, t->stream) != cudaSuccess) {
             errno = EIO;
             return 0;
         }
@@ -100,14 +110,14 @@ GP_HOST int gp_write_data(int file, const void *data, size_t bytes)
     return 1;
 }
 
-GP_HOST int gp_read_data(int file, void *data, size_t bytes, uint64_t offset)
+GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset)
 {
     unsigned char piece[GP_PIECE];
-    unsigned char *at = (unsigned char *)data;
-    for (size_t n; bytes > 0; at += n, offset += n, bytes -= n) {
-        n = bytes < sizeof piece ? bytes : sizeof piece;
+    unsigned char *at = (unsigned char *)t->data;
+    for (size_t left = t->bytes, n; left > 0; at += n, offset += n, left -= n) {
+        n = left < sizeof piece ? left : sizeof piece;
         if (!gp_read_at(file, piece, n, offset) ||
-            cudaMemcpy(at, piece, n, cudaMemcpyHostToDevice) != cudaSuccess)
+            gp_copy(at, piece, n, cudaMemcpyHostToDevice, t->stream) != cudaSuccess)
             return 0;
     }
     return 1;

@@ -54,16 +54,20 @@ static inline std::vector<M(_tensor)> tensors()
 #ifdef ON_DEVICE
 static cudaStream_t stream;
 
+/* The memory of the caller may go at once: it is waited for. */
 static inline void put(const M(_tensor) & t, const void *from)
 {
     expect(cudaMemcpyAsync(model.arena + t.offset, from, t.bytes, cudaMemcpyHostToDevice, stream) ==
-               cudaSuccess,
+                   cudaSuccess &&
+               cudaStreamSynchronize(stream) == cudaSuccess,
            "a copy to the device");
 }
 
 static inline void take(const M(_tensor) & t, void *to)
 {
-    expect(cudaMemcpy(to, model.arena + t.offset, t.bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
+    expect(cudaMemcpyAsync(to, model.arena + t.offset, t.bytes, cudaMemcpyDeviceToHost, stream) ==
+                   cudaSuccess &&
+               cudaStreamSynchronize(stream) == cudaSuccess,
            "a copy from the device");
 }
 
@@ -77,10 +81,13 @@ static inline int reset(uint64_t seed)
     return M(_reset)(&model, seed);
 }
 
-/* Of the arena not a byte more than the model asks for: behind it lies a page that faults. */
+/* Of the arena not a byte more than the model asks for: behind it lies a page that faults. The
+ * stream is the default one where the model takes its memory itself, else one that waits for no
+ * other. */
 static inline void model_begin(bool created)
 {
-    expect(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
+    expect(created || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess,
+           "a stream");
     expect(created || cudaMalloc(&arena, ARENA) == cudaSuccess, "device memory");
     expect_ok(created ? M(_create)(&model, stream) : M(_init)(&model, arena, ARENA, stream),
               "init");
@@ -91,7 +98,7 @@ static inline void model_end()
 {
     M(_free)(&model);
     expect(cudaFree(arena) == cudaSuccess, "the arena is still the caller's");
-    expect(cudaStreamDestroy(stream) == cudaSuccess, "the stream too");
+    expect(!stream || cudaStreamDestroy(stream) == cudaSuccess, "the stream too");
 }
 #else
 static inline void put(const M(_tensor) & t, const void *from)

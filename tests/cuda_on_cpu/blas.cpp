@@ -1,16 +1,24 @@
 /* See cublas_v2.h. Matrices lie column by column. A product runs on the handle's stream, as late
  * as a kernel would. */
 #include "cublas_v2.h"
+#include "device.h"
 
 struct cublasContext {
     cudaStream_t stream;
+    int device;
 };
+
+/* A handle works on the device it was made on, and no other. */
+static bool is_elsewhere(cublasHandle_t handle)
+{
+    return handle->device != device_current() || streams_device(handle->stream) != handle->device;
+}
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
     if (cuda_on_cpu_refuses())
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    *handle = new cublasContext{0};
+    *handle = new cublasContext{0, device_current()};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -22,6 +30,8 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle)
 
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
+    if (streams_device(stream) != handle->device)
+        return CUBLAS_STATUS_INVALID_VALUE;
     handle->stream = stream;
     return cuda_on_cpu_refuses() ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
@@ -30,7 +40,7 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
  * overlaps something else shows. */
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *work, size_t bytes)
 {
-    if (bytes > 0 && (uintptr_t)work % 256 != 0)
+    if (is_elsewhere(handle) || (bytes > 0 && (uintptr_t)work % 256 != 0))
         return CUBLAS_STATUS_INVALID_VALUE;
     cuda_on_cpu_enqueue(handle->stream, [=] {
         if (bytes > 0)
@@ -86,6 +96,8 @@ template <class Real> static cublasStatus_t start(cublasHandle_t handle, const P
 {
     if (!handle)
         return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (is_elsewhere(handle))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     const bool fits = p.m >= 0 && p.n >= 0 && p.k >= 0 && p.batches >= 0 &&
                       p.lda >= (p.ta ? p.k : p.m) && p.ldb >= (p.tb ? p.n : p.k) && p.ldc >= p.m &&
                       p.lda > 0 && p.ldb > 0 && p.ldc > 0;

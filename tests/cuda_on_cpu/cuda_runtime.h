@@ -8,12 +8,15 @@
  *
  *   CUDA_ON_CPU_ORDER   ascending (default), descending or shuffled: of blocks and of threads.
  *                       A kernel whose result depends on it has a race.
+ *   CUDA_ON_CPU_STREAMS late (default) or shuffled: what is put on a stream is done when somebody
+ *                       waits for it and no sooner, or whenever it may.
  *   CUDA_ON_CPU_SKIP    softmax.cuh:57: the barrier on that line does nothing.
  *   CUDA_ON_CPU_FAIL    12: the twelfth call that can fail, of CUDA or cuBLAS, does.
  *
  * Memory is poisoned (bytes 0xff: NaN) before it is written: shared memory at the start of a
- * block, device memory when it is allocated, between pages that fault. What is launched or copied
- * on a stream happens when somebody waits for it, as late as a GPU might do it. */
+ * block, device memory when it is allocated, between pages that fault. Streams wait for each other
+ * and for the host only where CUDA promises it: see streams.cpp. There are two devices; memory,
+ * streams, events and handles of cuBLAS belong to the one that was current when they were made. */
 #ifndef CUDA_ON_CPU_RUNTIME_H
 #define CUDA_ON_CPU_RUNTIME_H
 
@@ -48,7 +51,9 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidDevice = 101,
     cudaErrorInvalidResourceHandle = 400,
+    cudaErrorLaunchOutOfResources = 701,
     cudaErrorLaunchFailure = 719,
     cudaErrorStreamCaptureUnsupported = 900
 };
@@ -72,6 +77,16 @@ enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMinor = 76
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaMemoryType {
+    cudaMemoryTypeUnregistered,
+    cudaMemoryTypeHost,
+    cudaMemoryTypeDevice,
+    cudaMemoryTypeManaged
+};
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+    int device;
+};
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraph_st *cudaGraph_t;
@@ -88,19 +103,21 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total);
 
-cudaError_t cuda_on_cpu_allocate(void **at, size_t bytes);
+enum CudaOnCpuMemory { MEMORY_DEVICE, MEMORY_PINNED, MEMORY_MANAGED };
+cudaError_t cuda_on_cpu_allocate(void **at, size_t bytes, CudaOnCpuMemory kind);
 template <class T> cudaError_t cudaMalloc(T **at, size_t bytes)
 {
-    return cuda_on_cpu_allocate((void **)at, bytes);
+    return cuda_on_cpu_allocate((void **)at, bytes, MEMORY_DEVICE);
 }
 template <class T> cudaError_t cudaMallocManaged(T **at, size_t bytes, unsigned = 1)
 {
-    return cuda_on_cpu_allocate((void **)at, bytes);
+    return cuda_on_cpu_allocate((void **)at, bytes, MEMORY_MANAGED);
 }
 template <class T> cudaError_t cudaMallocHost(T **at, size_t bytes)
 {
-    return cuda_on_cpu_allocate((void **)at, bytes);
+    return cuda_on_cpu_allocate((void **)at, bytes, MEMORY_PINNED);
 }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *at);
 cudaError_t cudaFree(void *at);
 cudaError_t cudaFreeHost(void *at);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
@@ -130,7 +147,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 
 /* ---- Launches ------------------------------------------------------------------------------- */
 
-/* Puts work on a stream: it is done when somebody waits. */
+/* Puts what a kernel does on a stream. */
 void cuda_on_cpu_enqueue(cudaStream_t stream, std::function<void()> work);
 void cuda_on_cpu_allow_shared(const void *kernel, size_t bytes);
 
@@ -145,9 +162,9 @@ struct CudaOnCpuKernel {
 };
 
 /* Puts a grid on a stream, and keeps the kernel as long as needed. What a GPU would not start is
- * refused: cudaGetLastError says so. */
-void cuda_on_cpu_start(const CudaOnCpuKernel *kernel, dim3 grid, dim3 block, size_t shared,
-                       cudaStream_t stream);
+ * refused: cudaGetLastError says so too. */
+cudaError_t cuda_on_cpu_start(const CudaOnCpuKernel *kernel, dim3 grid, dim3 block, size_t shared,
+                              cudaStream_t stream);
 
 template <class... P> struct CudaOnCpuCall final : CudaOnCpuKernel {
     void (*kernel)(P...);
@@ -162,13 +179,13 @@ template <class... P> struct CudaOnCpuCall final : CudaOnCpuKernel {
 };
 
 template <class... P, class... A>
-void cuda_on_cpu_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                        void (*kernel)(P...), A... argument)
+cudaError_t cuda_on_cpu_launch(const char *name, dim3 grid, dim3 block, size_t shared,
+                               cudaStream_t stream, void (*kernel)(P...), A... argument)
 {
     CudaOnCpuKernel *call = new CudaOnCpuCall<P...>(kernel, argument...);
     call->name = name;
     call->address = (const void *)kernel;
-    cuda_on_cpu_start(call, grid, block, shared, stream);
+    return cuda_on_cpu_start(call, grid, block, shared, stream);
 }
 
 template <class... P>

@@ -463,10 +463,12 @@ static void run_grid(const CudaOnCpuKernel *kernel, dim3 grid, dim3 threads, siz
     }
 }
 
-void cuda_on_cpu_start(const CudaOnCpuKernel *kernel, dim3 grid, dim3 threads, size_t shared,
-                       cudaStream_t stream)
+cudaError_t cuda_on_cpu_start(const CudaOnCpuKernel *kernel, dim3 grid, dim3 threads, size_t shared,
+                              cudaStream_t stream)
 {
     const std::shared_ptr<const CudaOnCpuKernel> kept(kernel);
-    if (device_starts(kernel->address, grid, threads, shared))
+    const cudaError_t error = device_starts(kernel->address, grid, threads, shared, stream);
+    if (error == cudaSuccess)
         cuda_on_cpu_enqueue(stream, [=] { run_grid(kept.get(), grid, threads, shared); });
+    return error;
 }

@@ -273,3 +273,166 @@ Test(emulator, replays_what_was_captured)
     cudaStreamDestroy(stream);
     cudaFree(to);
 }
+
+/* ---- Streams -------------------------------------------------------------------------------- */
+
+static cudaStream_t stream_new(unsigned flags)
+{
+    cudaStream_t stream = NULL;
+    cr_assert_eq(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
+    return stream;
+}
+
+static void add_one_on(cudaStream_t stream, float *to)
+{
+    cr_assert_eq(cuda_on_cpu_launch("add_one", 1, 32, 0, stream, add_one, to), cudaSuccess);
+}
+
+Test(emulator, waits_for_one_stream_and_no_other)
+{
+    float *to = device_floats(2);
+    const cudaStream_t one = stream_new(cudaStreamNonBlocking), two = stream_new(cudaStreamDefault);
+    to[0] = to[1] = 0;
+    add_one_on(one, &to[0]);
+    add_one_on(two, &to[1]);
+    cr_assert_eq(cudaStreamSynchronize(two), cudaSuccess);
+    cr_expect(to[0] == 0 && to[1] == 1);
+    cr_assert_eq(cudaStreamSynchronize(one), cudaSuccess);
+    cr_expect(to[0] == 1);
+    cudaStreamDestroy(one);
+    cudaStreamDestroy(two);
+    cudaFree(to);
+}
+
+static __global__ void copy_one(float *to, const float *from)
+{
+    if (threadIdx.x == 0)
+        *to = *from;
+}
+
+/* to[1] is what a stream sees of to[0], which was 0 before the default stream added 1; to[3] is
+ * what the default stream sees of to[2], which was 0 before the other stream added 1. */
+static void see_each_other(unsigned flags, float *to)
+{
+    const cudaStream_t stream = stream_new(flags);
+    memset(to, 0, 4 * sizeof *to);
+    add_one_on(stream, &to[2]);
+    cuda_on_cpu_launch("copy_one", 1, 32, 0, (cudaStream_t)NULL, copy_one, &to[3], &to[2]);
+    cudaStreamSynchronize(NULL);
+    add_one_on(NULL, &to[0]);
+    cuda_on_cpu_launch("copy_one", 1, 32, 0, stream, copy_one, &to[1], &to[0]);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    cudaDeviceSynchronize();
+}
+
+Test(emulator, orders_the_default_stream_with_blocking_streams_alone)
+{
+    float *to = device_floats(4);
+    see_each_other(cudaStreamDefault, to);
+    cr_expect(to[1] == 1 && to[3] == 1);
+    see_each_other(cudaStreamNonBlocking, to);
+    cr_expect(to[1] == 0 && to[3] == 0);
+    cudaFree(to);
+}
+
+Test(emulator, orders_streams_by_events)
+{
+    float *to = device_floats(2);
+    const cudaStream_t one = stream_new(cudaStreamNonBlocking),
+                       two = stream_new(cudaStreamNonBlocking);
+    cudaEvent_t event;
+    cr_assert_eq(cudaEventCreate(&event), cudaSuccess);
+    to[0] = 0;
+    add_one_on(one, to);
+    cr_assert_eq(cudaEventRecord(event, one), cudaSuccess);
+    add_one_on(one, to); /* nobody waits for this one */
+    cr_assert_eq(cudaStreamWaitEvent(two, event), cudaSuccess);
+    cuda_on_cpu_launch("copy_one", 1, 32, 0, two, copy_one, &to[1], &to[0]);
+    cr_assert_eq(cudaStreamSynchronize(two), cudaSuccess);
+    cr_expect(to[0] == 1 && to[1] == 1);
+    cr_assert_eq(cudaEventSynchronize(event), cudaSuccess);
+    cr_expect(to[0] == 1);
+    cudaStreamDestroy(one);
+    cudaStreamDestroy(two);
+    cr_expect(to[0] == 2);
+    cudaEventDestroy(event);
+    cudaFree(to);
+}
+
+Test(emulator, copies_from_memory_that_is_not_pinned_after_the_call)
+{
+    float *to = device_floats(1), *pinned = NULL, host = 5;
+    *to = 0;
+    cudaMemcpy(to, &host, sizeof host, cudaMemcpyHostToDevice);
+    host = 6; /* it was taken */
+    cr_expect(*to == 0, "it is on its way");
+    cudaStreamSynchronize(NULL);
+    cr_expect(*to == 5);
+    cr_assert_eq(cudaMallocHost(&pinned, sizeof *pinned), cudaSuccess);
+    *pinned = 7;
+    cudaMemcpy(to, pinned, sizeof *pinned, cudaMemcpyHostToDevice);
+    cr_expect(*to == 7);
+    *to = 8;
+    cudaMemcpy(&host, to, sizeof host, cudaMemcpyDeviceToHost);
+    cr_expect(host == 8);
+    cudaMemcpyAsync(to, &host, sizeof host, cudaMemcpyHostToDevice, NULL);
+    host = 9; /* too early */
+    cudaStreamSynchronize(NULL);
+    cr_expect(*to == 9);
+    cudaFreeHost(pinned);
+    cudaFree(to);
+}
+
+/* Of two streams that add up in turns of their own, every order is seen by somebody. */
+Test(emulator, does_work_sooner_in_shuffled_streams)
+{
+    int sooner = 0, later = 0;
+    float *to = device_floats(1);
+    const cudaStream_t stream = stream_new(cudaStreamNonBlocking);
+    setenv("CUDA_ON_CPU_STREAMS", "shuffled", 1);
+    for (int i = 0; i < 40; i++) {
+        *to = 0;
+        add_one_on(stream, to);
+        *(*to == 1 ? &sooner : &later) += 1;
+        cudaStreamSynchronize(stream);
+        cr_assert(*to == 1);
+    }
+    cr_expect(sooner > 0 && later > 0, "%d sooner, %d later", sooner, later);
+    cudaStreamDestroy(stream);
+    cudaFree(to);
+}
+
+/* ---- Devices -------------------------------------------------------------------------------- */
+
+Test(emulator, keeps_devices_apart)
+{
+    float *to = device_floats(1);
+    const cudaStream_t stream = stream_new(cudaStreamDefault);
+    cudaPointerAttributes where;
+    *to = 0;
+    cr_assert_eq(cudaSetDevice(1), cudaSuccess);
+    cr_expect_eq(cuda_on_cpu_launch("add_one", 1, 32, 0, stream, add_one, to),
+                 cudaErrorInvalidResourceHandle);
+    cr_expect_eq(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+    cr_expect_eq(cudaMemsetAsync(to, 0, sizeof *to, stream), cudaSuccess, "copies go anywhere");
+    cr_expect(cudaPointerGetAttributes(&where, to) == cudaSuccess && where.device == 0);
+    cr_assert_eq(cudaSetDevice(2), cudaErrorInvalidDevice);
+    int current = -1;
+    cr_expect(cudaGetDevice(&current) == cudaSuccess && current == 1);
+    fflush(NULL);
+    if (fork() == 0) { /* a kernel of device 1 in memory of device 0 */
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(0);
+        add_one_on(NULL, to);
+        _exit(cudaDeviceSynchronize() == cudaSuccess ? 0 : 1);
+    }
+    int status = 0;
+    wait(&status);
+    cr_expect(status != 0, "it did not fault");
+    cudaSetDevice(0);
+    add_one_on(stream, to);
+    cr_expect(cudaStreamSynchronize(stream) == cudaSuccess && *to == 1);
+    cudaStreamDestroy(stream);
+    cudaFree(to);
+}

@@ -1,4 +1,4 @@
-/* See cuda_runtime.h: memory, streams, events and graphs. */
+/* See cuda_runtime.h: errors, devices, memory and copies. */
 #include "device.h"
 
 #include <stdio.h>
@@ -6,36 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <map>
-#include <set>
 #include <vector>
 
-typedef std::vector<std::function<void()>> Works;
-
-struct CUstream_st {
-    Works queue, captured;
-    bool capturing, spoiled;
-};
-struct CUgraph_st {
-    Works works;
-};
-struct CUgraphExec_st {
-    Works works;
-};
-struct CUevent_st {
-    cudaStream_t stream;
-    std::chrono::steady_clock::time_point when;
-};
-
-static CUstream_st first_stream;
-static std::set<CUstream_st *> streams;
 static cudaError_t last_error = cudaSuccess;
-
-static CUstream_st *stream_of(cudaStream_t stream)
-{
-    return stream ? stream : &first_stream;
-}
 
 bool cuda_on_cpu_refuses()
 {
@@ -45,37 +19,15 @@ bool cuda_on_cpu_refuses()
 }
 
 /* A kernel that went wrong leaves nothing usable behind, as on a GPU. */
-static cudaError_t answer(cudaError_t error)
+cudaError_t device_answer(cudaError_t error, cudaError_t refused)
 {
     if (cuda_on_cpu_fault())
         return cudaErrorLaunchFailure;
     if (error == cudaSuccess && cuda_on_cpu_refuses())
-        error = cudaErrorLaunchFailure;
+        error = refused;
     if (error != cudaSuccess)
         last_error = error;
     return error;
-}
-
-static void drain(CUstream_st *stream)
-{
-    Works works;
-    works.swap(stream->queue);
-    for (const auto &work : works)
-        if (!cuda_on_cpu_fault())
-            work();
-}
-
-static void drain_all()
-{
-    drain(&first_stream);
-    for (CUstream_st *stream : streams)
-        drain(stream);
-}
-
-void cuda_on_cpu_enqueue(cudaStream_t stream, std::function<void()> work)
-{
-    CUstream_st *s = stream_of(stream);
-    (s->capturing ? s->captured : s->queue).push_back(work);
 }
 
 /* ---- Errors --------------------------------------------------------------------------------- */
@@ -101,7 +53,10 @@ static const struct {
     {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
     {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
      "invalid configuration argument"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+     "too many resources requested for launch"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
      "operation not permitted when stream is capturing"},
@@ -123,16 +78,25 @@ const char *cudaGetErrorName(cudaError_t error)
     return "unrecognized error code";
 }
 
+/* ---- Devices -------------------------------------------------------------------------------- */
+
+static int current;
+
+int device_current()
+{
+    return current;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    *count = CUDA_ON_CPU_DEVICES;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
-    return cudaSuccess;
+    *device = current;
+    return device_answer(cudaSuccess);
 }
 
 /* sm_75: the least that kernels are made for. */
@@ -144,7 +108,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
 
 cudaError_t cudaSetDevice(int device)
 {
-    return answer(device == 0 ? cudaSuccess : cudaErrorInvalidValue);
+    if (device < 0 || device >= CUDA_ON_CPU_DEVICES)
+        return device_answer(cudaErrorInvalidDevice);
+    const cudaError_t error = device_answer(cudaSuccess);
+    if (error == cudaSuccess)
+        current = device;
+    return error;
 }
 
 /* ---- Launches ------------------------------------------------------------------------------- */
@@ -161,8 +130,11 @@ void cuda_on_cpu_allow_shared(const void *kernel, size_t bytes)
 }
 
 /* The limits of every GPU from sm_75 on. */
-bool device_starts(const void *kernel, dim3 grid, dim3 block, size_t shared)
+cudaError_t device_starts(const void *kernel, dim3 grid, dim3 block, size_t shared,
+                          cudaStream_t stream)
 {
+    if (streams_device(stream) != current)
+        return device_answer(cudaErrorInvalidResourceHandle);
     size_t most = 48 * 1024;
     if (allowed_shared().count(kernel) && allowed_shared()[kernel] > most)
         most = allowed_shared()[kernel];
@@ -170,7 +142,8 @@ bool device_starts(const void *kernel, dim3 grid, dim3 block, size_t shared)
     const bool fits = grid.x && grid.y && grid.z && grid.x <= 0x7fffffff && grid.y <= 65535 &&
                       grid.z <= 65535 && threads >= 1 && threads <= 1024 && block.z <= 64 &&
                       shared <= most && shared <= 64 * 1024;
-    return answer(fits ? cudaSuccess : cudaErrorInvalidConfiguration) == cudaSuccess;
+    return device_answer(fits ? cudaSuccess : cudaErrorInvalidConfiguration,
+                         cudaErrorLaunchOutOfResources);
 }
 
 /* ---- Memory --------------------------------------------------------------------------------- */
@@ -178,43 +151,94 @@ bool device_starts(const void *kernel, dim3 grid, dim3 block, size_t shared)
 struct Block {
     char *map;
     size_t mapped;
+    char *from; /* what is the caller's, to the guard behind it */
+    CudaOnCpuMemory kind;
+    int device;
 };
-static std::map<void *, Block> &blocks()
+static std::map<const void *, Block> &blocks()
 {
-    static std::map<void *, Block> all;
+    static std::map<const void *, Block> all;
     return all;
 }
 
-/* The bytes end where a page begins that nobody may touch, as far as an alignment of 256 allows. */
-cudaError_t cuda_on_cpu_allocate(void **at, size_t bytes)
+static size_t page_bytes()
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool protect(const Block &block, int how)
+{
+    const size_t page = page_bytes();
+    return mprotect(block.map + page, block.mapped - 2 * page, how) == 0;
+}
+
+/* The bytes end where a page begins that nobody may touch, as far as an alignment of 256 allows. */
+cudaError_t cuda_on_cpu_allocate(void **at, size_t bytes, CudaOnCpuMemory kind)
+{
+    const size_t page = page_bytes();
     const size_t whole = (bytes + 255) / 256 * 256, pages = (whole + page - 1) / page * page;
     char *map = (char *)mmap(NULL, pages + 2 * page, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED)
-        return answer(cudaErrorMemoryAllocation);
-    if (mprotect(map + page, pages, PROT_READ | PROT_WRITE) != 0) {
-        munmap(map, pages + 2 * page);
-        return answer(cudaErrorMemoryAllocation);
+        return device_answer(cudaErrorMemoryAllocation);
+    const Block block = {map, pages + 2 * page, map + page + pages - whole, kind, current};
+    if (!protect(block, PROT_READ | PROT_WRITE)) {
+        munmap(map, block.mapped);
+        return device_answer(cudaErrorMemoryAllocation);
     }
-    *at = map + page + pages - whole;
     memset(map + page, 0xff, pages);
-    blocks()[*at] = Block{map, pages + 2 * page};
-    return answer(cudaSuccess);
+    *at = block.from;
+    blocks()[*at] = block;
+    return device_answer(cudaSuccess);
+}
+
+/* The block that an address lies in; NULL: it is the host's own. */
+static const Block *block_of(const void *at)
+{
+    auto found = blocks().upper_bound(at);
+    if (found == blocks().begin())
+        return NULL;
+    const Block *block = &(--found)->second;
+    return (const char *)at < block->map + block->mapped ? block : NULL;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *at)
+{
+    const Block *block = block_of(at);
+    attributes->type = !block                          ? cudaMemoryTypeUnregistered
+                       : block->kind == MEMORY_PINNED  ? cudaMemoryTypeHost
+                       : block->kind == MEMORY_MANAGED ? cudaMemoryTypeManaged
+                                                       : cudaMemoryTypeDevice;
+    attributes->device = block ? block->device : -1;
+    return device_answer(cudaSuccess);
+}
+
+/* A kernel that goes to another device's memory faults. */
+void device_run(int device, const Work &work)
+{
+    std::vector<const Block *> hidden;
+    if (work.kernel)
+        for (const auto &entry : blocks())
+            if (entry.second.kind == MEMORY_DEVICE && entry.second.device != device)
+                hidden.push_back(&entry.second);
+    for (const Block *block : hidden)
+        protect(*block, PROT_NONE);
+    work.run();
+    for (const Block *block : hidden)
+        protect(*block, PROT_READ | PROT_WRITE);
 }
 
 cudaError_t cudaFree(void *at)
 {
     if (!at)
-        return answer(cudaSuccess);
-    drain_all();
+        return device_answer(cudaSuccess);
     const auto found = blocks().find(at);
     if (found == blocks().end())
-        return answer(cudaErrorInvalidValue);
+        return device_answer(cudaErrorInvalidValue);
+    streams_finish(found->second.device);
     munmap(found->second.map, found->second.mapped);
     blocks().erase(found);
-    return answer(cudaSuccess);
+    return device_answer(cudaSuccess);
 }
 
 cudaError_t cudaFreeHost(void *at)
@@ -225,186 +249,67 @@ cudaError_t cudaFreeHost(void *at)
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
     *left = *total = (size_t)8 << 30;
-    return answer(cudaSuccess);
+    return device_answer(cudaSuccess);
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+/* ---- Copies --------------------------------------------------------------------------------- */
+
+/* A call that is refused does nothing, now or later. */
+static cudaError_t put(cudaStream_t stream, const std::function<void()> &copy)
+{
+    const cudaError_t error =
+        device_answer(streams_device(stream) < 0 ? cudaErrorInvalidResourceHandle : cudaSuccess);
+    if (error == cudaSuccess)
+        streams_put(stream, Work{copy, false});
+    return error;
+}
+
+/* Both ends are used when the copy runs: host memory that is not pinned may be read at once, but
+ * does not have to be. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream)
 {
-    const cudaError_t error = answer(cudaSuccess);
-    if (error != cudaSuccess)
-        return error; /* a call that is refused does nothing, now or later */
-    /* bytes of the host's own memory are taken at once, others when the copy runs */
-    if (kind == cudaMemcpyHostToDevice && !stream_of(stream)->capturing) {
-        const char *bytes_of = (const char *)from;
-        const std::vector<char> taken(bytes_of, bytes_of + bytes);
-        cuda_on_cpu_enqueue(stream, [=] { memcpy(to, taken.data(), bytes); });
-    } else {
-        cuda_on_cpu_enqueue(stream, [=] { memmove(to, from, bytes); });
-    }
-    return error;
-}
-
-static bool anyone_captures()
-{
-    bool yes = false;
-    for (CUstream_st *stream : streams)
-        if (stream->capturing)
-            yes = stream->spoiled = true;
-    return yes;
-}
-
-cudaError_t cudaDeviceSynchronize()
-{
-    if (anyone_captures())
-        return answer(cudaErrorStreamCaptureUnsupported);
-    drain_all();
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
-{
-    const cudaError_t error = cudaDeviceSynchronize();
-    if (error == cudaSuccess)
-        memmove(to, from, bytes);
-    return error;
+    return put(stream, [=] { memmove(to, from, bytes); });
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
-    const cudaError_t error = answer(cudaSuccess);
-    if (error == cudaSuccess)
-        cuda_on_cpu_enqueue(stream, [=] { memset(to, byte, bytes); });
-    return error;
+    return put(stream, [=] { memset(to, byte, bytes); });
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    if (streams_spoil_captures())
+        return device_answer(cudaErrorStreamCaptureUnsupported);
+    streams_finish(current);
+    return device_answer(cudaSuccess);
+}
+
+/* On the default stream. Of memory that is not pinned the bytes are taken at once, and go to the
+ * device later: only copies that end on the host, and those of pinned memory, are waited for. */
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
+{
+    if (streams_spoil_captures())
+        return device_answer(cudaErrorStreamCaptureUnsupported);
+    const Block *source = block_of(from), *target = block_of(to);
+    if (!source && target) {
+        const cudaError_t error = cudaStreamSynchronize(NULL);
+        if (error != cudaSuccess)
+            return error;
+        const char *first = (const char *)from;
+        const std::vector<char> taken(first, first + bytes);
+        streams_put(NULL, Work{[=] { memcpy(to, taken.data(), bytes); }, false});
+        return cudaSuccess;
+    }
+    const bool waits =
+        !source || !target || source->kind != MEMORY_DEVICE || target->kind != MEMORY_DEVICE;
+    const cudaError_t error = put(NULL, [=] { memmove(to, from, bytes); });
+    return error == cudaSuccess && waits ? cudaStreamSynchronize(NULL) : error;
 }
 
 cudaError_t cudaMemset(void *to, int byte, size_t bytes)
 {
-    const cudaError_t error = cudaDeviceSynchronize();
-    if (error == cudaSuccess)
-        memset(to, byte, bytes);
-    return error;
-}
-
-/* ---- Streams, events, graphs ---------------------------------------------------------------- */
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
-{
-    *stream = new CUstream_st{{}, {}, false, false};
-    streams.insert(*stream);
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *stream)
-{
-    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    drain(stream);
-    streams.erase(stream);
-    delete stream;
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-    CUstream_st *s = stream_of(stream);
-    if (s->capturing) {
-        s->spoiled = true;
-        return answer(cudaErrorStreamCaptureUnsupported);
-    }
-    drain(s);
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
-{
-    const cudaStream_t other = event->stream;
-    cuda_on_cpu_enqueue(stream, [=] { drain(stream_of(other)); });
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
-{
-    if (!stream || stream->capturing)
-        return answer(cudaErrorStreamCaptureUnsupported);
-    stream->capturing = true;
-    stream->spoiled = false;
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
-{
-    *graph = NULL;
-    if (!stream || !stream->capturing)
-        return answer(cudaErrorInvalidValue);
-    stream->capturing = false;
-    Works works;
-    works.swap(stream->captured);
-    if (stream->spoiled)
-        return answer(cudaErrorStreamCaptureUnsupported);
-    *graph = new CUgraph_st{works};
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
-{
-    *exec = new CUgraphExec_st{graph->works};
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    for (const auto &work : exec->works)
-        cuda_on_cpu_enqueue(stream, work);
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    delete graph;
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-    delete exec;
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
-{
-    *event = new CUevent_st{NULL, {}};
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    event->stream = stream;
-    cuda_on_cpu_enqueue(stream, [=] { event->when = std::chrono::steady_clock::now(); });
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    return cudaStreamSynchronize(event->stream);
-}
-
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
-{
-    *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
-    return answer(cudaSuccess);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    delete event;
-    return answer(cudaSuccess);
+    if (streams_spoil_captures())
+        return device_answer(cudaErrorStreamCaptureUnsupported);
+    return cudaMemsetAsync(to, byte, bytes, NULL);
 }
