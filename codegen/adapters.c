@@ -7,7 +7,8 @@
  * for nvcc or for tests/cuda_on_cpu. `work` is plain C: what CUDA's kernels want as workspace,
  * which gplan asks where no CUDA is.
  *
- * A row without a kernel stops the build by name. */
+ * A row without a kernel stops the build by name, and so does one that does not say how the batch
+ * passes through it. */
 #include "frontend/frontend.h"
 #include "runtime/runtime.h"
 
@@ -161,6 +162,11 @@ static bool check_row(const OpRow *op)
 {
     if (is_elementwise(op) && !op->expr) {
         fprintf(stderr, "op %s: elementwise, but it has no expression\n", op->name);
+        return false;
+    }
+    if (!op->build && !op->batch) {
+        fprintf(stderr, "op %s: its row must say how the batch passes through it: .batch\n",
+                op->name);
         return false;
     }
     if (made != WORK && has_kernel(op) && !defines(kernel_file(op), op, "GP_KERNEL")) {

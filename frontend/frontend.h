@@ -267,6 +267,7 @@ enum {
     ARG_VARIADIC = 4, /* any number of tensors, the only ARG_TENSOR of its row */
     ARG_FRONT = 8,    /* a setting the kernel does not get: it only shapes parameters or the view */
     ARG_HIDDEN = 16,  /* a setting that only the row's own rules fill in, for the kernel */
+    ARG_BATCH = 32,   /* a setting that follows the size of the batch, as the kernel wants it */
 };
 
 typedef struct {
@@ -291,7 +292,8 @@ enum {
     OP_FLOAT = 32,    /* elementwise: integer operands become f32 */
     OP_NUMBERS = 64,  /* elementwise: not for bool operands */
     OP_LOGICAL = 128, /* elementwise: for bool operands only */
-    OP_COUPLES = 512, /* samples of a batch depend on each other, unless `over` says micro */
+    OP_WEIGHS = 512,  /* elementwise: weighs each sample by its share in the mean of the batch.
+                         Samples stand on axis 0; summed over them it is a share of the loss */
     OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
     OP_TAIL = 1024,     /* its kernel runs elementwise ops behind it on what it has made, where the
                            target has such kernels: gp_call.then */
@@ -327,6 +329,20 @@ typedef struct {
                            where it is broadcast and the row has summed already */
 } Grad;
 
+/* How the samples of a batch pass through an op: the axis of output `output` on which the samples
+ * stand that lie along `axis` of operand `operand`, each computed by itself and in the same order.
+ * Or one of these. */
+enum {
+    BATCH_MIXED = -1,  /* the op computes across that axis */
+    BATCH_ONE = -2,    /* it makes one value of all that lies along it */
+    BATCH_SUMMED = -3, /* so, and the value is their sum */
+    BATCH_OWN = -4,    /* one value of each micro-batch is what the model asks for */
+};
+typedef int BatchRule(const Graph *g, const Node *node, int operand, int axis, int output);
+
+/* In which operands an op is linear, for losses that are summed up from shares. */
+enum { LINEAR_FIRST = 1, LINEAR_SECOND = 2, LINEAR_TOGETHER = 4 };
+
 struct OpRow {
     const char *name;
     const char *kernel; /* file in runtime/c and runtime/cuda; NULL: the row's name */
@@ -356,6 +372,10 @@ struct OpRow {
     uint8_t updates[MAX_OUTPUTS]; /* output i is a new version of operand updates[i] - 1, in its
                                      bytes */
     uint32_t out_strided;         /* bit i: output i may be a window of a larger buffer (concat) */
+    BatchRule *batch;             /* the build stops at a row that has neither this nor `build` */
+    const char *batch_help;       /* where the rule forbids micro-batches: what to write instead */
+    uint8_t linear;               /* LINEAR_FIRST, ... */
+    const char *as_loss;          /* the op that stands for it where its result is the loss */
 };
 enum { ALL_OPERANDS = -1 };
 

@@ -98,7 +98,8 @@ static void derive(const OpRow *row, int i)
                     .kernel = row->kernel,
                     .expr = derived_expr[n],
                     .reads = derived_reads[n],
-                    .flags = OP_ELEMENTWISE | OP_HIDDEN | (row->flags & (OP_FLOAT | OP_RANDOM))};
+                    .flags = OP_ELEMENTWISE | OP_HIDDEN | (row->flags & (OP_FLOAT | OP_RANDOM)),
+                    .batch = row->batch};
     int count = 0;
     for (const char *operand = derived_reads[n]; *operand; operand++, count++)
         made->args[count] = (Arg){name[count], ARG_TENSOR, .words = dtype_of(row, *operand)};

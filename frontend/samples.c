@@ -1,9 +1,11 @@
 /* Whether the samples of a batch are independent, so that a program can run in micro-batches.
  *
- * Requires: a program lowered for one micro-batch. The model is lowered once more for the
- * whole batch, apart, and the two are compared node by node: an axis that is longer there is the
- * batch. So no row has to say how the batch passes through it; only ops that keep the axis and
- * still mix along it are known by their `axis` or by OP_COUPLES. Linear in nodes and operands.
+ * Requires: a program lowered for one micro-batch. The model is lowered once more for the whole
+ * batch, apart, and the two are walked node by node. What is proven of each value is how that of
+ * the whole batch is made of those of the micro-batches (Spread): equal, interleaved in blocks, or
+ * their sum. An operand is followed through its view by its strides; through an op the batch passes
+ * as the op's row says (BatchRule), and nothing else is asked of an op. What cannot be proven is
+ * refused. Linear in nodes and operands.
  */
 #include "frontend/lower.h"
 
@@ -17,10 +19,10 @@ static bool share_mean(Graph *g)
     if (id == NONE) {
         Call from = {.place = g->train.place, .name = "loss"};
         g->train.loss = call_op(g, &from, "copy", 1, &g->train.loss);
-    } else if (strcmp(g->node.at[id].op->name, "mean") == 0) {
+    } else if (g->node.at[id].op->as_loss) {
         Call at = call_at(g, id);
         Use operand = node_use(g, &g->node.at[id], 0);
-        g->train.loss = call_op(g, &at, "loss_mean", 1, &operand);
+        g->train.loss = call_op(g, &at, g->node.at[id].op->as_loss, 1, &operand);
     }
     return g->train.loss.value != NONE;
 }
@@ -34,11 +36,41 @@ bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines)
     return true;
 }
 
+/* How a value of the whole batch is made of those of its micro-batches. */
+typedef enum {
+    SPREAD_SAME,  /* it is the same in each of them */
+    SPREAD_SPLIT, /* they follow each other in blocks of `period` elements: the first block of each
+                     in order, then the second of each, ... */
+    SPREAD_SHARE, /* it is their sum */
+    SPREAD_OWN,   /* each has its own, as the model wants it: read by effects alone */
+} SpreadKind;
+
+typedef struct {
+    uint8_t kind;
+    bool weighed;   /* by the share of each sample in the mean of the batch */
+    int64_t period; /* SPREAD_SPLIT */
+    Id whole;       /* the value it belongs to */
+} Spread;
+
+/* The batch in an operand as the node sees it. */
+typedef struct {
+    int axis;      /* -1: there is none */
+    int64_t block; /* indices along the axis that belong to one micro-batch, side by side; 0: all
+                      are equal along it */
+} Along;
+
 typedef struct {
     Graph *micro, *whole;
     uint32_t times;
-    bool *share; /* by value of micro: part of a sum over all micro-batches */
+    Spread *spread; /* by value of micro */
 } Samples;
+
+static bool mixes(const Samples *s, const Node *node, const char *why)
+{
+    diag_error(s->micro->diag, node->place, "%s %s, so a step cannot run in %u micro-batches",
+               node->op->name, why, s->times);
+    return false;
+}
 
 /* The axis along which the two differ by the number of micro-batches; -1: none, -2: otherwise. */
 static int batch_axis(const Samples *s, int rank, const int64_t *micro, int whole_rank,
@@ -57,119 +89,282 @@ static int batch_axis(const Samples *s, int rank, const int64_t *micro, int whol
     return axis;
 }
 
-static int value_axis(const Samples *s, Id micro, Id whole)
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+/* Values that no node makes are known by their names. */
+static bool is_same_value(const Samples *s, Id micro, Id whole)
 {
     const Value *m = &s->micro->value.at[micro], *w = &s->whole->value.at[whole];
-    return batch_axis(s, m->rank, m->dim, w->rank, w->dim);
+    if (m->kind == VALUE_LITERAL || w->kind == VALUE_LITERAL)
+        return m->kind == w->kind && m->literal == w->literal;
+    if (m->node != NONE)
+        return s->spread[micro].whole == whole;
+    if (m->whole != NONE)
+        m = &s->micro->value.at[m->whole];
+    return w->node == NONE && strcmp(m->name, w->name) == 0;
 }
 
-static bool mixes(const Samples *s, const Node *node, const char *why)
+/* An input is divided along its first axis. */
+static void find_declared(const Samples *s, Id micro, Id whole)
 {
-    diag_error(s->micro->diag, node->place, "%s %s, so a step cannot run in %u micro-batches",
-               node->op->name, why, s->times);
-    if (node->op->flags & OP_COUPLES)
-        diag_hint(s->micro->diag, "over = micro takes the statistics of each micro-batch");
-    return false;
+    const Value *m = &s->micro->value.at[micro], *w = &s->whole->value.at[whole];
+    bool split = m->rank && m->dim[0] != w->dim[0];
+    s->spread[micro] = (Spread){
+        .kind = split ? SPREAD_SPLIT : SPREAD_SAME, .period = value_count(m), .whole = whole};
 }
 
-/* The axis of the batch in an operand as the node sees it. */
-static bool operand_axis(const Samples *s, const Node *node, Use micro, Use whole, int *axis)
+/* A view of what is the same for all samples reads the same, and may repeat it along the batch. */
+static bool along_same(const View *m, const View *w, Along *along)
 {
-    const Value *m = &s->micro->value.at[micro.value], *w = &s->whole->value.at[whole.value];
-    if (m->kind == VALUE_LITERAL) {
-        *axis = -1;
-        return m->literal == w->literal || mixes(s, node, "uses the size of the batch as a number");
+    bool same = m->offset == w->offset;
+    for (int i = 0; i < m->rank; i++)
+        if (i == along->axis)
+            same &= w->stride[i] == 0 && (m->dim[i] == 1 || m->stride[i] == 0);
+        else
+            same &= m->dim[i] == 1 || m->stride[i] == w->stride[i];
+    along->block = 0;
+    return same;
+}
+
+/* A step that both views take `dim` times: its strides. */
+typedef struct {
+    int64_t dim, micro, whole;
+} Step;
+
+/* The axes of both views; that of the batch is two, within a block and from one to the next. */
+static int list_steps(const Samples *s, const View *m, const View *w, const Along *along,
+                      Step *step)
+{
+    int k = along->axis;
+    for (int i = 0; i < m->rank; i++)
+        step[i] = (Step){m->dim[i], m->stride[i], w->stride[i]};
+    step[k].dim = along->block;
+    step[m->rank] = (Step){m->dim[k] / along->block, along->block * m->stride[k],
+                           s->times * along->block * w->stride[k]};
+    return m->rank + 1;
+}
+
+/* Element `at` of micro-batch k stands at (at / period * times + k) * period + at % period in the
+ * whole. The views agree where each step either stays within its block, by as much in both, or goes
+ * on by whole blocks, by `times` as many; and k goes along the batch's axis. */
+static bool along_split(const Samples *s, const View *m, const View *w, int64_t period,
+                        Along *along)
+{
+    int64_t stride = w->stride[along->axis], times = s->times;
+    if (stride <= 0 || period % stride != 0 || m->dim[along->axis] % (period / stride) != 0)
+        return false;
+    along->block = period / stride;
+    int64_t low = m->offset % period, high = low;
+    if (m->offset / period * times * period + low != w->offset)
+        return false;
+    Step step[MAX_RANK + 1];
+    int steps = list_steps(s, m, w, along, step);
+    for (int i = 0; i < steps; i++) {
+        int64_t micro = step[i].micro;
+        if (step[i].dim == 1 || (micro % period == 0 && step[i].whole == times * micro))
+            continue;
+        if (micro != step[i].whole)
+            return false;
+        *(micro < 0 ? &low : &high) += (step[i].dim - 1) * micro;
     }
-    View mv = use_view(s->micro, micro), wv = use_view(s->whole, whole);
-    *axis = batch_axis(s, mv.rank, mv.dim, wv.rank, wv.dim);
-    if (*axis >= 0 && mv.stride[*axis] < 0)
-        return mixes(s, node, "turns the batch round");
-    if (*axis == -2 || (*axis == -1 && value_axis(s, micro.value, whole.value) >= 0))
-        return mixes(s, node, "takes some samples apart from the others");
+    return low >= 0 && high < period;
+}
+
+/* Where the batch lies in an operand; NULL, or why that cannot be said. */
+static const char *find_along(const Samples *s, Use micro, Use whole, Along *along)
+{
+    const Value *value = &s->micro->value.at[micro.value];
+    bool literal = value->kind == VALUE_LITERAL;
+    if (!is_same_value(s, micro.value, whole.value))
+        return literal ? "uses the size of the batch as a number"
+                       : "reads another value where the batch is smaller";
+    if (value->node == NONE)
+        find_declared(s, micro.value, whole.value);
+    bool split = s->spread[micro.value].kind == SPREAD_SPLIT;
+    View m = use_view(s->micro, micro), w = use_view(s->whole, whole);
+    along->axis = batch_axis(s, m.rank, m.dim, w.rank, w.dim);
+    if (along->axis >= 0 && split && w.stride[along->axis] < 0)
+        return "flips the batch";
+    if (along->axis == -2 || (split && along->axis == -1))
+        return "takes some samples apart from the others";
+    if (split)
+        return along_split(s, &m, &w, s->spread[micro.value].period, along)
+                   ? NULL
+                   : "sees samples that a reshape has spread over several axes";
+    return literal || along_same(&m, &w, along) ? NULL
+                                                : "takes as much of a tensor as there are samples";
+}
+
+/* ---- Nodes ---------------------------------------------------------------------------------- */
+
+static bool is_setting(const Arg *arg)
+{
+    return arg->kind != ARG_TENSOR && arg->kind != ARG_STRING &&
+           !(arg->flags & (ARG_FRONT | ARG_BATCH));
+}
+
+/* What kernels are told is the same; what shapes follow from is seen in the shapes. */
+static bool check_settings(const Samples *s, const Node *micro, const Node *whole)
+{
+    const Attr *m = &s->micro->attr.at[micro->attr], *w = &s->whole->attr.at[whole->attr];
+    for (int i = 0; i < MAX_ARGS && micro->op->args[i].name; i++)
+        if (is_setting(&micro->op->args[i]) &&
+            (m[i].number != w[i].number || memcmp(m[i].list, w[i].list, sizeof m[i].list) != 0))
+            return mixes(s, micro, "has a setting that follows the size of the batch");
     return true;
 }
 
-/* The mean of a loss: shares, which know of micro-batches, summed up. */
-static bool sums_shares(const Graph *g, const Node *node)
+/* Where the batch of an operand comes out, as the row has it for both sizes of the batch. */
+static bool pass(const Samples *s, const Node *micro, const Node *whole, Id operand, int axis,
+                 int output, int *to)
 {
-    Id from = g->value.at[node_use(g, node, 0).value].node;
-    return strcmp(node->op->name, "sum") == 0 && from != NONE &&
-           strcmp(g->node.at[from].op->name, "loss_share") == 0;
+    const OpRow *op = micro->op;
+    *to = op->batch(s->micro, micro, (int)operand, axis, output);
+    if (*to != BATCH_MIXED && *to == op->batch(s->whole, whole, (int)operand, axis, output))
+        return true;
+    const Arg *arg = &op->args[op->args[0].flags & ARG_VARIADIC ? 0 : operand];
+    mixes(s, micro,
+          arena_printf(s->micro->arena, "computes over the whole batch, axis %d of its %s", axis,
+                       arg->name));
+    if (op->batch_help)
+        diag_hint(s->micro->diag, "%s", op->batch_help);
+    return false;
+}
+
+/* An output whose axis `to` is the batch, in such blocks as the operands have it. */
+static bool split_output(const Samples *s, const Node *micro, const Node *whole, int output, int to,
+                         int64_t block, Spread *spread)
+{
+    const Value *m = &s->micro->value.at[node_value(micro, (Id)output)];
+    const Value *w = &s->whole->value.at[node_value(whole, (Id)output)];
+    if (batch_axis(s, m->rank, m->dim, w->rank, w->dim) != to)
+        return mixes(s, micro, "makes a tensor that follows the size of the batch");
+    int64_t period = block ? block : m->dim[to];
+    for (int i = to + 1; i < m->rank; i++)
+        period *= m->dim[i];
+    spread->kind = SPREAD_SPLIT;
+    spread->period = period;
+    spread->weighed = (micro->op->flags & OP_WEIGHS) != 0;
+    return !spread->weighed || period == value_count(m) ||
+           mixes(s, micro, "weighs samples that do not stand one after the other");
+}
+
+/* All operands that have the batch must have it come out in one place. */
+static bool pass_output(const Samples *s, const Node *micro, const Node *whole, const Along *along,
+                        int output)
+{
+    Spread *spread = &s->spread[node_value(micro, (Id)output)];
+    int to = -1, passed;
+    int64_t block = 0;
+    bool weighed = true, first = true;
+    for (Id i = 0; i < micro->uses; i++) {
+        if (node_use(s->micro, micro, i).value == NONE || along[i].axis < 0)
+            continue;
+        if (!pass(s, micro, whole, i, along[i].axis, output, &passed))
+            return false;
+        if (!first && (passed != to || (block && along[i].block && along[i].block != block)))
+            return mixes(s, micro, "has the batch on different axes of its operands");
+        to = passed;
+        block = along[i].block ? along[i].block : block;
+        weighed &= s->spread[node_use(s->micro, micro, i).value].weighed;
+        first = false;
+    }
+    if (to >= 0)
+        return split_output(s, micro, whole, output, to, block, spread);
+    if (to == BATCH_OWN)
+        spread->kind = SPREAD_OWN;
+    else if (to == BATCH_SUMMED && weighed)
+        spread->kind = SPREAD_SHARE;
+    else
+        return mixes(s, micro, "makes one value of all samples");
+    return true;
 }
 
 /* Shares of a loss stay shares where they are added up or multiplied by what is the same for all
  * micro-batches. Anything else would not be the loss of the whole batch. */
-static bool check_shares(const Samples *s, const Node *node, bool batch)
+static bool pass_shares(const Samples *s, const Node *node, Id shares, bool batch)
 {
-    const char *op = node->op->name;
-    Id shares = 0, operands = 0;
+    uint8_t linear = node->op->linear;
+    Id operands = 0, last = 0;
     for (Id i = 0; i < node->uses; i++) {
         Id value = node_use(s->micro, node, i).value;
         operands += value != NONE;
-        shares += value != NONE && s->share[value];
+        if (value != NONE && s->spread[value].kind == SPREAD_SHARE)
+            last = i;
     }
-    if (shares == 0)
-        return true;
-    bool first = s->share[node_use(s->micro, node, 0).value];
-    if (strcmp(op, "add") == 0 || strcmp(op, "sub") == 0) {
-        if (shares < operands) {
-            mixes(s, node, "adds what is no loss of a sample");
-            diag_hint(s->micro->diag, "it would count once for each micro-batch");
-            return false;
-        }
-    } else if (batch || shares > 1 ||
-               !(strcmp(op, "mul") == 0 || strcmp(op, "neg") == 0 || strcmp(op, "copy") == 0 ||
-                 (strcmp(op, "div") == 0 && first))) {
+    if (linear & LINEAR_TOGETHER && shares < operands) {
+        mixes(s, node, "adds what is no loss of a sample");
+        diag_hint(s->micro->diag, "it would count once for each micro-batch");
+        return false;
+    }
+    if (!(linear & LINEAR_TOGETHER) && (batch || shares > 1 || !(linear >> last & 1)))
         return mixes(s, node, "is not linear in the loss of the samples");
+    s->spread[node->value].kind = SPREAD_SHARE;
+    return true;
+}
+
+/* What no sample reaches is the same in every micro-batch, and as large. */
+static bool pass_same(const Samples *s, const Node *micro, const Node *whole)
+{
+    for (Id i = 0; i < micro->values; i++) {
+        const Value *m = &s->micro->value.at[node_value(micro, i)];
+        const Value *w = &s->whole->value.at[node_value(whole, i)];
+        if (batch_axis(s, m->rank, m->dim, w->rank, w->dim) != -1)
+            return mixes(s, micro, "makes a tensor that follows the size of the batch");
     }
-    s->share[node->value] = true;
     return true;
 }
 
 /* Random numbers follow the element's place in the whole batch. */
-static void place_draws(const Samples *s, const Node *node, int axis)
+static void place_draws(const Samples *s, const Node *node)
 {
     int parts = op_arg(node->op, "parts"), span = op_arg(node->op, "span");
-    const Value *value = &s->micro->value.at[node->value];
-    int64_t before = 1, from = 1;
-    if (!(node->op->flags & OP_RANDOM) || parts < 0 || span < 0 || axis < 0)
+    const Spread *spread = &s->spread[node->value];
+    if (!(node->op->flags & OP_RANDOM) || parts < 0 || span < 0 || spread->kind != SPREAD_SPLIT)
         return;
-    for (int i = 0; i < value->rank; i++)
-        *(i < axis ? &before : &from) *= value->dim[i];
     Attr *attr = &s->micro->attr.at[node->attr];
-    attr[parts].number = (double)before;
-    attr[parts].list[0] = before;
-    attr[span].number = (double)from;
-    attr[span].list[0] = from;
+    attr[span].list[0] = spread->period;
+    attr[span].number = (double)spread->period;
+    attr[parts].list[0] = value_count(&s->micro->value.at[node->value]) / spread->period;
+    attr[parts].number = (double)attr[parts].list[0];
 }
 
 static bool check_node(const Samples *s, const Node *micro, const Node *whole)
 {
-    bool batch = false, kept = false;
-    int along = op_arg(micro->op, "axis"), over = op_arg(micro->op, "over");
-    if (micro->op != whole->op || micro->uses != whole->uses)
+    bool batch = false, own = false;
+    Id shares = 0;
+    if (micro->op != whole->op || micro->uses != whole->uses || micro->values != whole->values)
         return mixes(s, micro, "is there for one size of the batch only");
+    Along *along = ARENA_ARRAY(s->micro->arena, Along, micro->uses + 1);
     for (Id i = 0; i < micro->uses; i++) {
         Use m = node_use(s->micro, micro, i), w = node_use(s->whole, whole, i);
-        int axis = -1;
-        if (m.value != NONE && !operand_axis(s, micro, m, w, &axis))
-            return false;
-        batch |= axis >= 0;
-        if (axis >= 0 && along >= 0 && !(micro->op->args[along].flags & ARG_FRONT) &&
-            (i == 0 || micro->op->args[0].flags & ARG_VARIADIC) &&
-            s->micro->attr.at[micro->attr + (Id)along].list[0] == axis)
-            return mixes(s, micro, "works along the batch");
+        if ((m.value == NONE) != (w.value == NONE))
+            return mixes(s, micro, "is there for one size of the batch only");
+        along[i].axis = -1;
+        if (m.value == NONE)
+            continue;
+        const char *why = find_along(s, m, w, &along[i]);
+        if (why)
+            return mixes(s, micro, why);
+        batch |= along[i].axis >= 0;
+        shares += s->spread[m.value].kind == SPREAD_SHARE;
+        own |= s->spread[m.value].kind == SPREAD_OWN;
     }
     for (Id i = 0; i < micro->values; i++)
-        kept |= value_axis(s, node_value(micro, i), node_value(whole, i)) >= 0;
-    if (batch && micro->op->flags & OP_COUPLES &&
-        s->micro->attr.at[micro->attr + (Id)over].number == 0)
-        return mixes(s, micro, "takes statistics over the whole batch");
-    if (batch && !kept && !sums_shares(s->micro, micro))
-        return mixes(s, micro, "makes one value of all samples");
-    s->share[micro->value] = batch && !kept;
-    place_draws(s, micro, value_axis(s, micro->value, whole->value));
-    return check_shares(s, micro, batch);
+        s->spread[node_value(micro, i)] = (Spread){.whole = node_value(whole, i)};
+    if (!check_settings(s, micro, whole))
+        return false;
+    if (own && !(micro->op->flags & OP_EFFECT))
+        return mixes(s, micro, "reads what each micro-batch has of its own");
+    if (shares)
+        return pass_shares(s, micro, shares, batch);
+    if (!batch)
+        return pass_same(s, micro, whole);
+    for (Id i = 0; i < micro->values; i++)
+        if (!pass_output(s, micro, whole, along, (int)i))
+            return false;
+    place_draws(s, micro);
+    return true;
 }
 
 /* By node: an output of the forward program, the loss of another, or an effect depends on it. */
@@ -177,7 +372,8 @@ static bool *find_needed(const Graph *g, size_t first)
 {
     bool *needed = ARENA_ARRAY(g->arena, bool, g->node.count);
     for (size_t i = 0; i < g->output.count && g->program == PROGRAM_FORWARD; i++)
-        needed[g->value.at[g->output.at[i].use.value].node] = true;
+        if (g->value.at[g->output.at[i].use.value].node != NONE) /* an input, as it is */
+            needed[g->value.at[g->output.at[i].use.value].node] = true;
     if (g->program != PROGRAM_FORWARD)
         needed[g->value.at[g->train.loss.value].node] = true;
     for (size_t n = g->node.count; n-- > first;) {
@@ -197,7 +393,7 @@ static bool lower_whole(Samples *s, const Ast *ast, Define *define, size_t defin
 {
     const Graph *g = s->micro;
     s->whole = graph_new(g->arena, g->diag, g->source);
-    s->share = ARENA_ARRAY(g->arena, bool, g->value.count);
+    s->spread = ARENA_ARRAY(g->arena, Spread, g->value.count);
     graph_program(s->whole, g->program, g->training);
     s->whole->sliced = g->sliced;
     return g->program == PROGRAM_FORWARD ? lower_into(s->whole, ast, define, defines)
@@ -237,7 +433,7 @@ bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uin
     if (!lower_whole(&s, ast, define, defines) || !check_nodes(&s, first))
         return false;
     const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
-    return s.share[g->train.loss.value] ||
+    return s.spread[g->train.loss.value].kind == SPREAD_SHARE ||
            mixes(&s, loss, "makes a loss that is no mean of samples");
 }
 
@@ -247,8 +443,12 @@ bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uin
 static int output_axis(const Samples *s, size_t i)
 {
     Use micro = s->micro->output.at[i].use, whole = s->whole->output.at[i].use;
-    View m = use_view(s->micro, micro), w = use_view(s->whole, whole);
-    return s->share[micro.value] ? -2 : batch_axis(s, m.rank, m.dim, w.rank, w.dim);
+    Along along = {.axis = -1};
+    if (find_along(s, micro, whole, &along) || s->spread[micro.value].kind > SPREAD_SPLIT)
+        return -2;
+    bool parted =
+        along.axis >= 0 && along.block && along.block != use_view(s->micro, micro).dim[along.axis];
+    return parted ? -2 : along.axis;
 }
 
 /* What micro-batches make of an output, in the output of the whole batch. One without a batch is

@@ -285,6 +285,13 @@ static double flops_rope(const Graph *g, Id node)
     return flops_of(g, node, 3);
 }
 
+/* Positions know where they stand, and the elements of one turn in pairs. */
+static int batch_rope(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    return axis < use_view(g, node_use(g, n, 0)).rank - 2 ? axis : BATCH_MIXED;
+}
+
 #define WEIGHT(NAME, HELP)                                 \
     {                                                      \
         .name = (NAME), .flags = ARG_PARAM, .help = (HELP) \
@@ -327,7 +334,8 @@ const OpRow ops_attention[] = {
      .grad = grad_attend,
      .flops = flops_attend,
      .flags = OP_HIDDEN,
-     .strided = 15},
+     .strided = 15,
+     .batch = batch_first},
     {.name = "attend_grad",
      .help = "the gradient of attend by q, k and v, each as [B, T, H, D]",
      .args = {{.name = "q"},
@@ -342,7 +350,8 @@ const OpRow ops_attention[] = {
      .shape = shape_attend_grad,
      .flops = flops_attend_grad,
      .flags = OP_HIDDEN,
-     .strided = 15},
+     .strided = 15,
+     .batch = batch_first},
     {.name = "attention",
      .help = "multi-head attention on [B, T, C]: projections wq, wk, wv, sdpa, projection wo; same "
              "shape. wq, wo: [C, C]; wk, wv: [C, C / heads * kv_heads]",
@@ -384,6 +393,7 @@ const OpRow ops_attention[] = {
      .grad = grad_rope,
      .flops = flops_rope,
      .strided = 1,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_rope},
     {0},
 };

@@ -322,6 +322,21 @@ static double weight_grad_flops(const Graph *g, Id node)
     return 2.0 * (double)view_count(&dy) * (double)(value_count(dw) / dw->dim[0]);
 }
 
+/* ---- The batch ------------------------------------------------------------------------------ */
+
+/* Each image by itself, by weights that all of them share. */
+static int batch_images(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)g, (void)n, (void)output;
+    return operand == 0 && axis == 0 ? 0 : BATCH_MIXED;
+}
+
+static int batch_weight_grad(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)g, (void)n, (void)operand, (void)output;
+    return axis == 0 ? BATCH_SUMMED : BATCH_MIXED;
+}
+
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -352,6 +367,7 @@ const OpRow ops_conv[] = {
      .flags = OP_TAIL,
      .strided = 1,
      .out_strided = 1,
+     .batch = batch_images,
      .help = "[N, C, H, W] -> [N, channels, (H + pads - KH) / stride + 1, ...]"},
     {.name = "conv1d",
      .args = {LAYER("[channels, C / groups, K]", 1), INTS("stride", 1, "1"), PAD(2),
@@ -383,6 +399,7 @@ const OpRow ops_conv[] = {
      .flags = OP_TAIL,
      .strided = 1,
      .out_strided = 1,
+     .batch = batch_images,
      .help = "[N, C, H, W] -> [N, channels, (H - 1) * stride + KH - pads + output_pad, ...]"},
     {.name = "conv2d_weight_grad",
      .args = {{.name = "x"},
@@ -396,6 +413,7 @@ const OpRow ops_conv[] = {
      .flops = weight_grad_flops,
      .strided = 1,
      .flags = OP_HIDDEN,
+     .batch = batch_weight_grad,
      .help = "the gradient of a convolution by its weights"},
     {0},
 };

@@ -42,6 +42,7 @@ const OpRow ops_dropout[] = {
               {.name = "rate", .kind = ARG_FLOAT, .fallback = "0.5"},
               {.name = "parts", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "0"},
               {.name = "span", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "0"}},
-     .flags = OP_ELEMENTWISE | OP_RANDOM | OP_FLOAT | OP_HIDDEN},
+     .flags = OP_ELEMENTWISE | OP_RANDOM | OP_FLOAT | OP_HIDDEN,
+     .batch = batch_each},
     {0},
 };

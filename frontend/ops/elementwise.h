@@ -2,7 +2,7 @@
 #ifndef GPLAN_OPS_ELEMENTWISE_H
 #define GPLAN_OPS_ELEMENTWISE_H
 
-#include "frontend/frontend.h"
+#include "frontend/ops/batch.h"
 
 /* Their arguments. */
 #define ONE             \

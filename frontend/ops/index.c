@@ -135,6 +135,27 @@ static double flops_none(const Graph *g, Id node)
     return 0;
 }
 
+/* ---- The batch ------------------------------------------------------------------------------ */
+
+/* The dims of index stand in place of the axis, which it points into. */
+static int batch_gather(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    int picked = (int)g->attr.at[n->attr + (Id)op_arg(n->op, "axis")].list[0];
+    (void)output;
+    if (operand == 1)
+        return picked + axis;
+    int more = use_view(g, node_use(g, n, 1)).rank - 1;
+    return axis == picked ? BATCH_MIXED : axis < picked ? axis : axis + more;
+}
+
+/* Rows are pointed into, and what index has is summed; the axes of a row are each by itself. */
+static int batch_scatter_add(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)output;
+    int row = operand == 2 ? axis - use_view(g, node_use(g, n, 1)).rank + 1 : axis;
+    return operand == 1 || row < 1 ? BATCH_MIXED : row;
+}
+
 const OpRow ops_index[] = {
     {.name = "gather",
      .help =
@@ -144,7 +165,8 @@ const OpRow ops_index[] = {
               {.name = "axis", .kind = ARG_INT, .fallback = "0", .help = "which"}},
      .shape = shape_gather,
      .grad = grad_gather,
-     .flops = flops_none},
+     .flops = flops_none,
+     .batch = batch_gather},
     {.name = "embedding",
      .help = "rows of a table, picked by ids: ids [...] and table [count, size] give [..., size]",
      .args = {{.name = "ids", .help = "i32 or i64"},
@@ -166,7 +188,8 @@ const OpRow ops_index[] = {
      .args = {{.name = "ids", .help = "i32 or i64, from 0 to less than depth"},
               {.name = "depth", .kind = ARG_INT, .flags = ARG_FRONT, .help = "of the new axis"}},
      .shape = shape_one_hot,
-     .flops = flops_none},
+     .flops = flops_none,
+     .batch = batch_each},
     {.name = "scatter_add",
      .help = "x with rows of updates added to its rows at index; index may repeat a row",
      .args = {{.name = "x", .help = "f32"},
@@ -175,6 +198,7 @@ const OpRow ops_index[] = {
      .shape = shape_scatter_add,
      .grad = grad_scatter_add,
      .flops = flops_scatter,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_scatter_add},
     {0},
 };

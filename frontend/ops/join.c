@@ -149,6 +149,20 @@ static bool grad_pad(Grad *grad)
     return true;
 }
 
+static int batch_concat(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    return batch_beside(g, n, "axis", axis);
+}
+
+/* Where an axis gets no margin. */
+static int batch_pad(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    View x = use_view(g, node_use(g, n, 0));
+    return x.dim[axis] == g->value.at[n->value].dim[axis] ? axis : BATCH_MIXED;
+}
+
 const OpRow ops_join[] = {
     {.name = "concat",
      .help = "tensors one after the other along an axis; their other dims are equal",
@@ -157,7 +171,8 @@ const OpRow ops_join[] = {
      .shape = shape_concat,
      .grad = grad_concat,
      .strided = (uint32_t)ALL_OPERANDS,
-     .out_strided = 1},
+     .out_strided = 1,
+     .batch = batch_concat},
     {.name = "stack",
      .help = "tensors of one shape along a new axis",
      .args = {{.name = "x", .flags = ARG_VARIADIC, .help = "one or more, of one shape and dtype"},
@@ -190,6 +205,7 @@ const OpRow ops_join[] = {
                .fallback = "0"}},
      .shape = shape_pad,
      .grad = grad_pad,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_pad},
     {0},
 };

@@ -306,6 +306,19 @@ static bool build_kl_div(Graph *g, Call *c)
     return reduce_losses(g, c, op2(g, c, "mul", y, op2(g, c, "sub", log_y, x)));
 }
 
+/* Rows of x with what there is for each of them; the weight is of no sample. */
+static int batch_product_loss(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    return operand == 1 ? BATCH_MIXED : batch_rows(g, n, operand, axis, output);
+}
+
+/* Its gradient is the sum over all of them. */
+static int batch_product_loss_grad(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    int to = batch_product_loss(g, n, operand, axis, output);
+    return to != BATCH_MIXED && output == 1 ? BATCH_SUMMED : to;
+}
+
 #define REDUCTION(WORDS, HELP)                                                         \
     {                                                                                  \
         .name = "reduction", .kind = ARG_WORD, .flags = ARG_FRONT, .fallback = "mean", \
@@ -355,7 +368,8 @@ const OpRow ops_loss[] = {
      .shape = shape_cross_entropy_rows,
      .grad = grad_cross_entropy_rows,
      .flops = flops_rows,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_rows},
     {.name = "nll",
      .help = "-log_probs[id] for each row of [..., classes], as log_softmax gives them",
      .args = {{.name = "log_probs", .help = "f32[..., classes]"}, IDS, IGNORE_INDEX, MEAN_SUM_NONE},
@@ -366,7 +380,8 @@ const OpRow ops_loss[] = {
      .args = {{.name = "log_probs"}, {.name = "ids"}, IGNORE},
      .shape = shape_nll_rows,
      .grad = grad_nll_rows,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_rows},
     {.name = "mse",
      .help = "(x - target)^2",
      .args = {PAIR("f32", "same shape"), MEAN_SUM_NONE},
@@ -410,7 +425,8 @@ const OpRow ops_loss[] = {
      .shape = shape_like_logits,
      .flops = flops_rows,
      .inplace = 1,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_rows},
     {.name = "product_loss",
      .help = "cross_entropy_rows of x @ w, in slices of rows",
      .args = {{.name = "x"},
@@ -422,7 +438,8 @@ const OpRow ops_loss[] = {
      .grad = grad_product_loss,
      .flops = flops_product_loss,
      .strided = 2,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_product_loss},
     {.name = "product_loss_grad",
      .kernel = "product_loss",
      .args = {{.name = "x"},
@@ -435,7 +452,8 @@ const OpRow ops_loss[] = {
      .shape = shape_product_loss_grad,
      .flops = flops_product_loss_grad,
      .strided = 2,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_product_loss_grad},
     {.name = "nll_rows_grad",
      .kernel = "cross_entropy",
      .args = {{.name = "ids"},
@@ -443,13 +461,17 @@ const OpRow ops_loss[] = {
               IGNORE,
               {.name = "classes", .kind = ARG_INT, .flags = ARG_FRONT}},
      .shape = shape_nll_grad,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_each},
     {.name = "loss_mean", .args = {{.name = "x"}}, .build = build_loss_mean, .flags = OP_HIDDEN},
     {.name = "loss_share",
      .kernel = "loss",
      .expr = "a * gp_loss_weight(run, i, rows, each)",
      .dexpr = {"dy * gp_loss_weight(run, i, rows, each)"},
-     .args = {{.name = "x"}, {.name = "rows", .kind = ARG_INT}, {.name = "each", .kind = ARG_INT}},
-     .flags = OP_ELEMENTWISE | OP_RANDOM | OP_FLOAT | OP_HIDDEN},
+     .args = {{.name = "x"},
+              {.name = "rows", .kind = ARG_INT, .flags = ARG_BATCH},
+              {.name = "each", .kind = ARG_INT}},
+     .flags = OP_ELEMENTWISE | OP_RANDOM | OP_FLOAT | OP_HIDDEN | OP_WEIGHS,
+     .batch = batch_first},
     {0},
 };

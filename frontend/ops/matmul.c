@@ -133,6 +133,16 @@ static double matmul_flops(const Graph *g, Id node)
     return 2.0 * (double)value_count(&g->value.at[n->value]) * (double)a.dim[a.rank - 1];
 }
 
+/* Both operands stand as matrices with the same batch dims. Where the result has dropped rows or
+ * columns there was one of them, and no batch. */
+static int batch_matmul(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)output;
+    int inner = use_view(g, node_use(g, n, 0)).rank - (operand == 0 ? 1 : 2);
+    bool columns = operand == 1 && axis > inner;
+    return axis == inner ? BATCH_MIXED : columns ? g->value.at[n->value].rank - 1 : axis;
+}
+
 static bool dense_params(Graph *g, Call *c)
 {
     View x = call_view(g, c, 0);
@@ -182,6 +192,7 @@ const OpRow ops_matmul[] = {
      .flags = OP_TAIL,
      .strided = 3,
      .out_strided = 1,
+     .batch = batch_matmul,
      .help = "a @ b: [..., M, K] @ [..., K, N] -> [..., M, N]; batch dims broadcast; a vector "
              "on the left is a row, on the right a column"},
     {.name = "dense",

@@ -100,6 +100,15 @@ static bool grad_rows(Grad *grad)
     return true;
 }
 
+/* Each row of the last axes by itself; scale and bias are of no row. */
+static int batch_norm(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)output;
+    int rows = use_view(g, node_use(g, n, 0)).rank -
+               (int)g->attr.at[n->attr + (Id)op_arg(n->op, "axes")].list[0];
+    return operand == 0 && axis < rows ? axis : BATCH_MIXED;
+}
+
 static double flops_norm(const Graph *g, Id node)
 {
     return flops_of(g, node, 8);
@@ -276,7 +285,8 @@ const OpRow ops_norm[] = {
      .shape = shape_layernorm,
      .grad = grad_rows,
      .flops = flops_norm,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_norm},
     {.name = "normalize",
      .kernel = "layernorm",
      .help = "layernorm without scale and bias",
@@ -285,7 +295,8 @@ const OpRow ops_norm[] = {
      .grad = grad_rows,
      .flops = flops_norm,
      .flags = OP_HIDDEN,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_norm},
     {.name = "rmsnorm",
      .kernel = "layernorm",
      .help = "x / sqrt(mean(x^2) + eps) * scale over the last axes; same shape",
@@ -294,7 +305,8 @@ const OpRow ops_norm[] = {
      .shape = shape_rmsnorm,
      .grad = grad_rows,
      .flops = flops_norm,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_norm},
     {.name = "groupnorm",
      .help = "normalises each group of channels of each sample; scale, bias: [C]; same shape",
      .args = {CHANNELS_X,

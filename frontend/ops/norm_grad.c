@@ -46,6 +46,32 @@ static double flops_norm(const Graph *g, Id node)
     return flops_of(g, node, 12);
 }
 
+/* Each row by itself; what scale and bias get is summed over the rows. */
+static int batch_norm_grad(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    int rows = use_view(g, node_use(g, n, 0)).rank -
+               (int)g->attr.at[n->attr + (Id)op_arg(n->op, "axes")].list[0];
+    return operand == 2 || axis >= rows ? BATCH_MIXED : output > 0 ? BATCH_SUMMED : axis;
+}
+
+/* Each channel by itself: axis 1 of images, the only one of vectors. */
+static int batch_channels(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    int rank = use_view(g, node_use(g, n, (Id)operand)).rank;
+    if (axis != (rank > 1))
+        return BATCH_MIXED;
+    return output == 0 ? 1 : 0;
+}
+
+/* So here, unless the model wants the statistics of each micro-batch. */
+static int batch_statistics(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    bool micro = g->attr.at[n->attr + (Id)op_arg(n->op, "over")].number != 0;
+    if (operand == 0 && axis != 1 && micro)
+        return output == 0 ? axis : BATCH_OWN;
+    return batch_channels(g, n, operand, axis, output);
+}
+
 const OpRow ops_norm_grad[] = {
     {.name = "norm_grad",
      .help = "gradient of layernorm, normalize and rmsnorm",
@@ -59,7 +85,8 @@ const OpRow ops_norm_grad[] = {
      .shape = shape_norm_grad,
      .flops = flops_norm,
      .inplace = 3,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_norm_grad},
     {.name = "batchnorm_train",
      .kernel = "batchnorm",
      .help = "batchnorm with the statistics of the batch, which it gives too",
@@ -71,7 +98,9 @@ const OpRow ops_norm_grad[] = {
      .shape = shape_channels,
      .grad = grad_batchnorm,
      .flops = flops_norm,
-     .flags = OP_HIDDEN | OP_COUPLES},
+     .flags = OP_HIDDEN,
+     .batch = batch_statistics,
+     .batch_help = "over = micro takes the statistics of each micro-batch"},
     {.name = "batchnorm_grad",
      .kernel = "batchnorm",
      .args =
@@ -79,7 +108,8 @@ const OpRow ops_norm_grad[] = {
      .shape = shape_channels,
      .flops = flops_norm,
      .inplace = 3,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_channels},
     {.name = "running_stats",
      .kernel = "batchnorm",
      .help = "the statistics that inference takes, moved towards those of a batch",
@@ -89,9 +119,10 @@ const OpRow ops_norm_grad[] = {
               {.name = "inverse"},
               {.name = "momentum", .kind = ARG_FLOAT},
               {.name = "eps", .kind = ARG_FLOAT},
-              {.name = "count", .kind = ARG_FLOAT}},
+              {.name = "count", .kind = ARG_FLOAT, .flags = ARG_BATCH}},
      .shape = shape_running,
      .updates = {1, 2},
-     .flags = OP_HIDDEN | OP_EFFECT},
+     .flags = OP_HIDDEN | OP_EFFECT,
+     .batch = batch_each},
     {0},
 };

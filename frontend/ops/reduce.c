@@ -281,6 +281,43 @@ static double flops_var(const Graph *g, Id node)
         REDUCE_X, REDUCE_AXIS, REDUCE_KEEPDIMS, REDUCE_AXES \
     }
 
+/* ---- The batch ------------------------------------------------------------------------------ */
+
+static int64_t reduced_axes(const Graph *g, const Node *n)
+{
+    return g->attr.at[n->attr + (Id)op_arg(n->op, "axes")].list[0];
+}
+
+/* Axes that are not reduced move up, unless a 1 keeps the place of each that is. */
+static int batch_reduce(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    int64_t bits = reduced_axes(g, n);
+    bool keep = g->value.at[n->value].rank == use_view(g, node_use(g, n, 0)).rank;
+    int gone = 0;
+    for (int i = 0; i < axis && !keep; i++)
+        gone += bits >> i & 1;
+    return bits >> axis & 1 ? BATCH_ONE : axis - gone;
+}
+
+static int batch_sum(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    int to = batch_reduce(g, n, operand, axis, output);
+    return to == BATCH_ONE ? BATCH_SUMMED : to;
+}
+
+static int batch_cumsum(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    return batch_beside(g, n, "axis", axis);
+}
+
+static int batch_prod_grad(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    return reduced_axes(g, n) >> axis & 1 ? BATCH_MIXED : axis;
+}
+
 const OpRow ops_reduce[] = {
     {.name = "sum",
      .kernel = "reduce",
@@ -289,7 +326,8 @@ const OpRow ops_reduce[] = {
      .shape = shape_sum,
      .grad = grad_sum,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_sum},
     {.name = "mean",
      .kernel = "reduce",
      .help = "mean over axes, f32 for every dtype (of bool: the share that is true)",
@@ -297,7 +335,9 @@ const OpRow ops_reduce[] = {
      .shape = shape_mean,
      .grad = grad_mean,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce,
+     .as_loss = "loss_mean"},
     {.name = "prod",
      .kernel = "reduce",
      .help = "product over axes",
@@ -305,7 +345,8 @@ const OpRow ops_reduce[] = {
      .shape = shape_sum,
      .grad = grad_prod,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce},
     {.name = "max",
      .kernel = "reduce",
      .help = "largest over axes (of bool: any); NaN where there is one. Elementwise: maximum(a, b)",
@@ -313,7 +354,8 @@ const OpRow ops_reduce[] = {
      .shape = shape_extreme,
      .grad = grad_extreme,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce},
     {.name = "min",
      .kernel = "reduce",
      .help = "smallest over axes (of bool: all); NaN where there is one. "
@@ -322,7 +364,8 @@ const OpRow ops_reduce[] = {
      .shape = shape_extreme,
      .grad = grad_extreme,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce},
     {.name = "var",
      .kernel = "reduce",
      .help = "variance over axes, in two passes: squares of x - mean, over count - correction",
@@ -337,21 +380,24 @@ const OpRow ops_reduce[] = {
      .shape = shape_var,
      .grad = grad_var,
      .flops = flops_var,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce},
     {.name = "argmax",
      .kernel = "argmax",
      .help = "i32 index of the first largest; over several axes it counts in their order",
      .args = REDUCE_ARGS,
      .shape = shape_arg,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce},
     {.name = "argmin",
      .kernel = "argmax",
      .help = "i32 index of the first smallest; over several axes it counts in their order",
      .args = REDUCE_ARGS,
      .shape = shape_arg,
      .flops = flops_one,
-     .strided = 1},
+     .strided = 1,
+     .batch = batch_reduce},
     {.name = "cumsum",
      .help = "running sum along an axis, summed in double; same shape",
      .args = {{.name = "x", .help = "f32, i32 or i64"},
@@ -359,11 +405,13 @@ const OpRow ops_reduce[] = {
      .shape = shape_cumsum,
      .grad = grad_cumsum,
      .flops = flops_one,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_cumsum},
     {.name = "prod_grad",
      .args = {{.name = "x"}, {.name = "dy"}, REDUCE_AXES},
      .shape = shape_prod_grad,
      .strided = 3,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_prod_grad},
     {0},
 };

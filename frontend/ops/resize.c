@@ -105,6 +105,7 @@ const OpRow ops_resize[] = {
      .flops = upsample2d_flops,
      .strided = 1,
      .out_strided = 1,
+     .batch = batch_planes,
      .help = "[N, C, H, W] -> [N, C, H * scale, W * scale]"},
     {.name = "pixel_shuffle",
      .args = {{.name = "x"}, {.name = "factor", .kind = ARG_INT, .flags = ARG_FRONT}},
@@ -117,6 +118,7 @@ const OpRow ops_resize[] = {
               {.name = "align_corners", .kind = ARG_BOOL},
               {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
      .shape = upsample2d_grad_shape,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_planes},
     {0},
 };

@@ -3,7 +3,7 @@
 #ifndef GPLAN_OPS_RULES_H
 #define GPLAN_OPS_RULES_H
 
-#include "frontend/frontend.h"
+#include "frontend/ops/batch.h"
 
 /* Operand i is f32. */
 static inline bool want_f32(Graph *g, const Call *c, int i)

@@ -50,6 +50,12 @@ static double flops_softmax(const Graph *g, Id node)
     return flops_of(g, node, 5);
 }
 
+static int batch_softmax(const Graph *g, const Node *n, int operand, int axis, int output)
+{
+    (void)operand, (void)output;
+    return batch_beside(g, n, "axis", axis);
+}
+
 #define SOFTMAX_ARGS                                                                              \
     {                                                                                             \
         {.name = "x", .help = "f32"},                                                             \
@@ -65,7 +71,8 @@ const OpRow ops_softmax[] = {
      .shape = shape_softmax,
      .grad = grad_softmax,
      .flops = flops_softmax,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_softmax},
     {.name = "log_softmax",
      .kernel = "softmax",
      .help = "x - log(sum(exp(x))) along an axis; same shape",
@@ -73,6 +80,7 @@ const OpRow ops_softmax[] = {
      .shape = shape_softmax,
      .grad = grad_log_softmax,
      .flops = flops_softmax,
-     .inplace = 1},
+     .inplace = 1,
+     .batch = batch_softmax},
     {0},
 };

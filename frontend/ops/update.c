@@ -73,7 +73,7 @@ static bool shape_factor(Graph *g, Call *c)
     }
 #define OPTIMIZER                                                     \
     .kernel = "update", .params = make_states, .shape = shape_update, \
-    .flags = OP_EFFECT | OP_HIDDEN | OP_OPTIMIZER
+    .flags = OP_EFFECT | OP_HIDDEN | OP_OPTIMIZER, .batch = batch_never
 
 const OpRow ops_update[] = {
     {.name = "sgd",
@@ -120,17 +120,20 @@ const OpRow ops_update[] = {
      .args = {{.name = "sum"}, {.name = "g"}},
      .shape = shape_first,
      .updates = {1},
-     .flags = OP_EFFECT | OP_HIDDEN},
+     .flags = OP_EFFECT | OP_HIDDEN,
+     .batch = batch_never},
     {.name = "collect",
      .args = {{.name = "all"}, {.name = "part"}, {.name = "axis", .kind = ARG_INT}},
      .shape = shape_collect,
      .updates = {1},
      .strided = 1 << 1,
-     .flags = OP_EFFECT | OP_HIDDEN},
+     .flags = OP_EFFECT | OP_HIDDEN,
+     .batch = batch_never},
     {.name = "clip_factor",
      .args = {{.name = "g", .flags = ARG_VARIADIC}, {.name = "limit", .kind = ARG_FLOAT}},
      .shape = shape_factor,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_never},
     {.name = "add_window",
      .args = {{.name = "x"},
               {.name = "dy"},
@@ -139,6 +142,7 @@ const OpRow ops_update[] = {
      .shape = shape_first,
      .strided = 1 << 1,
      .inplace = 1 << 0,
-     .flags = OP_HIDDEN},
+     .flags = OP_HIDDEN,
+     .batch = batch_never},
     {0},
 };

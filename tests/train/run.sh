@@ -120,6 +120,20 @@ over_micro() {
         ./micro 3 micro.safetensors
 }
 check 'unless they are of a micro-batch' over_micro
+turned() { # OP CALL: the batch along an axis that the op computes over
+    printf '%s\n' 'model t(batch B = 8)' 'input x : f32[B, 16]' 'input y : i32[B]' "h = $2" \
+        'train cross_entropy(dense(reshape(h, [B, 16]), 4), y) using sgd()' >turned.g
+    "$gplan" turned.g --quiet && refuses "turned.g:4:5: error: $1 computes over the whole batch" \
+        turned.g --accumulate 2 && grep -qF "$2" refused &&
+        least=$("$gplan" turned.g --accumulate auto --min-budget) &&
+        "$gplan" turned.g --accumulate auto --budget "$least" -o turned.c --quiet &&
+        ! grep -q 'run.micro <' turned.c
+}
+check 'nor are positions of attention' turned attend \
+    'attention(reshape(x, [1, B, 16]), heads = 2)'
+check 'nor the height of an image' turned conv2d \
+    'conv2d(reshape(x, [1, 1, B, 16]), 1, kernel = 3, pad = same)'
+check 'nor rotary positions' turned rope 'rope(reshape(x, [1, 1, B, 16]))'
 added() {
     sed 's/train cross_entropy(fc2, labels) using OPTIMIZER/param w : [3] = ones\
 train cross_entropy(fc2, labels) + sum(w*w) using sgd()/' "$here/tiny.g" >added.g &&
