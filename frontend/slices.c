@@ -33,15 +33,25 @@ static Use shared_weight(Graph *g, Use use)
     return use_make(g, use.value, matrix);
 }
 
+/* The rows of the product's left side, in the dims of the ids; value NONE where it has others. */
+static Use rows_of(Graph *g, Use x, Use ids)
+{
+    View rows = use_view(g, x), dims = use_view(g, ids), out;
+    dims.dim[dims.rank] = rows.dim[rows.rank - 1];
+    if (!view_is_dense(&rows) || !view_reshape(&rows, dims.rank + 1, dims.dim, &out))
+        return (Use){NONE, NONE};
+    return use_make(g, x.value, out);
+}
+
 /* Replaces node `id`, whose logits come from `product`, by a call of the sliced op. */
 static void replace(Graph *g, Id id, const Node *product)
 {
     const OpRow *sliced = op_find("product_loss");
-    Use w = shared_weight(g, node_use(g, product, 1)), x = node_use(g, product, 0);
-    View rows = use_view(g, x);
-    if (w.value == NONE || !view_is_dense(&rows))
-        return;
     Node node = g->node.at[id];
+    Use w = shared_weight(g, node_use(g, product, 1));
+    Use x = rows_of(g, node_use(g, product, 0), node_use(g, &node, 1));
+    if (w.value == NONE || x.value == NONE)
+        return;
     const Use operand[3] = {x, w, node_use(g, &node, 1)};
     Id use = (Id)g->use.count, attr = (Id)g->attr.count;
     for (int i = 0; i < 3; i++)

@@ -321,7 +321,7 @@ static void say_train(Text *t, const Model *m, int rank, const int64_t *dim, int
 /* ---- Running it ------------------------------------------------------------------------------ */
 
 /* times 0: as it is, without training. NULL where it is refused. */
-static Graph *build(Arena *arena, const char *text, int64_t batch, uint32_t times)
+static Graph *build_as(Arena *arena, const char *text, int64_t batch, uint32_t times, bool sliced)
 {
     Source *source = ARENA_NEW(arena, Source);
     Define *define = ARENA_ARRAY(arena, Define, 1);
@@ -330,9 +330,16 @@ static Graph *build(Arena *arena, const char *text, int64_t batch, uint32_t time
     Diag *diag = diag_new(arena, getenv("BATCH_SAYS") ? stderr : NULL, false);
     Ast *ast = parse(arena, diag, source);
     Graph *g = ast ? lower(arena, diag, source, ast, define, 1) : NULL;
+    if (g)
+        g->sliced = sliced;
     if (!g || (times && !train_add(g, ast, define, 1, times)))
         return NULL;
     return g;
+}
+
+static Graph *build(Arena *arena, const char *text, int64_t batch, uint32_t times)
+{
+    return build_as(arena, text, batch, times, false);
 }
 
 static void run_step(PlainRun *run, double *loss)
@@ -509,4 +516,46 @@ Test(batch, is_put_through_every_op)
             found = strcmp(recipe->op, op_at(i)->name) == 0;
         cr_expect(found, "no recipe for %s", op_at(i)->name);
     }
+}
+
+/* ---- Losses in slices ------------------------------------------------------------------------ */
+
+static bool has_op(const Graph *g, const char *op)
+{
+    for (size_t n = 0; n < g->node.count; n++)
+        if (strcmp(g->node.at[n].op->name, op) == 0)
+            return true;
+    return false;
+}
+
+/* Rows that the loss does not read are none of its slices; dims of its own are. */
+Test(slices, compute_what_the_whole_product_gives)
+{
+    static const struct {
+        const char *loss;
+        bool sliced;
+    } table[] = {
+        {"cross_entropy(h, y)", true},
+        {"cross_entropy(reshape(h, [B/2, 2, 6]), reshape(y, [B/2, 2]))", true},
+        {"cross_entropy(h[B/2:], y[B/2:])", false},
+        {"cross_entropy(h[:B/2], y[:B/2])", false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        for (uint32_t times = 1; times <= 2; times++) {
+            Arena *arena = arena_new();
+            const char *text =
+                arena_printf(arena,
+                             "model t(batch B = 8)\ninput x : f32[B, 4]\ninput y : i32[B]\n"
+                             "h = dense(x, 6, bias = false)\ntrain %s using sgd(lr = 0.1)\n",
+                             table[i].loss);
+            const Graph *whole = build_as(arena, text, 8, 1, false);
+            const Graph *sliced = build_as(arena, text, 8, times, true);
+            cr_assert(whole && (sliced || !table[i].sliced), "%s", text);
+            if (sliced) {
+                const char *wrong = compare(arena, whole, sliced);
+                cr_expect(!wrong, "%s\n%s", wrong, text);
+                cr_expect_eq(has_op(sliced, "product_loss"), table[i].sliced, "%s", text);
+            }
+            arena_free(arena);
+        }
 }
