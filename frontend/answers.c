@@ -9,6 +9,36 @@ enum { LARGEST = 5 };
 
 /* ---- --max ---------------------------------------------------------------------------------- */
 
+/* Why there is no value to print. */
+static void explain_none(const Subject *s, const Largest *l)
+{
+    const char *name = s->options->max;
+    if (!l->least)
+        diag_error(s->diag, (Place){0},
+                   "--max %s: no value of it makes a model that can be planned; without --max, "
+                   "gplan says why",
+                   name);
+    else if (l->cut)
+        diag_error(s->diag, (Place){0},
+                   "--max %s: the search was cut before it found a value that fits", name);
+    else
+        diag_error(s->diag, (Place){0}, "--max %s: %s does not fit with %s = %lld either", name,
+                   s->graph->name, name, (long long)l->least);
+}
+
+/* What lies above the value that was printed. */
+static void explain_next(const Subject *s, const Largest *l)
+{
+    const char *name = s->options->max;
+    if (l->cut)
+        diag_note(s->diag, (Place){0}, "the search was cut: larger values of %s may fit", name);
+    else if (!l->next)
+        diag_note(s->diag, (Place){0}, "no larger value of %s near it makes a model", name);
+    else
+        diag_note(s->diag, (Place){0}, "%s = %lld, the next that makes a model, would need %s",
+                  name, (long long)l->next, size_text(s->arena, l->need + s->options->reserve));
+}
+
 int answer_max(const Subject *s)
 {
     const Options *o = s->options;
@@ -27,14 +57,15 @@ int answer_max(const Subject *s)
             diag_hint(s->diag, "did you mean %s?", meant);
         return 1;
     }
-    int64_t value = largest_value(s, o->max, true);
+    Largest l = largest_value(s, o->max, true);
     watch_end();
-    if (value == 0) {
-        diag_error(s->diag, (Place){0}, "--max %s: %s does not fit with %s = 1 either", o->max,
-                   s->graph->name, o->max);
+    if (l.value == 0) {
+        explain_none(s, &l);
         return 1;
     }
-    printf("%lld\n", (long long)value);
+    printf("%lld\n", (long long)l.value);
+    if (!o->quiet)
+        explain_next(s, &l);
     return 0;
 }
 
@@ -206,7 +237,7 @@ static void suggest_micro(const Subject *s, const Plan *plan, const PlanOptions 
 /* The largest batch is sought with little effort, but what is named was seen to fit. */
 static void suggest_batch(const Subject *s, const Dimension *d, const PlanOptions *how)
 {
-    int64_t value = d->batch && d->value > 1 ? largest_value(s, d->name, false) : 0;
+    int64_t value = d->batch && d->value > 1 ? largest_value(s, d->name, false).value : 0;
     if (value == 0)
         return;
     Candidates from = list_candidates(s, d->name, value, 1);

@@ -61,9 +61,20 @@ Outcome attempt(const Subject *s, const char *name, int64_t value, Choice choice
                 const PlanOptions *how);
 void outcome_drop(Outcome *outcome);
 
-/* The largest value of the parameter that fits the budget; 0: none does. Bisects with little
- * effort; `sure`: then looks around with the effort asked for. */
-int64_t largest_value(const Subject *s, const char *name, bool sure);
+/* ---- The largest value (largest.c) ---------------------------------------------------------- */
+
+/* How large a parameter can be. */
+typedef struct {
+    int64_t value; /* the largest that was seen to fit the budget; 0: none was */
+    int64_t next;  /* the next one that the model can be lowered with; 0: there is none near */
+    uint64_t need; /* the smallest arena found for that */
+    int64_t least; /* the smallest that the model can be lowered with; 0: there is none near */
+    bool cut;      /* the search ended early, so others may fit */
+} Largest;
+
+/* Bisects with little effort; `sure`: then looks around with the effort asked for, and finds the
+ * next one. */
+Largest largest_value(const Subject *s, const char *name, bool sure);
 
 /* ---- Choosing (choose.c) -------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* A long search, watched. The first ctrl-C ends the search with the best plan it has; the second
  * ends the program, as ever. */
 #include "frontend/watch.h"
+#include "planner/remat.h"
 
 #include <unistd.h>
 
@@ -10,6 +11,7 @@ static struct {
     struct sigaction before;
     bool terminal;
     double shown; /* seconds when the line was last written */
+    double end;   /* when the seconds that the user gave are over; 0: never */
 } watching;
 
 static void interrupt(int signal)
@@ -39,6 +41,7 @@ void watch_begin(const Options *options)
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
     watching.terminal = !options->quiet && isatty(STDERR_FILENO);
     watching.shown = -1;
+    watching.end = options->seconds > 0 ? remat_seconds() + options->seconds : 0;
     sigaction(SIGINT, &action, &watching.before);
 }
 
@@ -52,11 +55,13 @@ void watch_end(void)
 
 bool watch_stopped(void)
 {
-    return interrupted;
+    return interrupted || (watching.end > 0 && remat_seconds() >= watching.end);
 }
 
 void watch(PlanOptions *plan)
 {
+    double left = watching.end - remat_seconds();
     plan->cancel = &interrupted;
+    plan->seconds = watching.end > 0 ? (left > 0.01 ? left : 0.01) : 0;
     plan->progress = watching.terminal ? show : NULL;
 }

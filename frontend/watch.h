@@ -7,7 +7,7 @@
 
 void watch_begin(const Options *options);
 void watch_end(void);
-bool watch_stopped(void);      /* by ctrl-C */
-void watch(PlanOptions *plan); /* lets the search see and show it */
+bool watch_stopped(void); /* by ctrl-C, or the seconds are over: all that is done shares them */
+void watch(PlanOptions *plan); /* lets the search see and show it, in the seconds that are left */
 
 #endif

@@ -96,6 +96,44 @@ run net.g --max B --budget 1K
 [ $? -eq 1 ] && grep -q 'does not fit with B = 1 either' "$work/err"
 check "--max where nothing fits"
 
+# Values that make no model say nothing about memory: they are passed over, without a word.
+largest() { # NAME NEXT MODEL OPTIONS...: the value fits, NEXT above it makes a model that does not
+    name=$1
+    next=$2
+    shift 2
+    run "$@" --max S
+    most=$(cat "$work/out")
+    [ "$(wc -l <"$work/err")" -eq 1 ] &&
+        grep -q "note: S = $((${most:-0} + next)), the next .* would need" "$work/err"
+    check "$name: --max says what the next would need, and nothing else"
+    run "$@" -D S="${most:-0}"
+    check "$name: the value of --max fits"
+    run "$@" -D S=$((${most:-0} + next))
+    [ $? -eq 1 ] && grep -q 'does not fit' "$work/err"
+    check "$name: the next that makes a model does not"
+}
+cat >"$work/fours.g" <<'END'
+model fours(batch B = 1, S = 8)
+input x : f32[B, S, S]
+output y = transpose(reshape(x, [B, S/4, 4, S]), [0, 2, 1, 3]) @ transpose(x)
+END
+largest 'values that divide' 4 "$work/fours.g" --budget 1M
+largest 'values that divide, from above' 4 "$work/fours.g" -D S=4096 --budget 1M
+run "$work/fours.g" --max S --budget 64
+[ $? -eq 1 ] && grep -q 'does not fit with S = 4 either' "$work/err"
+check "--max names the smallest value that makes a model"
+sed 's/\[B, 512/[B, S/; s/batch B = 512/batch S = 100/; s/\[B/[S/' net.g >"$work/micro.g"
+largest 'micro-batches that divide' 7 "$work/micro.g" --accumulate 7 --budget 600K
+cat >"$work/rows.g" <<'END'
+model rows(batch B = 2, S = 5)
+input x : f32[B, S]
+param table : [700, 64] = normal(0.02)
+output y = relu(x @ table[0:S])
+END
+run "$work/rows.g" --max S --budget 1G
+[ "$(cat "$work/out")" = 700 ] && grep -q 'note: no larger value of S near it' "$work/err"
+check "--max ends where no value makes a model"
+
 # ---- Micro-batches.
 run net.g --accumulate auto --budget 1G --report && grep -q '^  micro-batches  *1  more' "$work/out"
 check "auto: one micro-batch where nothing asks for more"
