@@ -144,6 +144,7 @@ int answer_pareto(const Subject *s)
     Candidates from = list_candidates(s, NULL, 0, 1);
     for (size_t i = 0; i < from.count && !(i && watch_stopped()); i++)
         add_points(&p, &from.at[i], choice_is(from.at[i].choice, from.plain));
+    bool cut = watch_stopped();
     watch_end();
     keep_front(&p);
     const char *kind = s->options->emit;
@@ -157,6 +158,8 @@ int answer_pareto(const Subject *s)
         print_point(&p, &p.point.at[i], i == 0);
     if (kind && strcmp(kind, "json") == 0)
         puts("\n]");
+    if (cut && !s->options->quiet)
+        diag_note(s->diag, (Place){0}, "the search was cut: smaller and cheaper plans may exist");
     return 0;
 }
 
@@ -258,7 +261,9 @@ void explain_misfit(const Subject *s, const Plan *plan)
     uint64_t budget = o->budget - o->reserve;
     const Node *node = node_at(plan, plan->peak_time);
     diag_error(s->diag, node ? node->place : (Place){0},
-               "%s does not fit: the smallest plan needs %s, %s more than the budget",
+               plan->cut ? "%s does not fit so far: the search was cut when the smallest plan "
+                           "needed %s, %s more than the budget"
+                         : "%s does not fit: the smallest plan needs %s, %s more than the budget",
                plan->graph->name, size_text(s->arena, plan->arena),
                size_text(s->arena, plan->arena - budget));
     if (node)
@@ -271,6 +276,11 @@ void explain_misfit(const Subject *s, const Plan *plan)
     diag_hint(s->diag, "--budget %llu would do, with %s",
               (unsigned long long)(plan->arena + o->reserve),
               extra_text(s, plan->cost, plan->least_cost));
+    if (plan->cut)
+        diag_hint(s->diag, "a longer search may find a smaller plan: it had spent --effort %llu",
+                  (unsigned long long)plan->effort);
+    if (watch_stopped())
+        return; /* what else would fit takes plans of its own */
     PlanOptions how = plan_options(o);
     how.progress = NULL;
     suggest_micro(s, plan, &how);

@@ -313,6 +313,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
     if (o->min_budget) {
         printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
+        if (plan->cut && !o->quiet)
+            diag_note(diag, (Place){0}, "the search was cut: a smaller budget may do");
         return 0;
     }
     if (how.budget && plan->arena > how.budget) {

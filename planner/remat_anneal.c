@@ -10,7 +10,7 @@
 
 enum {
     STEPS_PER_CHECK = 128,    /* moves between looks at temperature and price */
-    TICKS_PER_TELL = 1 << 20, /* between looks at the clock and the caller */
+    TICKS_PER_TELL = 1 << 14, /* between looks at the clock and the caller */
     LOG_LIMIT = 1 << 18,      /* edits before the schedule is laid out anew */
 };
 

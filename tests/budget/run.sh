@@ -134,6 +134,25 @@ run "$work/rows.g" --max S --budget 1G
 [ "$(cat "$work/out")" = 700 ] && grep -q 'note: no larger value of S near it' "$work/err"
 check "--max ends where no value makes a model"
 
+# ---- A search that the time ends. What was found before is kept, and a misfit says that it may be
+# none; a search that has time enough finds what it finds without a clock.
+decoder="$models/gpt2.g -D C=128 -D L=6 -D T=64 -D V=512 -D H=8 -D B=4 --accumulate 1"
+for seconds in 0.2 0.6 1.2; do
+    "$gplan" $decoder --budget 25456640 --seconds $seconds >"$work/out" 2>"$work/err" ||
+        grep -q 'does not fit so far: the search was cut' "$work/err"
+    check "$seconds seconds: no misfit that may be none"
+    "$gplan" $decoder --budget 64K --seconds $seconds >"$work/out" 2>"$work/err"
+    [ $? -eq 1 ] && grep -q 'does not fit so far: the search was cut' "$work/err"
+    check "$seconds seconds: a misfit says that the search was cut"
+done
+"$gplan" $decoder --min-budget --seconds 0.3 >"$work/out" 2>"$work/err" &&
+    grep -q 'note: the search was cut' "$work/err"
+check "--min-budget says that the search was cut"
+gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8"
+run $gpt --budget 12M --emit json && mv "$work/out" "$work/unhurried"
+run $gpt --budget 12M --emit json --seconds 1000 && cmp "$work/out" "$work/unhurried"
+check "time enough changes nothing"
+
 # ---- Micro-batches.
 run net.g --accumulate auto --budget 1G --report && grep -q '^  micro-batches  *1  more' "$work/out"
 check "auto: one micro-batch where nothing asks for more"
