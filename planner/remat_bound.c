@@ -11,9 +11,11 @@
  * what its row demands, which is as strong for r in {0, 1} and tighter for fractions. */
 #include "planner/remat_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { MAX_ENTRIES = 1 << 21, MAX_STEPS = 2000 };
+static const double MAX_EXTRA = 0x1p62;  /* of a bound: where no plan exists it has no end */
 static const double MAX_WORK = 1e8;      /* entries visited by all subgradient steps */
 static const double MAX_TRAVERSAL = 1e8; /* edges visited to find the rows */
 
@@ -272,6 +274,8 @@ static double raise_prices(Dual *dual)
     int steps = work * MAX_STEPS > MAX_WORK ? (int)(MAX_WORK / work) : MAX_STEPS, stale = 0;
     for (int step = 0; step < steps && scale > 1e-5; step++) {
         double value = dual_value(dual), norm = 0;
+        if (!isfinite(value)) /* no plan meets the rows, so prices grow without end */
+            break;
         if (value > best * (1 + 1e-7)) {
             best = value;
             stale = 0;
@@ -308,7 +312,9 @@ int64_t remat_find_bounds(const RematModel *model, int64_t budget, int64_t *floo
     dual.reduced = ARENA_ARRAY(model->arena, double, (size_t)model->nodes);
     first_prices(&dual, model->arena);
     double best = raise_prices(&dual) * (1 - 1e-9) - 1; /* room for rounding */
-    return best > 0 ? (int64_t)best : 0;
+    if (!(best > 0))
+        return 0;
+    return best < MAX_EXTRA ? (int64_t)best : (int64_t)MAX_EXTRA;
 }
 
 int64_t remat_floor(const RematProblem *problem)

@@ -1,6 +1,7 @@
 /* The search on generated problems: against the true optimum, against Revolve, against a second
  * evaluation; its rules, its stops, its texts. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "remat_check.h"
@@ -153,6 +154,19 @@ static bool stop_at_once(const RematProgress *progress, void *data)
 {
     ++*(int *)data;
     return progress->seconds < 0;
+}
+
+Test(remat, bounds_the_cost_by_a_number_whatever_the_budget)
+{
+    RematProblem problem = generate_decoder(arena, 300);
+    double total = 0;
+    for (RematId x = 0; x < problem.nodes; x++)
+        total += problem.node[x].cost;
+    for (int64_t budget = baseline_peak(&problem); budget > 0; budget /= 2) {
+        double bound = remat_bound(&problem, budget);
+        cr_expect(isfinite(bound) && bound >= total, "%g of %g at %lld", bound, total,
+                  (long long)budget);
+    }
 }
 
 Test(remat, stops_when_asked)
