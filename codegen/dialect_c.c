@@ -209,7 +209,7 @@ const Dialect dialect_c = {
     .forward = write_forward,
     .eval = write_eval,
     .step = write_step,
-    .error_texts = "",
+    .error_texts = "        NULL,\n",
     .errors = "",
     .functions =
         "void $_threads($ *m, int threads)\n"
@@ -224,7 +224,7 @@ const Dialect dialect_c = {
                        "\n",
     .has_threads = true,
     .memory = " *\n * Everything it needs lies in one arena of %s; it allocates nothing. */\n",
-    .codes = "    @_EBIND    /* a tensor of the caller's memory has no memory yet */\n",
+    .codes = "",
     .fields = "    unsigned char *arena;\n"
               "    uint64_t seed, step;\n"
               "    int threads;\n",

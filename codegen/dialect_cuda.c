@@ -337,8 +337,7 @@ const Dialect dialect_cuda = {
     .memory = " *\n * Everything it needs on the device lies in one arena of %s; it allocates "
               "nothing else\n * there. The CUDA context and cuBLAS have memory of their own. */\n",
     .codes =
-        "    @_EBIND,   /* a tensor of the caller's memory has no memory yet */\n"
-        "    @_EDEVICE  /* CUDA or cuBLAS refused a call; the op's number is @_OPS where it was "
+        "    @_EDEVICE, /* CUDA or cuBLAS refused a call; the op's number is @_OPS where it was "
         "none */\n",
     .fields =
         "    unsigned char *arena; /* on the device */\n"

@@ -291,6 +291,7 @@ static const char *const error_texts =
     "        \"stopped by the progress function\",\n"
     "        \"a tensor without memory bound to it\",\n"
     "%s"
+    "        \"fewer samples than none, or more than a batch has\",\n"
     "    };\n";
 
 static void write_strerror(const Emission *e, Out *o)

@@ -65,8 +65,10 @@ static const char *const rate_declared =
 
 static const char *const valid_declared =
     "/* For a last batch that is not full: only its first samples count in the mean that the loss\n"
-    " * is, in eval and step. Holds until it is set again; 0 is all of @_BATCH. */\n"
-    "void $_valid($ *m, int64_t samples);\n";
+    " * is, in eval and step. Holds until it is set again; 0 is all of @_BATCH. What is below 0 "
+    "or\n"
+    " * above @_BATCH is @_ESAMPLES and changes nothing. */\n"
+    "int $_valid($ *m, int64_t samples);\n";
 
 void runs_declare(const Api *api, Out *o)
 {
@@ -183,9 +185,12 @@ static const char *const settings =
     "    m->seed = seed;\n"
     "}\n\n";
 
-static const char *const valid = "void $_valid($ *m, int64_t samples)\n"
+static const char *const valid = "int $_valid($ *m, int64_t samples)\n"
                                  "{\n"
-                                 "    m->valid = samples > 0 && samples < @_BATCH ? samples : 0;\n"
+                                 "    if (samples < 0 || samples > @_BATCH)\n"
+                                 "        return @_ESAMPLES;\n"
+                                 "    m->valid = samples;\n"
+                                 "    return @_OK;\n"
                                  "}\n\n";
 
 void runs_write(const Emission *e, Out *o)

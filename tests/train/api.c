@@ -106,6 +106,24 @@ static void check_failures(void)
     free(copy);
 }
 
+static void check_valid(void)
+{
+    check(resume_valid(&model, 3) == RESUME_OK && model.valid == 3, "three samples count");
+    static const int64_t wrong[] = {-3, -1, RESUME_BATCH + 1, 999, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int code = resume_valid(&model, wrong[i]);
+        check(code == RESUME_ESAMPLES, "a number of samples that cannot be");
+        check(strstr(resume_strerror(code), "samples") != NULL, "is told");
+        check(model.valid == 3, "and changes nothing");
+    }
+    check(resume_valid(&model, RESUME_BATCH) == RESUME_OK, "all of them count");
+    float all, zero;
+    expect_ok(resume_eval(&model, &all), "eval");
+    check(resume_valid(&model, 0) == RESUME_OK, "0 is all");
+    expect_ok(resume_eval(&model, &zero), "eval");
+    check(all == zero, "as is the whole batch");
+}
+
 static void check_progress(void)
 {
     draw_inputs(1, 4);
@@ -132,6 +150,8 @@ int main(int argc, char **argv)
     resume_set_lr(&model, 0.01);
     check_files(argv[1], argc > 2 ? argv[2] : NULL);
     check_failures();
+    draw_inputs(1, 4);
+    check_valid();
     check_progress();
     return 0;
 }
