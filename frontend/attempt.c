@@ -60,6 +60,18 @@ void lowered_free(Lowered *model)
     *model = (Lowered){0};
 }
 
+/* For -v: each way to lower the model that was planned, and what came of it. */
+static void say_outcome(const Subject *s, const char *name, int64_t value, const Outcome *outcome)
+{
+    Arena *arena = outcome->model.arena;
+    const char *set = name ? arena_printf(arena, "%s = %lld, ", name, (long long)value) : "";
+    watch_say(
+        "planned  %smicro-batches %u, loss %s, epilogues %s: %s, %.4g s of work, effort %llu", set,
+        outcome->plan->program[PROGRAM_MICRO].times, outcome->choice.sliced ? "chunked" : "whole",
+        s->target.tails && !outcome->choice.loops ? "fused" : "apart",
+        size_text(arena, outcome->arena), outcome->cost, (unsigned long long)outcome->plan->effort);
+}
+
 Outcome attempt(const Subject *s, const char *name, int64_t value, Choice choice,
                 const PlanOptions *how)
 {
@@ -70,6 +82,7 @@ Outcome attempt(const Subject *s, const char *name, int64_t value, Choice choice
     outcome.valid = outcome.plan->broken_hint == NONE;
     outcome.arena = outcome.plan->arena;
     outcome.cost = outcome.plan->cost;
+    say_outcome(s, name, value, &outcome);
     return outcome;
 }
 

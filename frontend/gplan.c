@@ -233,6 +233,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     const Source *source = source_read(arena, diag, o->model);
     if (!source)
         return 1;
+    watch_say("read     %s, %zu bytes", source->file, source->length);
 
     /* text -> syntax tree */
     Ast *ast = parse(arena, diag, source);
@@ -243,6 +244,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     Graph *g = lower(arena, diag, source, ast, o->define.at, o->define.count);
     if (!g)
         return 1;
+    watch_say("lowered  %s: %zu nodes, %zu values", g->name, g->node.count, g->value.count);
     if (wanted(o->dump, "lower"))
         graph_dump(g, stdout);
 
@@ -267,11 +269,13 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     if (g->train.present && !o->infer &&
         !train_add(g, ast, o->define.at, o->define.count, chosen.choice.times))
         return 1;
+    watch_say("trained  %zu nodes with the programs that train", g->node.count);
     if (wanted(o->dump, "train"))
         graph_dump(g, stdout);
 
     /* what nobody needs goes, equal nodes merge */
     simplify(g);
+    watch_say("simplified  %zu nodes are left", g->node.count);
     if (wanted(o->dump, "simplify"))
         graph_dump(g, stdout);
 
@@ -283,6 +287,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
     /* elementwise chains become clusters, alone or behind a product */
     Clusters *clusters = fuse(g, &target);
+    watch_say("fused    into %u clusters", clusters->count);
     if (wanted(o->dump, "fuse"))
         clusters_dump(g, clusters, stdout);
 
@@ -292,9 +297,13 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     /* order, what is computed again, in place, lifetimes, offsets */
     Plan *plan = chosen.plan ? chosen.plan : plan_make(g, clusters, &target, &how);
     watch_end();
+    watch_say("planned  effort %llu%s", (unsigned long long)plan->effort,
+              plan->cut ? ", cut before it was spent" : "");
 
     /* an independent proof, always */
     const char *fault = plan_check(plan, &target);
+    watch_say("checked  %u occurrences, %u buffers, an arena of %s", plan->end, plan->buffers,
+              size_text(arena, plan->arena));
     if (wanted(o->dump, "plan"))
         plan_dump(plan, stdout);
     if (fault) {

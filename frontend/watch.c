@@ -3,15 +3,17 @@
 #include "frontend/watch.h"
 #include "planner/remat.h"
 
+#include <stdarg.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
 
 static struct {
     struct sigaction before;
-    bool terminal;
+    bool terminal, verbose;
     double shown; /* seconds when the line was last written */
     double end;   /* when the seconds that the user gave are over; 0: never */
+    double begin; /* when watch_begin was called */
 } watching;
 
 static void interrupt(int signal)
@@ -40,17 +42,37 @@ void watch_begin(const Options *options)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
     watching.terminal = !options->quiet && isatty(STDERR_FILENO);
+    watching.verbose = options->verbose;
+    watching.begin = remat_seconds();
     watching.shown = -1;
     watching.end = options->seconds > 0 ? remat_seconds() + options->seconds : 0;
     sigaction(SIGINT, &action, &watching.before);
 }
 
-void watch_end(void)
+static void wipe(void)
 {
-    sigaction(SIGINT, &watching.before, NULL);
     if (watching.terminal && watching.shown >= 0)
         fprintf(stderr, "\r%70s\r", "");
     watching.shown = -1;
+}
+
+void watch_end(void)
+{
+    sigaction(SIGINT, &watching.before, NULL);
+    wipe();
+}
+
+void watch_say(const char *format, ...)
+{
+    if (!watching.verbose)
+        return;
+    wipe();
+    fprintf(stderr, "gplan: %7.3f s  ", remat_seconds() - watching.begin);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
 }
 
 bool watch_stopped(void)

@@ -175,6 +175,15 @@ check 'a model from standard input' standard_input
 to_stdout() {
     "$gplan" good.g --emit c >piped.c && "$gplan" good.g -o good.c && cmp piped.c good.c
 }
+verbose() {
+    "$gplan" good.g -v --budget 1M -o verbose.c >verbose.out 2>verbose.err && [ ! -s verbose.out ] &&
+        for pass in read lowered simplified fused planned checked; do
+            grep -q "$pass" verbose.err || return 1
+        done
+    "$gplan" good.g --budget 1M -o quiet.c 2>quiet.err && [ ! -s quiet.err ] &&
+        sed s/verbose/quiet/ verbose.c | cmp - quiet.c
+}
+check '-v names what is done, and changes nothing' verbose
 check 'C on standard output' to_stdout
 smallest() {
     least=$("$gplan" good.g --min-budget) && "$gplan" good.g --budget "$least" -o least.c &&
