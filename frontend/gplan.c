@@ -363,11 +363,11 @@ static int calibrate(Arena *arena, Diag *diag, const Options *o)
 
 static int verify(Arena *arena, int argc, char **argv)
 {
-    if (argc != 3) {
+    if (argc != 2) {
         fprintf(stderr, "usage: gplan verify PLAN.json\n");
         return 2;
     }
-    const Source *file = source_read(arena, diag_new(arena, stderr, false), argv[2]);
+    const Source *file = source_read(arena, diag_new(arena, stderr, false), argv[1]);
     if (!file)
         return 1;
     Plan *plan;
@@ -381,20 +381,18 @@ static int verify(Arena *arena, int argc, char **argv)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int verify_main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "pack") == 0)
-        return pack_main(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "remat") == 0)
-        return remat_main(argc - 1, argv + 1);
+    Arena *arena = arena_new();
+    int status = verify(arena, argc, argv);
+    arena_free(arena);
+    return status;
+}
 
+static int compile_main(int argc, char **argv)
+{
     Arena *arena = arena_new();
     Options options;
-    if (argc > 1 && strcmp(argv[1], "verify") == 0) {
-        int verdict = verify(arena, argc, argv);
-        arena_free(arena);
-        return verdict;
-    }
     int status = options_read(arena, argc, argv, &options);
     if (status < 0)
         status = check_usage(&options);
@@ -408,7 +406,23 @@ int main(int argc, char **argv)
         watch_end();
     }
     arena_free(arena);
-    if (fflush(stdout) != 0 && status == 0) {
+    return status;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv); /* argv[0] is the name */
+} commands[] = {{"pack", pack_main}, {"remat", remat_main}, {"verify", verify_main}};
+
+int main(int argc, char **argv)
+{
+    int status = -1;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && status < 0; i++)
+        if (argc > 1 && strcmp(argv[1], commands[i].name) == 0)
+            status = commands[i].run(argc - 1, argv + 1);
+    if (status < 0)
+        status = compile_main(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) {
         fprintf(stderr, "gplan: standard output cannot be written\n");
         status = 1;
     }

@@ -150,15 +150,20 @@ if [ "$(id -u)" != 0 ]; then
     refuses 1 'closed/out.c: cannot be written' good.g -o closed/out.c
 fi
 to_full() { # ARGS...
-    "$gplan" good.g "$@" >/dev/full
+    "$gplan" "$@" >/dev/full
     [ $? -eq 1 ]
 }
 to_closed() { # ARGS...
-    "$gplan" good.g "$@" >&-
+    "$gplan" "$@" >&-
     [ $? -eq 1 ]
 }
-for arguments in '--emit c' '--emit html' '' '-d lower' '-d plan' '--min-budget' '--help' \
-    '--version'; do
+"$gplan" good.g -o plan.json
+printf 'id,lower,upper,size\na,0,2,4\n' >problem.csv
+printf '2 1\n4 1\n4 1\n0 1\n' >problem.graph
+for arguments in 'good.g --emit c' 'good.g --emit html' 'good.g' 'good.g -d lower' \
+    'good.g -d plan' 'good.g --min-budget' 'good.g --max B --budget 1M' 'good.g --pareto' \
+    '--help' '--version' 'verify plan.json' 'pack problem.csv' 'pack problem.csv --emit csv' \
+    'pack --help' 'remat problem.graph --budget 100%' 'remat --help'; do
     # shellcheck disable=SC2086
     check "a full standard output: $arguments" to_full $arguments
     # shellcheck disable=SC2086
@@ -170,11 +175,6 @@ check 'a full device' full_device
 
 # ---- What is right ---------------------------------------------------------------------------
 
-standard_input() { "$gplan" - -o stdin.c <good.g && [ -s stdin.c ] && [ -s stdin.h ]; }
-check 'a model from standard input' standard_input
-to_stdout() {
-    "$gplan" good.g --emit c >piped.c && "$gplan" good.g -o good.c && cmp piped.c good.c
-}
 verbose() {
     "$gplan" good.g -v --budget 1M -o verbose.c >verbose.out 2>verbose.err && [ ! -s verbose.out ] &&
         for pass in read lowered simplified fused planned checked; do
@@ -184,6 +184,11 @@ verbose() {
         sed s/verbose/quiet/ verbose.c | cmp - quiet.c
 }
 check '-v names what is done, and changes nothing' verbose
+standard_input() { "$gplan" - -o stdin.c <good.g && [ -s stdin.c ] && [ -s stdin.h ]; }
+check 'a model from standard input' standard_input
+to_stdout() {
+    "$gplan" good.g --emit c >piped.c && "$gplan" good.g -o good.c && cmp piped.c good.c
+}
 check 'C on standard output' to_stdout
 smallest() {
     least=$("$gplan" good.g --min-budget) && "$gplan" good.g --budget "$least" -o least.c &&
