@@ -285,11 +285,12 @@ GP_FUNCTION int gp_conv_whole(const gp_conv *v, int64_t at)
     return at % v->in.outputs + GP_NR <= v->in.outputs && at + GP_NR <= v->places;
 }
 
-/* A packed panel of weights, m output channels from `out`, times the block of n places at `at`.
- * `next`: the weights that are packed next; they come nearer on the way. */
+/* A packed panel of weights, m output channels from `out`, times the block of n places at `at`; of
+ * both the elements p .. p + k - 1 of their depth. `next`: the weights that are packed next; they
+ * come nearer on the way. */
 GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out, int64_t m,
                                 const gp_real *rows, gp_coming next, const gp_real *patches,
-                                int64_t at, int64_t n, int64_t k, int add)
+                                int64_t at, int64_t n, int64_t p, int64_t k, int add)
 {
     const gp_tensor *y = v->y;
     const int even = v->span == v->in.outputs && y->stride[3] == 1;
@@ -302,7 +303,7 @@ GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out,
         int64_t step = GP_NR;
         const gp_ahead ahead = gp_ahead_of(next, k, j, width, n);
         if (v->direct && gp_conv_whole(v, at + j)) {
-            b = x + image * v->in.x->stride[0] + place;
+            b = x + image * v->in.x->stride[0] + p * v->in.x->stride[1] + place;
             step = v->in.x->stride[1];
         }
         if (even && full && place + width <= v->in.outputs) {
@@ -423,7 +424,7 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
             if (bias && p == 0)
                 gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
             gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
-                           patches, at, n - few, k, p > 0 || bias);
+                           patches, at, n - few, p, k, p > 0 || bias);
             if (few)
                 gp_conv_few(v, out, to - from, rows, lines, k, p > 0 || bias);
             if (p + k == v->depth)

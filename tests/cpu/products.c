@@ -143,34 +143,40 @@ static void try_matmul(void)
     free(out.data);
 }
 
-/* A convolution: x * w gives y. Exact sums of all three directions come from one walk.
- * `wide`: many channels and a window of 3 x 3, which another algorithm takes. */
-/* Of any shape; of 3 x 3 with many channels, as Winograd's are; or with a stride over images that
- * several panels see. */
-typedef enum { ANY, MANY, APART } Kind;
+/* A convolution: x * w gives y. Exact sums of all three directions come from one walk. Of any
+ * shape; of 3 x 3 with many channels, as Winograd's are; with a stride over images that several
+ * panels see; or with more channels on one side than a block is deep, through a window of one place
+ * or one whose phases have such windows. */
+typedef enum { ANY, MANY, APART, DEEP } Kind;
 
 static void try_conv(Kind kind)
 {
-    const int wide = kind == MANY;
-    const int depthwise = !wide && draw(0, 3) == 0;
+    const int wide = kind == MANY, deep = kind == DEEP;
+    const int depthwise = !wide && !deep && draw(0, 3) == 0;
+    const int64_t above = deep ? draw(1, 2) : 0; /* 1: x has the many channels, 2: y has */
     const int64_t groups = wide ? 1 : draw(1, 3), n = wide ? 1 : draw(1, 3);
-    const int64_t c = wide        ? draw(0, 7) ? draw(30, 60) : 260
+    const int64_t c = deep   ? groups * (above == 1 ? draw(GP_KC - 1, 2 * GP_KC + 2) : draw(2, 20))
+                      : wide ? draw(0, 7) ? draw(30, 60) : 260
                       : depthwise ? groups
                                   : groups * draw(1, draw(0, 3) ? 4 : 40);
-    const int64_t o = wide        ? draw(30, 50)
+    const int64_t o = deep   ? groups * (above == 2 ? draw(GP_KC - 1, 2 * GP_KC + 2) : draw(2, 20))
+                      : wide ? draw(30, 50)
                       : depthwise ? groups
                                   : groups * draw(1, draw(0, 3) ? 6 : 130);
     gp_conv2d_attr a = {.groups = groups};
     int64_t kernel[2], in_dim[2], out_dim[2];
-    const int plain = kind == ANY && draw(0, 2) == 0;
+    const int plain = (kind == ANY && draw(0, 2) == 0) || (deep && draw(0, 1));
     for (int i = 0; i < 2; i++) {
-        kernel[i] = wide ? 3 : plain ? 1 : draw(1, 4);
-        a.stride[i] = kind == APART ? draw(2, 3) : wide || plain || draw(0, 1) ? 1 : draw(1, 3);
-        a.dilation[i] = wide ? 1 : draw(1, 2);
-        a.pad[i] = plain ? 0 : draw(0, kind == APART ? 1 : kernel[i]);
-        a.pad[2 + i] = plain ? 0 : draw(0, kind == APART ? 1 : kernel[i]);
+        kernel[i] = wide || (deep && !plain) ? 3 : plain ? 1 : draw(1, 4);
+        a.stride[i] = deep && !plain                ? 2
+                      : kind == APART               ? draw(2, 3)
+                      : wide || plain || draw(0, 1) ? 1
+                                                    : draw(1, 3);
+        a.dilation[i] = wide || deep ? 1 : draw(1, 2);
+        a.pad[i] = plain ? 0 : deep ? 1 : draw(0, kind == APART ? 1 : kernel[i]);
+        a.pad[2 + i] = plain ? 0 : deep ? 1 : draw(0, kind == APART ? 1 : kernel[i]);
         const int64_t reach = (kernel[i] - 1) * a.dilation[i] + 1;
-        in_dim[i] = reach + draw(kind == ANY ? 0 : 9, wide                        ? 16
+        in_dim[i] = reach + draw(kind == ANY ? 0 : 9, wide || deep                ? 16
                                                       : kind == ANY && draw(0, 2) ? 9
                                                                                   : 30);
         out_dim[i] = (in_dim[i] + a.pad[i] + a.pad[2 + i] - reach) / a.stride[i] + 1;
@@ -237,6 +243,8 @@ int main(int argc, char **argv)
             try_conv(APART);
         if (i % 10 == 0)
             try_conv(MANY);
+        if (i % 5 == 0)
+            try_conv(DEEP);
     }
     printf("%016llx\n", (unsigned long long)sizes);
     return failures > 0;
