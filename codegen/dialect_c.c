@@ -65,14 +65,12 @@ static void write_run(const Emission *e, Out *o, ProgramKind program, bool losse
 
 static void write_forward(const Emission *e, Out *o)
 {
-    api_write(e->api, o, "int $_forward($ *m)\n{\n");
+    api_write(e->api, o, "int $_forward($ *m)\n{\n    m->detail[0] = 0;\n");
     api_write(e->api, o, e->api->slots ? frame_check_bound : "");
     if (e->program[PROGRAM_FORWARD].calls) {
         write_run(e, o, PROGRAM_FORWARD, false, "");
         write_begin(o, runs_calls(e, PROGRAM_FORWARD));
         runs_times(e, o, PROGRAM_FORWARD, "");
-    } else if (!e->api->slots) {
-        out(o, "    (void)m;\n");
     }
     api_write(e->api, o, "    return @_OK;\n}\n\n");
 }
@@ -88,7 +86,7 @@ static void write_sum(const Emission *e, Out *o, ProgramKind program)
 
 static void write_eval(const Emission *e, Out *o)
 {
-    api_write(e->api, o, "int $_eval($ *m, float *loss)\n{\n");
+    api_write(e->api, o, "int $_eval($ *m, float *loss)\n{\n    m->detail[0] = 0;\n");
     api_write(e->api, o, e->api->slots ? frame_check_bound : "");
     write_run(e, o, PROGRAM_EVAL, true, "");
     write_begin(o, runs_calls(e, PROGRAM_EVAL));
@@ -98,7 +96,7 @@ static void write_eval(const Emission *e, Out *o)
 
 static void write_step(const Emission *e, Out *o)
 {
-    api_write(e->api, o, "int $_step($ *m, float *loss)\n{\n");
+    api_write(e->api, o, "int $_step($ *m, float *loss)\n{\n    m->detail[0] = 0;\n");
     api_write(e->api, o, e->api->slots ? frame_check_bound : "");
     write_run(e, o, PROGRAM_MICRO, true,
               arena_printf(e->arena, ",\n                  .lr = %s_lr(m)", e->api->prefix));
@@ -115,7 +113,7 @@ static void write_step(const Emission *e, Out *o)
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
-static const char *const needs[] = {"c/base.h", "c/file.h", NULL};
+static const char *const needs[] = {"c/base.h", "c/file_save.h", "c/file_load.h", NULL};
 static const char *const none[] = {NULL};
 
 const Dialect dialect_c = {
@@ -166,10 +164,10 @@ const Dialect dialect_c = {
               "static GP_NOINLINE int op_end($ *m, int op, int code)\n"
               "{\n"
               "    if (code != GP_OK)\n"
-              "        return code | op << 4;\n"
+              "        return failed(m, code | op << 4);\n"
               "#ifdef GPLAN_CHECK_NAN\n"
               "    if (makes_nan(m, op))\n"
-              "        return @_ENAN | op << 4;\n"
+              "        return failed(m, @_ENAN | op << 4);\n"
               "#endif\n"
               "#ifdef GPLAN_POISON\n"
               "    poison(m, op);\n"
@@ -181,7 +179,7 @@ const Dialect dialect_c = {
               "    m->clock = time;\n"
               "#endif\n"
               "    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)\n"
-              "        return @_ECANCEL;\n"
+              "        return failed(m, @_ECANCEL);\n"
               "    return @_OK;\n"
               "}\n\n",
     .init = write_init,

@@ -152,13 +152,13 @@ static void write_copies(const Emission *e, Out *o)
             continue;
         if (*t->kind == 'I')
             out(o,
-                "int %s(%s *m, const %s *host)\n{\n"
+                "int %s(%s *m, const %s *host)\n{\n    m->detail[0] = 0;\n"
                 "    return checked(m, cudaMemcpyAsync(m->arena + %llu, host, %llu,\n"
                 "                                      cudaMemcpyHostToDevice, STREAM));\n}\n\n",
                 t->copy, api->prefix, type, offset, bytes);
         else
             out(o,
-                "int %s(%s *m, %s *host)\n{\n"
+                "int %s(%s *m, %s *host)\n{\n    m->detail[0] = 0;\n"
                 "    return checked(m, cudaMemcpyAsync(host, m->arena + %llu, %llu,\n"
                 "                                      cudaMemcpyDeviceToHost, STREAM));\n}\n\n",
                 t->copy, api->prefix, type, offset, bytes);
@@ -262,11 +262,11 @@ const Dialect dialect_cuda = {
               "        snprintf(m->detail, sizeof m->detail, \"%s: %s\", op_failed[op],\n"
               "                 gp_why(((const gp_device *)run->device)->why));\n"
               "    if (code != GP_OK)\n"
-              "        return code | op << 4;\n"
+              "        return code == GP_EDEVICE ? code | op << 4 : failed(m, code | op << 4);\n"
               "#ifdef GPLAN_CHECK_NAN\n"
               "    const int found = makes_nan(m, op);\n"
               "    if (found)\n"
-              "        return found < 0 ? @_EDEVICE | op << 4 : @_ENAN | op << 4;\n"
+              "        return failed(m, (found < 0 ? @_EDEVICE : @_ENAN) | op << 4);\n"
               "#endif\n"
               "#ifdef GPLAN_POISON\n"
               "    poison(m, op);\n"
@@ -276,7 +276,7 @@ const Dialect dialect_cuda = {
               "        return code;\n"
               "#endif\n"
               "    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)\n"
-              "        return @_ECANCEL;\n"
+              "        return failed(m, @_ECANCEL);\n"
               "    return @_OK;\n"
               "}\n\n",
     .before = write_before,
@@ -315,8 +315,9 @@ const Dialect dialect_cuda = {
         "        if (begun != @_OK)\n"
         "            return begun;\n",
     .item_more = ", gp_self(model)->stream",
-    .wait = "    if (cudaStreamSynchronize(STREAM) != cudaSuccess)\n"
-            "        return @_EDEVICE | @_OPS << 4;\n",
+    .wait = "    const int waited = checked(m, cudaStreamSynchronize(STREAM));\n"
+            "    if (waited != @_OK)\n"
+            "        return waited;\n",
     .reset_type = "int",
     .reset_saved = "    return begin(m, 0, seed);\n",
     .reset_nothing = "    return @_OK;\n",

@@ -44,6 +44,14 @@ static const char *const poison =
     "}\n"
     "#endif\n\n";
 
+static const char *const failed = "/* The code, in words for $_error. */\n"
+                                  "static GP_UNUSED int failed($ *m, int code)\n"
+                                  "{\n"
+                                  "    snprintf(m->detail, sizeof m->detail, \"%s\", "
+                                  "$_strerror(code));\n"
+                                  "    return code;\n"
+                                  "}\n\n";
+
 void frame_before(Emission *e, Out *o)
 {
     const Dialect *d = e->dialect;
@@ -52,6 +60,7 @@ void frame_before(Emission *e, Out *o)
         tables_slots(e, o);
     if (e->api->saved_begin < e->api->saved_end)
         tables_init(e, o);
+    api_write(e->api, o, failed);
     if (d->before)
         d->before(e, o);
     if (e->call.count == 0)
@@ -94,6 +103,7 @@ static void write_reset(const Emission *e, Out *o, bool saved)
               arena_printf(e->arena, "%s $_reset($ *m, uint64_t seed)\n", d->reset_type));
     api_write(e->api, o,
               "{\n"
+              "    m->detail[0] = 0;\n"
               "    m->seed = seed;\n"
               "    m->step = 0;\n");
     api_write(e->api, o, saved ? d->reset_saved : d->reset_nothing);
@@ -125,10 +135,11 @@ static const char *const files =
     "    return gp_load(path, &items);\n"
     "}\n"
     "\n"
-    "int $_save(const $ *m, const char *path)\n"
+    "static int save_to($ *m, const char *path)\n"
     "{\n"
     "%s"
-    "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT};\n"
+    "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT,\n"
+    "                            .detail = m->detail, .detail_size = sizeof m->detail};\n"
     "    return gp_save(path, &items);\n"
     "}\n\n";
 
@@ -153,13 +164,26 @@ static const char *const trained_files =
     "    return @_OK;\n"
     "}\n"
     "\n"
-    "int $_save(const $ *m, const char *path)\n"
+    "static int save_to($ *m, const char *path)\n"
     "{\n"
     "%s"
     "    gp_note note[] = {{\"step\", m->step}, {\"seed\", m->seed}};\n"
-    "    const gp_items items = {\n"
-    "        .item = item, .model = m, .count = SAVED_COUNT, .note = note, .notes = 2};\n"
+    "    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT,\n"
+    "                            .note = note, .notes = 2,\n"
+    "                            .detail = m->detail, .detail_size = sizeof m->detail};\n"
     "    return gp_save(path, &items);\n"
+    "}\n\n";
+
+/* Saving changes what $_error says, and nothing else. */
+static const char *const save =
+    "static $ *gp_own(const $ *gp_model)\n"
+    "{\n"
+    "    return ($ *)(uintptr_t)gp_model; /* init wrote to it, so it is no constant */\n"
+    "}\n"
+    "\n"
+    "int $_save(const $ *m, const char *path)\n"
+    "{\n"
+    "    return save_to(gp_own(m), path);\n"
     "}\n\n";
 
 static const char *const constants =
@@ -218,6 +242,7 @@ static void write_parameters(const Emission *e, Out *o)
               api->trains && saved
                   ? arena_printf(e->arena, trained_files, d->wait, d->begin_state, d->wait)
                   : arena_printf(e->arena, files, d->wait, d->wait));
+    api_write(e->api, o, save);
     write_constants(e, o);
 }
 
@@ -246,6 +271,7 @@ static const char *const bind =
     "    for (size_t i = SAVED; i < SAVED + SAVED_COUNT; i++)\n"
     "        if (strcmp(tensor[i].name, name) == 0 && slot[i] >= 0) {\n"
     "            m->external[slot[i]] = data_;\n"
+    "            m->detail[0] = 0;\n"
     "            return @_OK;\n"
     "        }\n"
     "    snprintf(m->detail, sizeof m->detail, \"%s: no parameter has this name\", name);\n"

@@ -55,8 +55,11 @@ static const char *const trained_reset_declared =
     " * beginning. */\n";
 
 static const char *const files_declared =
-    "/* Parameters from and to a safetensors file. A file that does not fit changes nothing; one\n"
-    " * that is written appears whole or not at all. */\n";
+    "/* Parameters from and to a safetensors file. A file that does not fit changes nothing, but "
+    "one\n"
+    " * that ends or is changed while it is read leaves a mixture: load or reset then. What is "
+    "written\n"
+    " * appears whole or not at all, with the mode of the file that it replaces. */\n";
 
 static const char *const trained_files_declared =
     "/* A safetensors file with the parameters, the state of the optimizer, and as metadata the\n"
@@ -64,7 +67,11 @@ static const char *const trained_files_declared =
     "From\n"
     " * a file with parameters alone the optimizer and the steps begin anew. A file that does not "
     "fit\n"
-    " * changes nothing; one that is written appears whole or not at all. */\n";
+    " * changes nothing, but one that ends or is changed while it is read leaves a mixture: load "
+    "or\n"
+    " * reset then. What is written appears whole or not at all, with the mode of the file that "
+    "it\n"
+    " * replaces. */\n";
 
 static void write_functions(const Api *api, Out *o)
 {
@@ -80,8 +87,9 @@ static void write_functions(const Api *api, Out *o)
 
 static const char *const more_functions =
     "\n"
-    "/* An error code in words. The second one has more to say of the last call that failed: the\n"
-    " * file, the tensor. */\n"
+    "/* An error code in words. The second one has more to say of the last call that can fail: "
+    "the\n"
+    " * file, the tensor, the op; nothing where all went well. */\n"
     "const char *$_strerror(int code);\n"
     "const char *$_error(const $ *m);\n"
     "/* Every input, output, parameter and state. */\n"

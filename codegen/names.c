@@ -30,7 +30,8 @@ static const char *const reserved[] = {
     " access acct alarm brk chdir chown close confstr creat crypt dup dup2 environ execl execv exit"
     " fchown fcntl fork fsync getcwd getpid index isatty kill link lockf lseek nice open openat"
     " pause pipe pread pwrite read readlink remove rename rindex rmdir sbrk select setuid sleep"
-    " stat swab symlink sync truncate unlink usleep vfork write clock clock_gettime time timespec"
+    " stat lstat chmod fchmod mkdir mkfifo mknod umask futimens utimensat fstatat swab symlink "
+    "sync truncate unlink usleep vfork write clock clock_gettime time timespec"
     " timeval tm nanosleep abort atexit atof atoi bsearch calloc free getenv labs malloc qsort rand"
     " random realloc srand strtod strtol system ",
     " bcmp bcopy bzero ffs memccpy memchr memcmp memcpy memmove memset strcat strchr strcmp strcpy"
@@ -48,11 +49,12 @@ static const char *const reserved[] = {
     " ENOSYS ENOTCONN ENOTDIR ENOTEMPTY ENOTRECOVERABLE ENOTSOCK ENOTSUP ENOTTY ENXIO EOPNOTSUPP"
     " EOVERFLOW EOWNERDEAD EPERM EPIPE EPROTO EPROTONOSUPPORT EPROTOTYPE ERANGE EROFS ESPIPE ESRCH"
     " ESTALE ETIME ETIMEDOUT ETXTBSY EWOULDBLOCK EXDEV BUFSIZ HUGE HUGE_VAL"
-    " MAXFLOAT O_APPEND O_CREAT O_EXCL O_RDONLY O_RDWR O_TRUNC O_WRONLY"
+    " MAXFLOAT O_APPEND O_CLOEXEC O_CREAT O_DIRECTORY O_DSYNC O_EXCL O_NOCTTY O_NOFOLLOW O_NONBLOCK"
+    " O_RDONLY O_RDWR O_RSYNC O_SYNC O_TRUNC O_WRONLY S_ISREG S_ISDIR S_IFMT"
     " SEEK_SET SEEK_CUR SEEK_END CLOCK_MONOTONIC CLOCK_REALTIME CLOCKS_PER_SEC ",
     /* What an emitted file calls its own parts. */
     (" tensor slot init data item begin constant constants result death poison now op_end op_nan"
-     " makes_nan SAVED SAVED_COUNT NEEDED_COUNT "),
+     " makes_nan failed save_to SAVED SAVED_COUNT NEEDED_COUNT "),
 };
 
 /* Parts of an emitted file that are numbered: forward_0. */

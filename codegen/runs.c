@@ -188,7 +188,8 @@ static const char *const settings =
 static const char *const valid = "int $_valid($ *m, int64_t samples)\n"
                                  "{\n"
                                  "    if (samples < 0 || samples > @_BATCH)\n"
-                                 "        return @_ESAMPLES;\n"
+                                 "        return failed(m, @_ESAMPLES);\n"
+                                 "    m->detail[0] = 0;\n"
                                  "    m->valid = samples;\n"
                                  "    return @_OK;\n"
                                  "}\n\n";

@@ -10,6 +10,7 @@ static const char *const tell =
     "static int tell($ *m)\n"
     "{\n"
     "    int code;\n"
+    "    m->detail[0] = 0;\n"
     "%s"
     "    const gp_state now = state_of(m);\n"
     "    const uint64_t told = gp_hash(&now, sizeof now);\n"
@@ -40,7 +41,7 @@ static const char *const tell =
     "    CHECK(cudaStreamSynchronize(STREAM));\n"
     "    if (now.error != 0) {\n"
     "        CHECK(cudaMemsetAsync(&STATE->error, 0, sizeof now.error, STREAM));\n"
-    "        return @_EINDEX | (now.error - 1) << 4;\n"
+    "        return failed(m, @_EINDEX | (now.error - 1) << 4);\n"
     "    }\n"
     "    if (loss)\n"
     "        *loss = (float)now.sum;\n"
@@ -49,6 +50,7 @@ static const char *const tell =
     "\n"
     "int $_sync($ *m)\n"
     "{\n"
+    "    m->detail[0] = 0;\n"
     "    return m->told ? finish(m, NULL) : checked(m, cudaStreamSynchronize(STREAM));\n"
     "}\n\n";
 

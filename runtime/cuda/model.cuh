@@ -6,7 +6,8 @@
 #include "base.cuh"
 #include "state.h"
 
-#include "../c/file.h"
+#include "../c/file_load.h"
+#include "../c/file_save.h"
 #include "../c/schedule.h"
 
 /* What refused a call, in words: CUDA, or with a minus cuBLAS. */
@@ -62,10 +63,7 @@ static __global__ GP_UNUSED void gp_state_end(gp_state *s)
 /* Bytes as a number that is not 0: the same where they are. */
 GP_HOST uint64_t gp_hash(const void *data, size_t bytes)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    const unsigned char *byte = (const unsigned char *)data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    const uint64_t hash = gp_hash_bytes(GP_HASH_START, data, bytes);
     return hash ? hash : 1;
 }
 

@@ -32,7 +32,9 @@ static void bad_index(int32_t word, const char *what)
     expect(LOOKUP_ERROR_KIND(code) == LOOKUP_EINDEX, what);
     expect(has(lookup_op_name(LOOKUP_ERROR_OP(code)), "lookup.g:8"), "the op's name");
     expect(has(lookup_strerror(code), "outside the table of"), "in words");
+    expect(has(lookup_error(&model), "outside the table of"), "of the last call");
     expect_ok(lookup_sync(&model), "it is said once");
+    expect(lookup_error(&model)[0] == 0, "and forgotten");
     expect(LOOKUP_ERROR_KIND(lookup_step(&model, &loss)) == LOOKUP_EINDEX, "by a step too");
     words[7] = 1;
     expect_ok(lookup_set_words(&model, words.data()), "set");
@@ -60,7 +62,14 @@ static void progress()
     float loss;
     lookup_progress(&model, see, &seen);
     expect(lookup_step(&model, &loss) == LOOKUP_ECANCEL && seen == 3, "stopped at the third op");
+    expect(has(lookup_error(&model), "stopped"), "in words");
     lookup_progress(&model, NULL, NULL);
+}
+
+/* A failure has words, and what goes well has none. */
+static void said(int code)
+{
+    expect((code != 0) == (lookup_error(&model)[0] != 0), "an error in words where there is one");
 }
 
 /* Every function; the first code that is not 0. */
@@ -70,9 +79,12 @@ static int all()
     std::vector<float> best(LOOKUP_BEST_COUNT);
     cudaStream_t own = NULL;
     int code = lookup_create(&model, own);
+    said(code);
 #define DO(call)                  \
-    if (code == 0)                \
+    if (code == 0) {              \
         code = (call);            \
+        said(code);               \
+    }                             \
     if (code != 0 && model.arena) \
     lookup_free(&model)
     DO(lookup_reset(&model, 1));

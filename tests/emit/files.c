@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,82 @@ static void wrong_files(files *m)
     }
 }
 
+/* So many tensors of no interest, of 4 bytes each, the last ones first, and then ours. */
+static void make_many(int count, int at, const char *name, int begin)
+{
+    static char header[200000];
+    int length = 0;
+    for (int i = count - 1; i >= 0; i--) {
+        char own[16];
+        snprintf(own, sizeof own, "n%d", i);
+        length += snprintf(header + length, sizeof header - (size_t)length,
+                           "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
+                           length ? "," : "{", i == at ? name : own,
+                           GOOD_DATA + (i == at ? begin : 4 * i),
+                           GOOD_DATA + (i == at ? begin : 4 * i) + 4);
+    }
+    snprintf(header + length, sizeof header - (size_t)length, ",%s", good_header + 1);
+    make(header, GOOD_DATA + 4 * (size_t)count);
+}
+
+/* Bytes that are of no tensor or of two, names that stand twice, in a file of any order. */
+static void wrong_places(files *m)
+{
+    make(good_header, GOOD_DATA + 1);
+    refused(m, "made.safetensors", FILES_EFORMAT, "1 bytes stand behind the last tensor");
+    make(replace(good_header, "[48,56]", "[48,55]"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "leave some out behind byte 55");
+    make(replace(good_header, "[48,56]", "[40,56]"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
+    make(replace(good_header, "[48,56]", "[0,48]"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
+    make(replace(good_header, "[48,56]", "[56,48]"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "more: its place");
+    make(replace(good_header, "[48,56]", "[48,9999]"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "more ends behind it");
+    make(replace(good_header, "\"shape\":[],", ""), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "more: the file lacks");
+    make(replace(good_header, "\"I64\"", "\"I64\",\"dtype\":\"I64\""), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "stands twice");
+    make(replace(good_header, "\"more\"", "\"__metadata__\":{},\"more\""), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "a name stands twice");
+    make(replace(good_header, "[76,156]}}", "[76,156]}}x"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "behind its header");
+    make(replace(good_header, "[76,156]}}", "[76,156]}} {}"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "behind its header");
+    make(replace(good_header, "\\u0077", "\\u00zz"), GOOD_DATA);
+    refused(m, "made.safetensors", FILES_EFORMAT, "four digits");
+    make(replace(good_header, "\"more\"", "\"w\\u0000\""), GOOD_DATA); /* not ours */
+    EXPECT(files_load(m, "made.safetensors") == FILES_OK);
+    static const int counts[] = {1, 2, 251, 252, 253, 255, 256, 257, 508, 509, 1000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const int n = counts[i];
+        make_many(n, -1, "", 0);
+        EXPECT(files_load(m, "made.safetensors") == FILES_OK);
+        for (int k = 0; k < n; k += n / 3 + 1) {
+            make_many(n, k, "more", 4 * k);
+            refused(m, "made.safetensors", FILES_EFORMAT, "a name stands twice");
+            make_many(n, k, "own", 4 * k - 2);
+            refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
+            make_many(n, k, "own", k > 0 ? 0 : -4);
+            refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
+        }
+    }
+}
+
+/* What is no file is refused at once, whoever might write to it. */
+static void no_files(files *m)
+{
+    unlink("pipe");
+    EXPECT(mkfifo("pipe", 0666) == 0 && (mkdir("folder", 0777) == 0 || errno == EEXIST));
+    alarm(20); /* ends a program that waits */
+    refused(m, "pipe", FILES_EFILE, "pipe: is no regular file");
+    refused(m, "/dev/zero", FILES_EFILE, "/dev/zero: is no regular file");
+    refused(m, "folder", FILES_EFILE, "folder: is a folder");
+    refused(m, "", FILES_EFILE, "cannot be opened");
+    alarm(0);
+}
+
 static void a_file_of_another_tool(files *m)
 {
     make(good_header, GOOD_DATA);
@@ -124,7 +201,9 @@ static void saves_and_loads(files *m)
     EXPECT(memcmp(kept, w, sizeof kept) != 0);
     EXPECT(files_load(m, "saved.safetensors") == FILES_OK);
     EXPECT(memcmp(kept, w, sizeof kept) == 0);
+    EXPECT(files_error(m)[0] == 0);
     EXPECT(files_save(m, "no/such/folder.safetensors") == FILES_EFILE && errno == ENOENT);
+    EXPECT_TEXT(files_error(m), "no/such/folder.safetensors: cannot be written: ");
     EXPECT_TEXT(files_strerror(FILES_EFILE), "file");
 }
 
@@ -166,6 +245,8 @@ int main(void)
     START(files, m, FILES_ARENA_BYTES)
     files_reset(&m, 1);
     wrong_files(&m);
+    wrong_places(&m);
+    no_files(&m);
     a_file_of_another_tool(&m);
     saves_and_loads(&m);
     a_full_disk(&m);

@@ -30,7 +30,8 @@ run() { # the model under the sanitizers, with these flags
 for source in "$here"/*.c; do
     model=$(basename "$source" .c)
     check "emit $model" emit "$model"
-    [ "$model" = memory ] || check "run $model" run
+    # shellcheck disable=SC2046
+    [ "$model" = memory ] || check "run $model" run $(sed -n 's/^ \* flags: //p' "$source")
 done
 
 # Where the memory is least, an output that the model reads too is computed again.

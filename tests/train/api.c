@@ -68,10 +68,16 @@ static void check_files(const char *whole, const char *parameters)
         expect_ok(resume_step(&model, NULL), "step");
     resume_seed(&model, UINT64_MAX);
     unsigned char *copy = snapshot();
+    check(resume_save(&model, "no/such/file") == RESUME_EFILE, "a folder that is not there");
+    check(strstr(resume_error(&model), "no/such/file: ") != NULL, "save says which file");
     expect_ok(resume_save(&model, whole), "save");
+    check(*resume_error(&model) == 0, "nothing is wrong");
+    check(resume_load(&model, "no/such/file") == RESUME_EFILE, "load likewise");
+    check(strstr(resume_error(&model), "no/such/file: ") != NULL, "says which file");
     resume_reset(&model, 1);
     check(!same_as(copy) && model.step == 0, "reset begins anew");
     expect_ok(resume_load(&model, whole), "load");
+    check(*resume_error(&model) == 0, "and nothing is wrong");
     check(same_as(copy) && model.step == 3, "load brings all of it back");
     check(model.seed == UINT64_MAX, "and the seed");
     if (parameters) {
@@ -93,9 +99,17 @@ static void check_failures(void)
     int code = resume_step(&model, NULL);
     check(RESUME_ERROR_KIND(code) == RESUME_EINDEX, "a class that is none");
     check(strstr(resume_strerror(code), "cross_entropy") != NULL, "the message names the op");
+    check(strcmp(resume_error(&model), resume_strerror(code)) == 0, "so does the error");
     float loss;
+    resume_labels(&model)[3] = 0;
+    expect_ok(resume_eval(&model, &loss), "eval");
+    check(*resume_error(&model) == 0, "a call that goes well has no error");
+    resume_labels(&model)[3] = 4;
     code = resume_eval(&model, &loss);
     check(RESUME_ERROR_KIND(code) == RESUME_EINDEX, "in eval too");
+    check(strcmp(resume_error(&model), resume_strerror(code)) == 0, "with its words");
+    expect_ok(resume_forward(&model), "forward");
+    check(*resume_error(&model) == 0, "which the next call forgets");
     size_t count;
     const resume_tensor *t = resume_tensors(&count);
     for (size_t i = 0; i < count; i++)
@@ -113,10 +127,11 @@ static void check_valid(void)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int code = resume_valid(&model, wrong[i]);
         check(code == RESUME_ESAMPLES, "a number of samples that cannot be");
-        check(strstr(resume_strerror(code), "samples") != NULL, "is told");
+        check(strstr(resume_error(&model), "samples") != NULL, "is told");
         check(model.valid == 3, "and changes nothing");
     }
     check(resume_valid(&model, RESUME_BATCH) == RESUME_OK, "all of them count");
+    check(*resume_error(&model) == 0, "which is forgotten");
     float all, zero;
     expect_ok(resume_eval(&model, &all), "eval");
     check(resume_valid(&model, 0) == RESUME_OK, "0 is all");
@@ -137,6 +152,7 @@ static void check_progress(void)
     calls = 0;
     stop_at = 5;
     check(resume_step(&model, NULL) == RESUME_ECANCEL && calls == 5, "it can stop a step");
+    check(strstr(resume_error(&model), "stopped") != NULL, "and the error says so");
     resume_progress(&model, NULL, NULL);
 }
 

@@ -212,6 +212,11 @@ kills() {
     emit saver "$here/saver.g" && build saver saver saver -O2 && ./saver saver.safetensors 25
 }
 check 'killed while it saves' kills
+several() {
+    build saver savers savers -O2 -pthread && ./savers several.safetensors 12 &&
+        ! ls several.safetensors.* 2>/dev/null
+}
+check 'threads and processes save to one path' several
 
 # ---- Every compiler, every way to be called -----------------------------------------------------
 

@@ -1,0 +1,666 @@
+/* Reads a safetensors file: see file.h.
+ *
+ * The header is read through a small window, several times, since nothing of it is kept. First all
+ * of it is checked, so that a file that is wrong changes nothing; the last time loads. */
+#ifndef GP_FILE_LOAD_H
+#define GP_FILE_LOAD_H
+
+#include "file.h"
+
+/* What a pass over the header is for. */
+enum {
+    GP_PASS_CHECK,  /* the tensors are those of the model */
+    GP_PASS_PLACES, /* each byte behind the header is of one tensor */
+    GP_PASS_NAMES,  /* each name stands once */
+    GP_PASS_LOAD
+};
+
+enum { GP_WINDOW = 256 };
+enum { GP_HASH_SHIFT = 1 }; /* of a name: there is a number behind each */
+#define GP_HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* The smallest keys of a pass, in order. */
+typedef struct {
+    uint64_t from; /* smaller ones were seen in an earlier pass */
+    size_t count;
+    int twice; /* a key was met twice */
+    struct {
+        uint64_t key, value;
+    } at[GP_WINDOW];
+} gp_window;
+
+typedef struct {
+    int file;
+    uint64_t at, end;  /* of the header that was not read yet, in the file */
+    uint64_t data;     /* where the tensors begin */
+    uint64_t file_end; /* bytes of the file */
+    uint64_t hash;     /* of the header as it was read in this pass */
+    size_t used, filled;
+    unsigned char buffer[4096];
+    const char *path;
+    const gp_items *items;
+    gp_window *window;
+    size_t next;      /* the tensor that probably comes next */
+    uint64_t tensors; /* in the file that are not empty */
+    uint64_t tiled;   /* bytes of tensors so far, while they stand in order */
+    int jumbled;      /* they do not */
+    int code;
+} gp_reader;
+
+/* What a header says of one tensor. */
+typedef struct {
+    uint64_t at;     /* of its name in the file */
+    uint64_t hash;   /* of its name */
+    uint64_t length; /* likewise, in bytes */
+    char dtype[8];
+    int rank;
+    int64_t dim[GP_MAX_RANK];
+    uint64_t begin, end;
+    int fields; /* bits: dtype, shape, data_offsets */
+} gp_entry;
+
+/* Keeps the first complaint. */
+#define GP_COMPLAIN(r, kind, ...)               \
+    do {                                        \
+        if ((r)->code == GP_OK) {               \
+            GP_DETAIL((r)->items, __VA_ARGS__); \
+            (r)->code = (kind);                 \
+        }                                       \
+    } while (0)
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+GP_HOST uint64_t gp_hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *byte = (const unsigned char *)data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+GP_HOST void gp_broken(gp_reader *r, const char *what)
+{
+    GP_COMPLAIN(r, GP_EFORMAT, "%s: no safetensors file: %s", gp_shorten(r->path).text, what);
+}
+
+/* The next character of the header; 0 at its end and after an error. */
+GP_HOST int gp_peek(gp_reader *r)
+{
+    if (r->code)
+        return 0;
+    if (r->used == r->filled) {
+        uint64_t left = r->end - r->at;
+        r->used = 0;
+        r->filled = left < sizeof r->buffer ? (size_t)left : sizeof r->buffer;
+        if (r->filled == 0)
+            return 0;
+        if (!gp_read_at(r->file, r->buffer, r->filled, r->at)) {
+            GP_COMPLAIN(r, GP_EFILE, "%s: cannot be read", gp_shorten(r->path).text);
+            return 0;
+        }
+        r->hash = gp_hash_bytes(r->hash, r->buffer, r->filled);
+        r->at += r->filled;
+    }
+    if (r->buffer[r->used] == 0)
+        gp_broken(r, "its header has a zero byte");
+    return r->buffer[r->used];
+}
+
+GP_HOST int gp_next(gp_reader *r)
+{
+    int c = gp_peek(r);
+    if (c)
+        r->used++;
+    return c;
+}
+
+GP_HOST int gp_skip_space(gp_reader *r)
+{
+    int c;
+    while ((c = gp_peek(r)) == ' ' || c == '\n' || c == '\t' || c == '\r')
+        r->used++;
+    return c;
+}
+
+GP_HOST int gp_accept(gp_reader *r, int wanted)
+{
+    if (gp_skip_space(r) != wanted)
+        return 0;
+    r->used++;
+    return 1;
+}
+
+GP_HOST void gp_expect(gp_reader *r, int wanted)
+{
+    if (!gp_accept(r, wanted))
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: no safetensors file: its header has no '%c' in its place",
+                    gp_shorten(r->path).text, wanted);
+}
+
+/* Four hex digits of a JSON escape as UTF-8; halves of pairs come out as they stand, which is
+ * enough to tell such a name from ours. */
+GP_HOST int gp_read_escape(gp_reader *r, char *out)
+{
+    unsigned code = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = gp_next(r);
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
+                                                : 16;
+        if (digit == 16)
+            gp_broken(r, "an escape without four digits");
+        code = code * 16 + digit;
+    }
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xc0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3f));
+        return 2;
+    }
+    out[0] = (char)(0xe0 | code >> 12);
+    out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+    out[2] = (char)(0x80 | (code & 0x3f));
+    return 3;
+}
+
+/* The next character of a string, and how many bytes it has; 0 behind the closing quote. */
+GP_HOST int gp_read_char(gp_reader *r, char *piece)
+{
+    static const char escaped[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    int c = gp_next(r);
+    if (c == '"')
+        return 0;
+    if (c == 0)
+        gp_broken(r, "a string does not end");
+    piece[0] = (char)c;
+    if (c != '\\')
+        return c != 0;
+    c = gp_next(r);
+    if (c == 'u')
+        return gp_read_escape(r, piece);
+    const char *found = c ? strchr(escaped, c) : NULL;
+    if (!found)
+        gp_broken(r, "an escape that JSON does not have");
+    piece[0] = found ? meant[found - escaped] : 0;
+    return found != NULL;
+}
+
+/* One that is too long is cut: it is then none of the words that are looked for. */
+GP_HOST void gp_read_string(gp_reader *r, char *text, size_t size)
+{
+    size_t length = 0;
+    char piece[3];
+    gp_expect(r, '"');
+    for (int bytes; (bytes = gp_read_char(r, piece)) > 0;)
+        for (int i = 0; i < bytes; i++)
+            if (length + 1 < size)
+                text[length++] = piece[i];
+    text[length] = 0;
+}
+
+GP_HOST uint64_t gp_read_number(gp_reader *r)
+{
+    uint64_t number = 0;
+    int digits = 0;
+    gp_skip_space(r);
+    for (int c; (c = gp_peek(r)) >= '0' && c <= '9' && digits < 19; digits++) {
+        number = number * 10 + (uint64_t)(c - '0');
+        r->used++;
+    }
+    if (digits == 0)
+        gp_broken(r, "a number is missing");
+    return number;
+}
+
+/* Anything, unread: metadata and fields that are not known. Strings are minded, since they may
+ * hold brackets. */
+GP_HOST void gp_skip_value(gp_reader *r)
+{
+    int depth = 0;
+    do {
+        char text[2];
+        int c = gp_skip_space(r);
+        if (c == '"') {
+            gp_read_string(r, text, sizeof text);
+        } else if (c == '{' || c == '[') {
+            depth++;
+            r->used++;
+        } else if ((c == '}' || c == ']' || c == ',') && depth == 0) {
+            gp_broken(r, "a value is missing");
+        } else if (c == '}' || c == ']') {
+            depth--;
+            r->used++;
+        } else if (c == 0) {
+            gp_broken(r, "its header is cut short");
+        } else {
+            r->used++;
+        }
+        c = gp_skip_space(r);
+        if (depth == 0 && (c == ',' || c == '}' || c == ']'))
+            return;
+    } while (r->code == GP_OK);
+}
+
+/* ---- Names: of any length, so they are read again where they lie in the file ----------------- */
+
+GP_HOST void gp_read_name(gp_reader *r, gp_entry *e)
+{
+    char piece[3];
+    gp_skip_space(r);
+    e->at = r->at - (r->filled - r->used);
+    e->hash = GP_HASH_START;
+    gp_expect(r, '"');
+    for (int bytes; (bytes = gp_read_char(r, piece)) > 0; e->length += (uint64_t)bytes)
+        e->hash = gp_hash_bytes(e->hash, piece, (size_t)bytes);
+    e->hash >>= GP_HASH_SHIFT;
+}
+
+/* A reader at the name of an entry. */
+GP_HOST gp_reader gp_at_name(const gp_reader *r, const gp_entry *e)
+{
+    gp_reader again = *r;
+    again.at = e->at;
+    again.used = again.filled = 0;
+    gp_expect(&again, '"');
+    return again;
+}
+
+/* Enough of it for a message. */
+GP_HOST gp_brief gp_name_text(const gp_reader *r, const gp_entry *e)
+{
+    gp_brief brief;
+    gp_reader again = *r;
+    again.at = e->at;
+    again.used = again.filled = 0;
+    gp_read_string(&again, brief.text, sizeof brief.text);
+    return brief;
+}
+
+GP_HOST int gp_name_is(const gp_reader *r, const gp_entry *e, const char *name)
+{
+    const size_t length = strlen(name);
+    char piece[3];
+    size_t same = 0;
+    if (length != e->length ||
+        gp_hash_bytes(GP_HASH_START, name, length) >> GP_HASH_SHIFT != e->hash)
+        return 0;
+    gp_reader again = gp_at_name(r, e);
+    for (int bytes; (bytes = gp_read_char(&again, piece)) > 0; same += (size_t)bytes)
+        if (same + (size_t)bytes > length || memcmp(name + same, piece, (size_t)bytes) != 0)
+            return 0;
+    return same == length;
+}
+
+/* The place of an entry among the tensors; count where it is none of them. */
+GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
+{
+    size_t count = r->items->count;
+    for (size_t k = 0; k < count; k++) {
+        size_t i = (r->next + k) % count;
+        if (gp_name_is(r, e, r->items->item(r->items->model, i).name)) {
+            r->next = i + 1;
+            return i;
+        }
+    }
+    return count;
+}
+
+/* ---- One tensor ----------------------------------------------------------------------------- */
+
+GP_HOST void gp_read_shape(gp_reader *r, gp_entry *e)
+{
+    gp_expect(r, '[');
+    if (gp_accept(r, ']'))
+        return;
+    do {
+        int64_t dim = (int64_t)gp_read_number(r);
+        if (e->rank < GP_MAX_RANK)
+            e->dim[e->rank] = dim;
+        if (e->rank <= GP_MAX_RANK)
+            e->rank++; /* beyond what any of ours has: no match */
+    } while (r->code == GP_OK && gp_accept(r, ','));
+    gp_expect(r, ']');
+}
+
+GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
+{
+    char field[16];
+    const int before = e->fields;
+    gp_read_string(r, field, sizeof field);
+    gp_expect(r, ':');
+    if (strcmp(field, "dtype") == 0) {
+        gp_read_string(r, e->dtype, sizeof e->dtype);
+        e->fields += 1;
+    } else if (strcmp(field, "shape") == 0) {
+        gp_read_shape(r, e);
+        e->fields += 2;
+    } else if (strcmp(field, "data_offsets") == 0) {
+        gp_expect(r, '[');
+        e->begin = gp_read_number(r);
+        gp_expect(r, ',');
+        e->end = gp_read_number(r);
+        gp_expect(r, ']');
+        e->fields += 4;
+    } else {
+        gp_skip_value(r);
+    }
+    if (before & (e->fields - before))
+        gp_broken(r, "a field of a tensor stands twice");
+}
+
+GP_HOST void gp_shape_text(char *text, size_t size, const char *dtype, int rank, const int64_t *dim)
+{
+    int length = snprintf(text, size, "%s[", dtype);
+    for (int i = 0; i < rank && i < GP_MAX_RANK && length > 0 && (size_t)length < size; i++)
+        length += snprintf(text + length, size - (size_t)length, "%s%lld", i ? ", " : "",
+                           (long long)dim[i]);
+    if (length > 0 && (size_t)length < size)
+        snprintf(text + length, size - (size_t)length, "]");
+}
+
+/* It is as the model has it. */
+GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
+{
+    int same = e->rank == t->rank && strcmp(e->dtype, gp_dtype_name(t->dtype)) == 0;
+    for (int i = 0; same && i < t->rank; i++)
+        same = e->dim[i] == t->dim[i];
+    if (!same) {
+        char have[64], want[64];
+        gp_shape_text(have, sizeof have, e->dtype, e->rank, e->dim);
+        gp_shape_text(want, sizeof want, gp_dtype_name(t->dtype), t->rank, t->dim);
+        GP_COMPLAIN(r, GP_ETENSOR, "%s: is %s in the file, %s in the model",
+                    gp_shorten(t->name).text, have, want);
+    } else if (e->end - e->begin != t->bytes) {
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: its place in the file does not have its size",
+                    gp_shorten(t->name).text);
+    } else if (!t->data) {
+        GP_COMPLAIN(r, GP_ETENSOR, "%s: has no memory bound to it", gp_shorten(t->name).text);
+    }
+}
+
+/* It lies in the file, whoever it belongs to. */
+GP_HOST void gp_check_place(gp_reader *r, const gp_entry *e)
+{
+    if (e->fields != 7)
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: the file lacks its dtype, shape or place",
+                    gp_name_text(r, e).text);
+    else if (e->end < e->begin)
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: its place in the file does not have its size",
+                    gp_name_text(r, e).text);
+    else if (e->end > r->file_end - r->data)
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: the file is cut short: %s ends behind it",
+                    gp_shorten(r->path).text, gp_name_text(r, e).text);
+    if (e->begin == e->end)
+        return;
+    r->jumbled |= e->begin != r->tiled;
+    r->tiled = e->end;
+    r->tensors++;
+}
+
+/* Takes a key among the smallest. */
+GP_HOST void gp_take(gp_window *w, uint64_t key, uint64_t value)
+{
+    size_t at = w->count;
+    if (key < w->from)
+        return;
+    while (at > 0 && w->at[at - 1].key > key)
+        at--;
+    if (at > 0 && w->at[at - 1].key == key)
+        w->twice = 1;
+    if (at == GP_WINDOW)
+        return;
+    w->count += w->count < GP_WINDOW;
+    memmove(w->at + at + 1, w->at + at, (w->count - at - 1) * sizeof *w->at);
+    w->at[at].key = key;
+    w->at[at].value = value;
+}
+
+GP_HOST void gp_use_entry(gp_reader *r, const gp_entry *e, int pass)
+{
+    if (pass == GP_PASS_PLACES && e->begin < e->end)
+        gp_take(r->window, e->begin, e->end);
+    if (pass == GP_PASS_NAMES)
+        gp_take(r->window, e->hash, 0);
+    if (pass == GP_PASS_PLACES || pass == GP_PASS_NAMES)
+        return;
+    if (pass == GP_PASS_CHECK)
+        gp_check_place(r, e);
+    const size_t i = r->code ? r->items->count : gp_find_item(r, e);
+    if (i == r->items->count)
+        return; /* not ours: a file may hold more */
+    const gp_item t = r->items->item(r->items->model, i);
+    unsigned char *seen = &r->items->seen[i / 8];
+    if (pass == GP_PASS_LOAD) {
+        if (!gp_read_data(r->file, &t, r->data + e->begin))
+            GP_COMPLAIN(r, GP_EFILE, "%s: %s cannot be read", gp_shorten(r->path).text,
+                        gp_shorten(t.name).text);
+        return;
+    }
+    if (*seen & 1 << i % 8)
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: stands twice in the file", gp_shorten(t.name).text);
+    gp_check_item(r, e, &t);
+    *seen |= (unsigned char)(1 << i % 8);
+}
+
+/* ---- The header ----------------------------------------------------------------------------- */
+
+/* A number as text; what is none stays unread. */
+GP_HOST void gp_read_note(gp_reader *r, const char *name, int load)
+{
+    char text[24];
+    uint64_t number = 0;
+    size_t digits = 0;
+    gp_read_string(r, text, sizeof text);
+    for (; text[digits] >= '0' && text[digits] <= '9'; digits++) {
+        const uint64_t digit = (uint64_t)(text[digits] - '0');
+        if (number > (UINT64_MAX - digit) / 10)
+            return;
+        number = number * 10 + digit;
+    }
+    for (size_t i = 0; i < r->items->notes && load && digits > 0 && !text[digits]; i++)
+        if (strcmp(r->items->note[i].name, name) == 0)
+            r->items->note[i].number = number;
+}
+
+GP_HOST void gp_read_metadata(gp_reader *r, int load)
+{
+    if (gp_skip_space(r) != '{') {
+        gp_skip_value(r);
+        return;
+    }
+    gp_expect(r, '{');
+    if (gp_accept(r, '}'))
+        return;
+    do {
+        char name[32];
+        gp_read_string(r, name, sizeof name);
+        gp_expect(r, ':');
+        if (gp_skip_space(r) == '"')
+            gp_read_note(r, name, load);
+        else
+            gp_skip_value(r);
+    } while (r->code == GP_OK && gp_accept(r, ','));
+    gp_expect(r, '}');
+}
+
+GP_HOST void gp_read_entry(gp_reader *r, int pass)
+{
+    gp_entry e = {.at = 0};
+    gp_read_name(r, &e);
+    gp_expect(r, ':');
+    if (r->code == GP_OK && gp_name_is(r, &e, "__metadata__")) {
+        gp_read_metadata(r, pass == GP_PASS_LOAD);
+        if (pass == GP_PASS_NAMES)
+            gp_take(r->window, e.hash, 0);
+        return;
+    }
+    gp_expect(r, '{');
+    if (!gp_accept(r, '}')) {
+        do
+            gp_read_field(r, &e);
+        while (r->code == GP_OK && gp_accept(r, ','));
+        gp_expect(r, '}');
+    }
+    if (r->code == GP_OK)
+        gp_use_entry(r, &e, pass);
+}
+
+GP_HOST void gp_read_header(gp_reader *r, int pass)
+{
+    r->at = 8;
+    r->end = r->data;
+    r->used = r->filled = 0;
+    r->hash = GP_HASH_START;
+    r->next = 0;
+    gp_expect(r, '{');
+    if (!gp_accept(r, '}')) {
+        do
+            gp_read_entry(r, pass);
+        while (r->code == GP_OK && gp_accept(r, ','));
+        gp_expect(r, '}');
+    }
+    if (gp_skip_space(r) != 0)
+        gp_broken(r, "something stands behind its header");
+}
+
+/* All that the model needs was seen. */
+GP_HOST void gp_check_seen(gp_reader *r)
+{
+    const gp_items *items = r->items;
+    int rest = 0; /* any of those that may be missing together */
+    for (size_t i = items->needed; i < items->count; i++)
+        rest |= items->seen[i / 8] & 1 << i % 8;
+    for (size_t i = 0; i < items->count && r->code == GP_OK; i++)
+        if (!(items->seen[i / 8] & 1 << i % 8) && (i < items->needed || rest))
+            GP_COMPLAIN(r, GP_ETENSOR, "%s: is not in %s",
+                        gp_shorten(items->item(items->model, i).name).text,
+                        gp_shorten(r->path).text);
+}
+
+GP_HOST void gp_read_window(gp_reader *r, uint64_t from, int pass)
+{
+    r->window->from = from;
+    r->window->count = 0;
+    gp_read_header(r, pass);
+}
+
+GP_HOST void gp_check_names(gp_reader *r)
+{
+    const gp_window *w = r->window;
+    uint64_t from = 0;
+    do {
+        gp_read_window(r, from, GP_PASS_NAMES);
+        if (w->twice)
+            GP_COMPLAIN(r, GP_EFORMAT, "%s: a name stands twice in the file",
+                        gp_shorten(r->path).text);
+        from = w->count ? w->at[w->count - 1].key + 1 : 0;
+    } while (r->code == GP_OK && w->count == GP_WINDOW);
+}
+
+/* Tensors that do not stand in the order of their bytes are brought into it, a window at a time;
+ * where as many as there are follow one another, none is left that could share a byte. */
+GP_HOST void gp_check_places(gp_reader *r)
+{
+    const gp_window *w = r->window;
+    const uint64_t end = r->file_end - r->data;
+    uint64_t at = r->jumbled ? 0 : r->tiled, count = r->jumbled ? 0 : r->tensors;
+    while (r->code == GP_OK && r->jumbled && at < end) {
+        gp_read_window(r, at, GP_PASS_PLACES);
+        for (size_t i = 0; i < w->count && w->at[i].key == at; i++, count++)
+            at = w->at[i].value;
+        if (w->count == 0 || w->at[w->count - 1].value != at)
+            break;
+    }
+    if (r->window->twice || (count < r->tensors && at >= end))
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: two tensors share bytes", gp_shorten(r->path).text);
+    else if (count < r->tensors)
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: tensors share bytes or leave some out behind byte %llu",
+                    gp_shorten(r->path).text, (unsigned long long)at);
+    else if (at < end)
+        GP_COMPLAIN(r, GP_EFORMAT, "%s: %llu bytes stand behind the last tensor",
+                    gp_shorten(r->path).text, (unsigned long long)(end - at));
+}
+
+/* ---- The file ------------------------------------------------------------------------------- */
+
+#if defined(__APPLE__)
+#define GP_NANOSECONDS(status) 0
+#else
+#define GP_NANOSECONDS(status) ((status)->st_mtim.tv_nsec)
+#endif
+
+/* Whether somebody wrote to it since. Not when it was renamed: that is how a save ends. */
+GP_HOST int gp_is_unchanged(int file, const struct stat *then)
+{
+    struct stat now;
+    return fstat(file, &now) == 0 && now.st_size == then->st_size &&
+           now.st_mtime == then->st_mtime && GP_NANOSECONDS(&now) == GP_NANOSECONDS(then);
+}
+
+/* Where the header ends. */
+GP_HOST void gp_read_length(gp_reader *r)
+{
+    unsigned char length[8];
+    uint64_t bytes = 0;
+    if (r->file_end < 8 || !gp_read_at(r->file, length, 8, 0)) {
+        gp_broken(r, "shorter than its first 8 bytes");
+        return;
+    }
+    for (int i = 8; i-- > 0;)
+        bytes = bytes << 8 | length[i];
+    if (bytes > r->file_end - 8)
+        GP_COMPLAIN(r, GP_EFORMAT,
+                    "%s: cut short, or no safetensors file: its header would end behind it",
+                    gp_shorten(r->path).text);
+    r->data = 8 + bytes;
+}
+
+GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
+{
+    gp_window window = {.from = 0};
+    r->window = &window;
+    gp_read_length(r);
+    if (r->code == GP_OK)
+        gp_read_header(r, GP_PASS_CHECK);
+    gp_check_seen(r);
+    const uint64_t hash = r->hash;
+    if (r->code == GP_OK)
+        gp_check_names(r);
+    if (r->code == GP_OK)
+        gp_check_places(r);
+    if (r->code != GP_OK)
+        return;
+    gp_read_header(r, GP_PASS_LOAD);
+    if (r->hash != hash || !gp_is_unchanged(r->file, status))
+        GP_COMPLAIN(r, GP_EFILE, "%s: was changed while it was read", gp_shorten(r->path).text);
+}
+
+/* Without waiting for whoever might write to it: a pipe is no file of parameters. */
+GP_HOST int gp_load(const char *path, const gp_items *items)
+{
+    gp_reader r = {.file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    struct stat status;
+    r.path = path;
+    r.items = items;
+    if (r.file < 0 || fstat(r.file, &status) != 0) {
+        GP_COMPLAIN(&r, GP_EFILE, "%s: cannot be opened: %s", gp_shorten(path).text,
+                    strerror(errno));
+    } else if (!S_ISREG(status.st_mode)) {
+        GP_COMPLAIN(&r, GP_EFILE, "%s: is %s", gp_shorten(path).text,
+                    S_ISDIR(status.st_mode) ? "a folder" : "no regular file");
+    } else {
+        r.file_end = (uint64_t)status.st_size;
+        gp_read_items(&r, &status);
+    }
+    if (r.file >= 0)
+        close(r.file);
+    if (r.code == GP_OK)
+        gp_no_detail(items);
+    return r.code;
+}
+
+#endif

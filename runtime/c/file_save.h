@@ -1,0 +1,234 @@
+/* Writes a safetensors file, whole or not at all: see file.h. */
+#ifndef GP_FILE_SAVE_H
+#define GP_FILE_SAVE_H
+
+#include "file.h"
+
+/* ---- The header ----------------------------------------------------------------------------- */
+
+/* Text of the header: counted only while file is -1. */
+typedef struct {
+    int file, failed;
+    uint64_t length;
+    size_t used;
+    char buffer[1024];
+} gp_writer;
+
+GP_HOST void gp_flush(gp_writer *w)
+{
+    if (w->file >= 0 && !w->failed && !gp_write_all(w->file, w->buffer, w->used))
+        w->failed = 1;
+    w->used = 0;
+}
+
+GP_HOST void gp_put(gp_writer *w, const char *text)
+{
+    for (; *text; text++) {
+        if (w->used == sizeof w->buffer)
+            gp_flush(w);
+        w->buffer[w->used++] = *text;
+        w->length++;
+    }
+}
+
+GP_HOST void gp_put_number(gp_writer *w, uint64_t number)
+{
+    char text[24];
+    size_t at = sizeof text;
+    text[--at] = 0;
+    do
+        text[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    gp_put(w, text + at);
+}
+
+GP_HOST void gp_put_string(gp_writer *w, const char *text)
+{
+    gp_put(w, "\"");
+    for (; *text; text++) {
+        char one[3] = {*text, 0, 0};
+        if (*text == '"' || *text == '\\') {
+            one[0] = '\\';
+            one[1] = *text;
+        }
+        gp_put(w, one);
+    }
+    gp_put(w, "\"");
+}
+
+GP_HOST void gp_put_header(gp_writer *w, const gp_items *items)
+{
+    uint64_t offset = 0;
+    gp_put(w, "{");
+    for (size_t i = 0; i < items->notes; i++) {
+        gp_put(w, i ? "\",\"" : "\"__metadata__\":{\"");
+        gp_put(w, items->note[i].name);
+        gp_put(w, "\":\"");
+        gp_put_number(w, items->note[i].number);
+    }
+    gp_put(w, items->notes ? "\"}" : "");
+    for (size_t i = 0; i < items->count; i++) {
+        gp_item t = items->item(items->model, i);
+        gp_put(w, i || items->notes ? "," : "");
+        gp_put_string(w, t.name);
+        gp_put(w, ":{\"dtype\":\"");
+        gp_put(w, gp_dtype_name(t.dtype));
+        gp_put(w, "\",\"shape\":[");
+        for (int d = 0; d < t.rank; d++) {
+            gp_put(w, d ? "," : "");
+            gp_put_number(w, (uint64_t)t.dim[d]);
+        }
+        gp_put(w, "],\"data_offsets\":[");
+        gp_put_number(w, offset);
+        gp_put(w, ",");
+        gp_put_number(w, offset += t.bytes);
+        gp_put(w, "]}");
+    }
+    gp_put(w, "}");
+    while (w->length % 8) /* the tensors begin on a multiple of 8 */
+        gp_put(w, " ");
+}
+
+GP_HOST int gp_write_items(int file, const gp_items *items)
+{
+    gp_writer count = {.file = -1}, w = {.file = file};
+    gp_put_header(&count, items);
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)(count.length >> 8 * i);
+    if (!gp_write_all(file, length, sizeof length))
+        return 0;
+    gp_put_header(&w, items);
+    gp_flush(&w);
+    int good = !w.failed;
+    for (size_t i = 0; good && i < items->count; i++) {
+        gp_item t = items->item(items->model, i);
+        good = gp_write_data(file, &t);
+    }
+    return good && fsync(file) == 0;
+}
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+enum { GP_PATH = 4096, GP_MAX_LINKS = 40, GP_MAX_NAMES = 100000 };
+
+GP_HOST int gp_fail(int why)
+{
+    errno = why;
+    return 0;
+}
+
+/* Where the path leads: what a symlink points at, or itself. */
+GP_HOST int gp_resolve(const char *path, char *name)
+{
+    if (strlen(path) >= GP_PATH)
+        return gp_fail(ENAMETOOLONG);
+    memcpy(name, path, strlen(path) + 1);
+    for (int links = 0; links < GP_MAX_LINKS; links++) {
+        char to[GP_PATH];
+        const ssize_t length = readlink(name, to, sizeof to);
+        if (length < 0)
+            return 1; /* no link, or nothing at all */
+        const char *slash = to[0] == '/' ? NULL : strrchr(name, '/');
+        const size_t folder = slash ? (size_t)(slash - name) + 1 : 0;
+        if (folder + (size_t)length >= GP_PATH)
+            return gp_fail(ENAMETOOLONG);
+        memcpy(name + folder, to, (size_t)length);
+        name[folder + (size_t)length] = 0;
+    }
+    return gp_fail(ELOOP);
+}
+
+/* A new file beside another, whose name nobody else has: -1 where there can be none. */
+GP_HOST int gp_create_beside(const char *name, char *made, mode_t mode)
+{
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    for (unsigned i = 0; i < GP_MAX_NAMES; i++) {
+        const int length = snprintf(made, GP_PATH, "%.*s%.200s.%ld.%u.tmp", (int)(base - name),
+                                    name, base, (long)getpid(), i);
+        if (length < 0 || length >= GP_PATH)
+            return gp_fail(ENAMETOOLONG) - 1;
+        const int file = open(made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (file >= 0 || errno != EEXIST)
+            return file;
+    }
+    return -1;
+}
+
+/* So that a crash right after the rename finds the new name. */
+GP_HOST void gp_sync_folder(char *path)
+{
+    char *end = strrchr(path, '/');
+    const char *folder = end == path ? "/" : end ? path : ".";
+    if (end)
+        *end = 0;
+    const int file = open(folder, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        (void)fsync(file);
+        close(file);
+    }
+}
+
+/* ---- The file ------------------------------------------------------------------------------- */
+
+/* As the one that it replaces has it. A file system without modes has nothing to change. */
+GP_HOST int gp_keep_mode(int file, const struct stat *old)
+{
+    struct stat now;
+    return fstat(file, &now) == 0 && ((now.st_mode & 0777) == (old->st_mode & 0777) ||
+                                      fchmod(file, old->st_mode & 0777) == 0);
+}
+
+/* Writes what `path` leads to: errno says why it failed. */
+GP_HOST int gp_replace(const char *path, const gp_items *items)
+{
+    char name[GP_PATH], made[GP_PATH];
+    struct stat old;
+    if (!gp_resolve(path, name))
+        return 0;
+    const int known = stat(name, &old) == 0;
+    if (known && !S_ISREG(old.st_mode))
+        return gp_fail(S_ISDIR(old.st_mode) ? EISDIR : EINVAL);
+    const int file = gp_create_beside(name, made, known ? old.st_mode & 0777 : 0666);
+    if (file < 0)
+        return 0;
+    int good = (!known || gp_keep_mode(file, &old)) && gp_write_items(file, items);
+    int why = errno;
+    if (close(file) != 0 && good) {
+        good = 0;
+        why = errno;
+    }
+    if (good && rename(made, name) != 0) {
+        good = 0;
+        why = errno;
+    }
+    if (!good) {
+        unlink(made);
+        return gp_fail(why);
+    }
+    gp_sync_folder(made);
+    return 1;
+}
+
+/* The file appears whole or not at all: it is written under another name first. Its mode stays,
+ * and a symlink stays one. errno says why it failed. */
+GP_HOST int gp_save(const char *path, const gp_items *items)
+{
+    for (size_t i = 0; i < items->count; i++) {
+        const gp_item t = items->item(items->model, i);
+        if (!t.data) {
+            GP_DETAIL(items, "%s: has no memory bound to it", gp_shorten(t.name).text);
+            return GP_ETENSOR;
+        }
+    }
+    if (!gp_replace(path, items)) {
+        const int why = errno;
+        GP_DETAIL(items, "%s: cannot be written: %s", gp_shorten(path).text, strerror(why));
+        errno = why;
+        return GP_EFILE;
+    }
+    gp_no_detail(items);
+    return GP_OK;
+}
+
+#endif
