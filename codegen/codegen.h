@@ -56,10 +56,13 @@ Text emit_trace(const Plan *plan, const EmitOptions *options);
 /* The plan and the graph it is for, as JSON: see PLAN.md. */
 Text emit_json(const Plan *plan, const EmitOptions *options);
 
-/* Reads such a file, whoever wrote it, and checks it: the graph against the rows, the clusters
- * against the graph, the plan by plan_check, and what the file says about itself. NULL where all
+/* Reads such a file, whoever wrote it, and checks it: by plan_check, as every plan that is emitted,
+ * and what the file says about itself. NULL where all
  * is well, otherwise what is wrong; *plan is what was read, where it could be. */
 const char *plan_verify(Arena *arena, Text file, Plan **plan);
+/* Bytes of the largest file that is read: a plan of as many nodes as a graph may have takes an
+ * eighth of it. */
+enum { PLAN_LIMIT = 1 << 30 };
 
 /* Writes whole files or none: all texts go to temporary files first, then are renamed. False with
  * a message naming the file. `path` NULL: standard output. */

@@ -197,6 +197,14 @@ static double read_number(Reader *r, const json_t *json, const char *what)
     return 0;
 }
 
+static void read_dimension(Reader *r, const json_t *row)
+{
+    Dimension dimension = {.name = get_text(r, row, "name"),
+                           .value = get_integer(r, row, "value", INT64_MIN, INT64_MAX),
+                           .batch = json_is_true(json_object_get(row, "batch"))};
+    ARRAY_PUSH(r->arena, &r->g->dimension, dimension);
+}
+
 static void read_scope(Reader *r, const json_t *row)
 {
     Scope scope = {.path = get_text(r, row, "path"),
@@ -369,6 +377,8 @@ static void read_cluster(Reader *r, const json_t *row)
     cluster->results = read_ids(r, row, "results", r->values, c->result + cluster->result);
     if (!r->error && !cluster->nodes)
         fail(r, "a cluster must have a node");
+    for (Id i = 0; i < cluster->nodes && !r->error; i++)
+        c->of[c->node[cluster->node + i]] = c->count - 1;
     if (!r->error)
         cluster->program = r->g->node.at[c->node[cluster->node]].program;
 }
@@ -477,6 +487,11 @@ static void read_graph(Reader *r)
     Source *source = ARENA_NEW(r->arena, Source);
     *source = (Source){.file = file ? arena_copy(r->arena, file, strlen(file)) : "", .text = ""};
     r->g->source = source;
+    const json_t *dimensions = json_object_get(model, "dimensions");
+    r->table = "dimensions";
+    for (r->row = 0; r->row < json_array_size(dimensions) && !r->error; r->row++)
+        read_dimension(r, json_array_get(dimensions, r->row));
+    r->table = NULL;
     r->g->scope.count = 0;
     read_table(r, "scopes", read_scope);
     read_table(r, "values", read_value);

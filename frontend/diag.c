@@ -17,7 +17,6 @@ enum {
     SHOWN_COLUMNS = 96, /* of a source line */
     SHOWN_BEFORE = 60,  /* of them before the caret, where the line is cut */
     TAB = 4,
-    SOURCE_LIMIT = 16 << 20,
 };
 
 struct Diag {
@@ -321,7 +320,7 @@ const char *suggest(const char *word, const char *const *names, size_t count)
 
 /* ---- Reading the source --------------------------------------------------------------------- */
 
-const Source *source_read(Arena *arena, Diag *diag, const char *path)
+const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t limit)
 {
     Source *source = ARENA_NEW(arena, Source);
     bool standard = strcmp(path, "-") == 0;
@@ -339,7 +338,7 @@ const Source *source_read(Arena *arena, Diag *diag, const char *path)
     errno = 0;
     while ((got = fread(text + source->length, 1, capacity - source->length - 1, from)) > 0) {
         source->length += got;
-        if (source->length + 1 < capacity || source->length > SOURCE_LIMIT)
+        if (source->length + 1 < capacity || source->length > limit)
             continue;
         char *bigger = arena_alloc(arena, 2 * capacity);
         memcpy(bigger, text, source->length);
@@ -353,8 +352,8 @@ const Source *source_read(Arena *arena, Diag *diag, const char *path)
     text[source->length] = 0;
     if (failed)
         diag_error(diag, (Place){0}, "cannot read the file: %s", strerror(why));
-    else if (source->length > SOURCE_LIMIT)
-        diag_error(diag, (Place){0}, "the file is larger than %d MiB", SOURCE_LIMIT >> 20);
+    else if (source->length > limit)
+        diag_error(diag, (Place){0}, "the file is larger than %zu MiB", limit >> 20);
     source->text = text;
-    return failed || source->length > SOURCE_LIMIT ? NULL : source;
+    return failed || source->length > limit ? NULL : source;
 }

@@ -447,8 +447,10 @@ typedef struct {
     bool used;
 } Define; /* -D NAME=VALUE */
 
-/* Reads a file ("-": standard input) whole; NULL and a message where it cannot. */
-const Source *source_read(Arena *arena, Diag *diag, const char *path);
+/* Reads a file ("-": standard input) of up to `limit` bytes whole; NULL and a message where it
+ * cannot. */
+enum { SOURCE_LIMIT = 16 << 20 }; /* of a text that somebody wrote */
+const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t limit);
 /* Text -> syntax tree; reports every syntax error it can find. NULL where there was one. */
 Ast *parse(Arena *arena, Diag *diag, const Source *source);
 /* Syntax tree -> graph: blocks and repeats unrolled, names resolved, every value shaped.

@@ -215,7 +215,7 @@ static uint32_t terminal_width(void)
 /* What the estimates are made of; false with a message. */
 static bool load_profile(Arena *arena, Diag *diag, const char *path, Profile *profile)
 {
-    const Source *file = source_read(arena, diag, path);
+    const Source *file = source_read(arena, diag, path, SOURCE_LIMIT);
     const char *fault =
         file ? profile_read(arena, (Text){file->text, file->length}, profile) : NULL;
     if (fault)
@@ -230,7 +230,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     Profile profile = default_profile;
     if (o->profile && !load_profile(arena, diag, o->profile, &profile))
         return 1;
-    const Source *source = source_read(arena, diag, o->model);
+    const Source *source = source_read(arena, diag, o->model, SOURCE_LIMIT);
     if (!source)
         return 1;
     watch_say("read     %s, %zu bytes", source->file, source->length);
@@ -367,7 +367,7 @@ static int verify(Arena *arena, int argc, char **argv)
         fprintf(stderr, "usage: gplan verify PLAN.json\n");
         return 2;
     }
-    const Source *file = source_read(arena, diag_new(arena, stderr, false), argv[1]);
+    const Source *file = source_read(arena, diag_new(arena, stderr, false), argv[1], PLAN_LIMIT);
     if (!file)
         return 1;
     Plan *plan;

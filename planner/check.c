@@ -10,11 +10,16 @@
  *  - parameters, state and inputs are never written, and each lies in the one buffer that the plan
  *    names; so does every output, whole, when its program ends; those that micro-batches fill are
  *    nobody else's while it runs;
- *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once;
+ *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once; a program
+ *    runs as often as its micro-batches make up the whole;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
+ *
+ * Before the replay, the graph and its clusters are checked against the rows (check_graph.c), and
+ * what the plan says of its buffers against its steps (check_lives.c).
  *
  * A write meets only what lies where it writes, so this is near-linear in the occurrences.
  */
+#include "planner/check_parts.h"
 #include "planner/check_places.h"
 #include "planner/check_spans.h"
 #include "planner/planner.h"
@@ -414,15 +419,13 @@ static bool check_homes(Check *c)
 }
 
 /* An input of a micro-batch moves over the whole input, and nowhere else. */
-static bool check_micro(Check *c, Id id, const Program *program)
+static bool check_micro(Check *c, Id id)
 {
     const Buffer *b = &c->plan->buffer[id];
     Id whole = c->g->value.at[b->value].whole;
     const Buffer *root = b->root < c->plan->buffers ? &c->plan->buffer[b->root] : b;
     if (root->value != whole || root->offset != b->offset || b->layout.offset != 0 ||
-        !view_is_dense(&b->layout) || root->external != b->external ||
-        value_bytes(&c->g->value.at[b->value]) * program->times >
-            value_bytes(&c->g->value.at[whole]))
+        !view_is_dense(&b->layout) || root->external != b->external)
         return fail(c, "%s is not a window of the whole input", name_of(c, id));
     return true;
 }
@@ -441,8 +444,7 @@ static bool begin_program(Check *c, const Program *program)
         if (!output && !is_persistent(c, i))
             continue;
         bool whole = value == NONE || c->g->value.at[value].whole == NONE;
-        if (whole ? !cover(c, i, time, NULL, 0)
-                  : !check_micro(c, i, &c->plan->program[PROGRAM_MICRO]))
+        if (whole ? !cover(c, i, time, NULL, 0) : !check_micro(c, i))
             return false;
         put(c, i, time, !output);
     }
@@ -570,6 +572,69 @@ static void find_peak(Check *c)
     c->plan->peak = (uint64_t)peak;
 }
 
+/* Whether the program runs so often that its micro-batches make up `whole` of `part`. */
+static bool makes_whole(Check *c, int program, int64_t part, int64_t whole, const char *name)
+{
+    uint32_t times = c->plan->program[program].times;
+    if (times != 0 && whole % times == 0 && whole / times == part)
+        return true;
+    return fail(c, "a program runs %u times, which does not make %s whole", times, name);
+}
+
+/* What shows of how often a program runs. */
+typedef struct {
+    bool cut;    /* windows of inputs, parts of outputs */
+    bool inputs; /* that it reads, whole or not */
+} Shown;
+
+static bool check_cuts(Check *c, const Node *node, Shown *shown)
+{
+    for (Id i = 0; i < node->uses; i++) {
+        Id value = node_use(c->g, node, i).value;
+        if (value == NONE || c->g->value.at[value].kind != VALUE_INPUT)
+            continue;
+        Id whole = c->g->value.at[value].whole;
+        shown->inputs = true;
+        shown->cut |= whole != NONE;
+        if (whole != NONE &&
+            !makes_whole(c, node->program, value_count(&c->g->value.at[value]),
+                         value_count(&c->g->value.at[whole]), c->g->value.at[whole].name))
+            return false;
+    }
+    Id all = c->g->value.at[node->value].previous;
+    if (all == NONE || c->g->value.at[all].kind != VALUE_OUTPUT || node->uses != 2)
+        return true;
+    shown->cut = true;
+    View part = use_view(c->g, node_use(c->g, node, 1));
+    return makes_whole(c, node->program, view_count(&part), value_count(&c->g->value.at[all]),
+                       c->g->value.at[all].name);
+}
+
+static bool divides_batch(const Graph *g, uint32_t times)
+{
+    for (size_t i = 0; i < g->dimension.count && times; i++)
+        if (g->dimension.at[i].batch)
+            return g->dimension.at[i].value % times == 0;
+    return false;
+}
+
+/* How often a program runs follows from the graph. Updates are for all micro-batches at once. */
+static bool check_times(Check *c)
+{
+    Shown shown[PROGRAMS] = {{false, false}};
+    for (size_t n = 0; n < c->g->node.count; n++)
+        if (!check_cuts(c, &c->g->node.at[n], &shown[c->g->node.at[n].program]))
+            return false;
+    for (int p = 0; p < PROGRAMS; p++) {
+        uint32_t times = c->plan->program[p].times;
+        bool good = shown[p].cut || times == program_times(c->g, p) ||
+                    (!shown[p].inputs && divides_batch(c->g, times));
+        if (!good || (p == PROGRAM_UPDATE && times != 1))
+            return fail(c, "a program runs %u times, but nothing in it is of a micro-batch", times);
+    }
+    return true;
+}
+
 static bool has_state(Check *c)
 {
     Id id = c->plan->state;
@@ -592,8 +657,14 @@ static void find_spans(Check *c)
 
 static bool replay(Check *c)
 {
-    c->error = places_find(&c->places, c->plan, c->target, c->arena);
-    if (c->error || !has_state(c) || !check_homes(c))
+    c->places.plan = c->plan;
+    c->error = check_graph(c->arena, c->g, c->plan->clusters);
+    if (c->error || !check_homes(c) || !has_state(c) || !check_times(c))
+        return false;
+    c->error = check_lives(c->arena, c->plan, c->target);
+    if (!c->error)
+        c->error = places_find(&c->places, c->plan, c->target, c->arena);
+    if (c->error)
         return false;
     find_spans(c);
     for (int p = 0; p < PROGRAMS; p++) {

@@ -16,6 +16,20 @@ static View as_matrix(View v, bool right)
     return v;
 }
 
+/* Operands that were vectors, as a setting: the matrices that they become do not show it to whoever
+ * asks the rule again. */
+enum { VECTOR_LEFT = 1, VECTOR_RIGHT = 2 };
+
+static int find_vectors(Call *c, const View given[2])
+{
+    int vectors = (int)call_int(c, "vectors");
+    vectors |= given[0].rank == 1 ? VECTOR_LEFT : 0;
+    vectors |= given[1].rank == 1 ? VECTOR_RIGHT : 0;
+    if (vectors)
+        call_set(c, "vectors", vectors);
+    return vectors;
+}
+
 static bool matmul_shape(Graph *g, Call *c)
 {
     if (!want_f32(g, c, 0) || !want_f32(g, c, 1))
@@ -44,10 +58,13 @@ static bool matmul_shape(Graph *g, Call *c)
         View view = view_broadcast(operand[i], batch + 2, full);
         c->use.at[i] = use_make(g, c->use.at[i].value, view);
     }
-    int rank = batch;
-    if (given[0].rank > 1)
+    int rank = batch, vectors = find_vectors(c, given);
+    if ((vectors & VECTOR_LEFT && a.dim[a.rank - 2] != 1) ||
+        (vectors & VECTOR_RIGHT && b.dim[b.rank - 1] != 1))
+        return call_error(g, c, "a vector is one row or one column");
+    if (!(vectors & VECTOR_LEFT))
         dim[rank++] = a.dim[a.rank - 2];
-    if (given[1].rank > 1)
+    if (!(vectors & VECTOR_RIGHT))
         dim[rank++] = b.dim[b.rank - 1];
     return call_output(g, c, F32, rank, dim);
 }
@@ -185,7 +202,10 @@ static bool dense_build(Graph *g, Call *c)
 
 const OpRow ops_matmul[] = {
     {.name = "matmul",
-     .args = {{.name = "a"}, {.name = "b"}},
+     .args =
+         {{.name = "a"},
+          {.name = "b"},
+          {.name = "vectors", .kind = ARG_INT, .flags = ARG_FRONT | ARG_HIDDEN, .fallback = "0"}},
      .shape = matmul_shape,
      .grad = matmul_grad,
      .flops = matmul_flops,

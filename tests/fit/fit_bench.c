@@ -47,7 +47,8 @@ static Result plan_here(const Case *c)
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, stderr, false);
     Case own = *c;
-    const Source *source = source_read(arena, diag, arena_printf(arena, "%s/%s", root, c->path));
+    const Source *source =
+        source_read(arena, diag, arena_printf(arena, "%s/%s", root, c->path), SOURCE_LIMIT);
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
     Graph *g = ast ? lower(arena, diag, source, ast, own.define, own.defines) : NULL;
     if (!g)

@@ -73,6 +73,8 @@ head -c 1000 "$dir/plan--train.json" >"$dir/half.json"
 check 'verify refuses half a file' says 'no JSON' "$gplan" verify "$dir/half.json"
 check 'verify refuses a model' says 'no JSON' "$gplan" verify $model
 check 'verify refuses a file that is not there' says 'cannot open' "$gplan" verify "$dir/none.json"
+{ cat "$dir/plan--train.json" && head -c 20000000 /dev/zero | tr '\0' ' '; } >"$dir/large.json"
+check 'verify takes a plan that is longer than a text may be' "$gplan" verify "$dir/large.json"
 check 'verify wants one file' status 2 "$gplan" verify
 check 'verify reads standard input' sh -c '"$1" verify - <"$2"' sh "$gplan" "$dir/plan--train.json"
 for example in gpt2 unet densenet121 lstm; do

@@ -17,6 +17,20 @@ static const char perceptron[] = "model mlp(batch B = 2, H = 6)\n"
                                  "train cross_entropy(logits, labels) using sgd(lr = 0.1, "
                                  "momentum = 0.9)\n";
 
+static const char halves[] = "model halves(batch B = 4)\n"
+                             "input x : f32[B, 5]\n"
+                             "input labels : i32[B]\n"
+                             "logits = dense(x, 3)\n"
+                             "output probs = softmax(logits)\n"
+                             "train cross_entropy(logits, labels) using sgd() { accumulate = 2 }\n";
+
+static const char vectors[] = "model vectors\n"
+                              "input x : f32[4]\n"
+                              "param w : [4, 5]\n"
+                              "h = x @ w\n"
+                              "output y = w @ h\n"
+                              "output z = h @ h\n";
+
 static const char joined[] = "model joined(batch B = 2)\n"
                              "input x : f32[B, 3, 6, 6]\n"
                              "const some : [54, 4] = ones\n"
@@ -154,8 +168,8 @@ Test(verify, accepts_what_gplan_writes)
     static const struct {
         const char *text;
         bool train;
-    } models[] = {
-        {perceptron, false}, {perceptron, true}, {joined, false}, {attends, false}, {twice, false}};
+    } models[] = {{vectors, false}, {perceptron, false}, {perceptron, true},
+                  {joined, false},  {attends, false},    {twice, false}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         Case c = plan_case(models[i].text, models[i].train);
         expect(&c, c.json, NULL);
@@ -218,6 +232,35 @@ Test(verify, refuses_other_shapes_than_the_ops_make)
         if (strcmp(json_string_value(json_object_get(value, "name")), "x") == 0)
             json_array_set_new(json_object_get(value, "dims"), 1, json_integer(4));
     expect(&c, c.json, "inner");
+    case_free(&c);
+}
+
+/* How often a program runs follows from what it reads of the inputs. */
+Test(verify, refuses_times_that_the_graph_does_not_have)
+{
+    static const json_int_t wrong[] = {2, 1000000};
+    Case c = plan_case(perceptron, true);
+    for (size_t p = 0; p < 4; p++)
+        for (size_t i = 0; i < 2; i++) {
+            json_int_t kept = number(row(c.json, "programs", p), "times");
+            set_number(row(c.json, "programs", p), "times", wrong[i]);
+            expect(&c, c.json, "times");
+            set_number(row(c.json, "programs", p), "times", kept);
+        }
+    expect(&c, c.json, NULL);
+    case_free(&c);
+    c = plan_case(halves, true); /* the oracle knows no windows: verify alone */
+    const char *sound;
+    cr_expect(number(row(c.json, "programs", 2), "times") == 2);
+    for (size_t p = 0; p < 4; p++)
+        for (json_int_t times = 1; times < 5; times++) {
+            json_int_t kept = number(row(c.json, "programs", p), "times");
+            set_number(row(c.json, "programs", p), "times", times);
+            const char *fault = verdict(&c, c.json, &sound, c.arena);
+            cr_expect(times == kept ? !fault : fault && strstr(fault, "times"), "%zu, %d: %s", p,
+                      (int)times, fault);
+            set_number(row(c.json, "programs", p), "times", kept);
+        }
     case_free(&c);
 }
 

@@ -1,26 +1,26 @@
-/* Whether the graph of a plan file is one that the ops allow, and its clusters are of that graph.
+/* Whether the graph of a plan is one that the ops allow, and its clusters are of that graph.
  *
- * Requires: tables as plan_read leaves them. Leaves: clusters->of. A file states shapes, versions
- * and what each cluster reads and leaves; all of that follows from the nodes, so it is found
- * again here from the ops' rows and compared. Linear in operands.
+ * Requires: tables in which every id names a row. Shapes, versions and what each cluster reads and
+ * leaves follow from the nodes, so they are found again here from the ops' rows and compared.
+ * Linear in operands.
  */
-#include "codegen/verify.h"
+#include "planner/check_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
     Arena *arena;
-    Graph *g;
-    Clusters *clusters;
+    Graph *g; /* a copy, whose messages and scratch memory are the check's */
+    const Clusters *clusters;
     const char *error;
     FILE *messages; /* of the rows' own rules */
     char *text;
     size_t length;
-} Verify;
+} GraphCheck;
 
-static bool fail(Verify *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(Verify *v, const char *format, ...)
+static bool fail(GraphCheck *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(GraphCheck *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -32,7 +32,7 @@ static bool fail(Verify *v, const char *format, ...)
 
 /* ---- One node ------------------------------------------------------------------------------- */
 
-static bool check_operands(Verify *v, Id id)
+static bool check_operands(GraphCheck *v, Id id)
 {
     const Node *node = &v->g->node.at[id];
     Id tensors = 0;
@@ -73,7 +73,7 @@ static bool same_dims(const View *view, const Value *value)
 }
 
 /* Operands lie as the row takes them. */
-static bool check_views(Verify *v, const Node *node)
+static bool check_views(GraphCheck *v, const Node *node)
 {
     bool elementwise = node->op->flags & OP_ELEMENTWISE;
     for (Id i = 0; i < node->uses; i++) {
@@ -93,7 +93,7 @@ static bool check_views(Verify *v, const Node *node)
 }
 
 /* What the row's rule had to say, without the name of a file before it. */
-static const char *rule_message(Verify *v)
+static const char *rule_message(GraphCheck *v)
 {
     fflush(v->messages);
     const char *start = strstr(v->text, "error: ");
@@ -102,7 +102,7 @@ static const char *rule_message(Verify *v)
 }
 
 /* The row's own rule, asked again, declares the outputs that the file has. */
-static bool check_shape(Verify *v, const Node *node)
+static bool check_shape(GraphCheck *v, const Node *node)
 {
     Call c = {.op = node->op, .scope = node->scope, .name = node->name, .phase = node->phase};
     for (Id i = 0; i < node->uses; i++)
@@ -133,7 +133,7 @@ static bool check_shape(Verify *v, const Node *node)
 }
 
 /* Elementwise rows have one dtype for all operands and the result, save where they say so. */
-static bool check_dtypes(Verify *v, const Node *node)
+static bool check_dtypes(GraphCheck *v, const Node *node)
 {
     Dtype common = DTYPES;
     if (!(node->op->flags & OP_ELEMENTWISE) || node->op->shape)
@@ -159,7 +159,7 @@ static bool check_dtypes(Verify *v, const Node *node)
 }
 
 /* Versions are the row's: an update makes w@1 from w@0. */
-static bool check_versions(Verify *v, const Node *node)
+static bool check_versions(GraphCheck *v, const Node *node)
 {
     for (Id i = 0; i < node->values; i++) {
         Value *out = &v->g->value.at[node_value(node, i)];
@@ -173,11 +173,11 @@ static bool check_versions(Verify *v, const Node *node)
     return true;
 }
 
-static bool check_nodes(Verify *v)
+static bool check_nodes(GraphCheck *v)
 {
     for (Id i = 0; i < v->g->value.count; i++) {
         const Value *value = &v->g->value.at[i];
-        if (value->kind == VALUE_RESULT ? value->node == NONE : value->previous != NONE)
+        if (value->kind != VALUE_RESULT && value->previous != NONE)
             return fail(v, "%s is made by no node", value->name);
     }
     for (Id i = 0; i < v->g->node.count; i++) {
@@ -200,17 +200,17 @@ static bool may_join(const Node *node, bool is_first)
 }
 
 /* Every node in one cluster; several only where they run as one loop, or behind a product. */
-static bool check_members(Verify *v)
+static bool check_members(GraphCheck *v)
 {
-    Clusters *c = v->clusters;
-    memset(c->of, 0xff, v->g->node.count * sizeof *c->of);
+    const Clusters *c = v->clusters;
+    bool *seen = ARENA_ARRAY(v->arena, bool, v->g->node.count + 1);
     for (Id i = 0; i < c->count; i++)
         for (Id k = 0; k < c->at[i].nodes; k++) {
             Id id = c->node[c->at[i].node + k];
             const Node *node = &v->g->node.at[id];
-            if (c->of[id] != NONE)
+            if (seen[id] || c->of[id] != i)
                 return fail(v, "%s stands in two clusters", node->name);
-            c->of[id] = i;
+            seen[id] = true;
             const bool behind = k == 1 && cluster_has_tail(v->g, c, &c->at[i]);
             if (k && !behind && id <= c->node[c->at[i].node + k - 1])
                 return fail(v, "the nodes of cluster %u are out of order", i);
@@ -222,14 +222,14 @@ static bool check_members(Verify *v)
                             node->name, i);
         }
     for (Id i = 0; i < v->g->node.count; i++)
-        if (c->of[i] == NONE)
+        if (!seen[i])
             return fail(v, "%s stands in no cluster", v->g->node.at[i].name);
     return true;
 }
 
 /* The operands are what the nodes read from outside, each once; a value made inside is read as it
  * is, for there is no memory behind it to look at through a view. */
-static bool check_reads(Verify *v, Id *seen, bool *read)
+static bool check_reads(GraphCheck *v, Id *seen, bool *read)
 {
     const Clusters *c = v->clusters;
     for (Id i = 0; i < c->count; i++) {
@@ -268,7 +268,7 @@ static bool check_reads(Verify *v, Id *seen, bool *read)
 }
 
 /* The results are what others read, outputs, and new versions: no more, no less. */
-static bool check_results(Verify *v)
+static bool check_results(GraphCheck *v)
 {
     const Clusters *c = v->clusters;
     bool *wanted = ARENA_ARRAY(v->arena, bool, v->g->value.count + 1);
@@ -277,6 +277,9 @@ static bool check_results(Verify *v)
             wanted[c->operand[c->at[i].operand + k]] = true;
     for (size_t i = 0; i < v->g->output.count; i++)
         wanted[v->g->output.at[i].use.value] = true;
+    for (size_t i = 0; i < v->g->output.count; i++)
+        if (v->g->value.at[v->g->output.at[i].use.value].node == NONE)
+            return fail(v, "no program makes the output %s", v->g->output.at[i].name);
     for (Id i = 0; i < v->g->value.count; i++)
         wanted[i] =
             (wanted[i] || v->g->value.at[i].previous != NONE) && v->g->value.at[i].node != NONE;
@@ -296,22 +299,20 @@ static bool check_results(Verify *v)
     return true;
 }
 
-bool graph_verify(Arena *arena, PlanFile *file, const char **error)
+const char *check_graph(Arena *arena, const Graph *g, const Clusters *clusters)
 {
-    Verify v = {.arena = arena, .g = file->g, .clusters = file->clusters};
+    Graph copy = *g;
+    GraphCheck v = {.arena = arena, .g = &copy, .clusters = clusters};
     v.messages = open_memstream(&v.text, &v.length);
-    if (!v.messages) {
-        *error = "out of memory";
-        return false;
-    }
-    file->g->diag = diag_new(arena, v.messages, false);
-    Id *seen = ARENA_ARRAY(arena, Id, v.g->value.count + 1);
-    bool *read = ARENA_ARRAY(arena, bool, v.g->value.count + 1);
-    bool good =
-        check_nodes(&v) && check_members(&v) && check_reads(&v, seen, read) && check_results(&v);
+    if (!v.messages)
+        return "out of memory";
+    copy.arena = arena;
+    copy.diag = diag_new(arena, v.messages, false);
+    Id *seen = ARENA_ARRAY(arena, Id, copy.value.count + 1);
+    bool *read = ARENA_ARRAY(arena, bool, copy.value.count + 1);
+    (void)(check_nodes(&v) && check_members(&v) && check_reads(&v, seen, read) &&
+           check_results(&v));
     fclose(v.messages);
     free(v.text);
-    file->g->diag = NULL;
-    *error = v.error;
-    return good;
+    return v.error;
 }

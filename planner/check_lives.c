@@ -1,0 +1,238 @@
+/* What a plan says of its buffers and how long they live, against what its steps do.
+ *
+ * Requires: tables in which every id names a row, a graph that check_graph takes. Whoever packs,
+ * draws or poisons by these lifetimes can then rely on them; the replay itself believes none of
+ * them.
+ */
+#include "planner/check_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    Arena *arena;
+    const Plan *plan;
+    const Graph *g;
+    const Target *target;
+    bool *output; /* by buffer */
+    const char *error;
+} Lives;
+
+static bool fail(Lives *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(Lives *v, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!v->error)
+        v->error = arena_vprintf(v->arena, format, args);
+    va_end(args);
+    return false;
+}
+
+static const char *name_of(const Lives *v, Id buffer)
+{
+    const Buffer *b = &v->plan->buffer[buffer];
+    if (b->value != NONE)
+        return v->g->value.at[b->value].name;
+    return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
+}
+
+/* ---- Buffers -------------------------------------------------------------------------------- */
+
+static uint8_t kind_of(const Lives *v, Id buffer)
+{
+    static const uint8_t kinds[] = {
+        [VALUE_INPUT] = BUFFER_INPUT,    [VALUE_PARAM] = BUFFER_PARAM,
+        [VALUE_CONST] = BUFFER_PARAM,    [VALUE_STATE] = BUFFER_STATE,
+        [VALUE_GRADIENT] = BUFFER_STATE, [VALUE_OUTPUT] = BUFFER_OUTPUT,
+    };
+    Id value = v->plan->buffer[buffer].value;
+    if (value == NONE) {
+        bool state = v->target->state && v->plan->buffer[buffer].kind == BUFFER_STATE;
+        return state ? BUFFER_STATE : BUFFER_WORKSPACE;
+    }
+    while (v->g->value.at[value].previous != NONE) /* versions end: each is made before the next */
+        value = v->g->value.at[value].previous;
+    if (v->g->value.at[value].kind != VALUE_RESULT)
+        return kinds[v->g->value.at[value].kind];
+    return v->output[buffer] ? BUFFER_OUTPUT : BUFFER_ACTIVATION;
+}
+
+/* A buffer lies in its root, with every element in a place of its own. */
+static bool check_layout(Lives *v, Id id)
+{
+    const Buffer *b = &v->plan->buffer[id], *root = &v->plan->buffer[b->root];
+    if (b->value == NONE)
+        return true;
+    uint64_t last = (uint64_t)b->layout.offset, inner = 1;
+    uint64_t size = dtype_size((Dtype)v->g->value.at[b->value].dtype);
+    for (int i = b->layout.rank - 1; i >= 0; i--) {
+        uint64_t stride = (uint64_t)b->layout.stride[i], steps = (uint64_t)b->layout.dim[i] - 1;
+        if (b->layout.stride[i] < 0 || (steps && stride < inner))
+            return fail(v, "buffer %u (%s): elements lie over each other", id, name_of(v, id));
+        last += steps * stride;
+        if (steps)
+            inner = steps * stride + inner;
+    }
+    if ((last + 1) * size > root->bytes)
+        return fail(v, "buffer %u (%s) reaches out of buffer %u, which it lies in", id,
+                    name_of(v, id), b->root);
+    return true;
+}
+
+static bool check_buffer(Lives *v, Id id)
+{
+    const Buffer *b = &v->plan->buffer[id];
+    if (b->root >= v->plan->buffers)
+        return fail(v, "buffer %u lies in one that does not exist", id);
+    const Buffer *root = &v->plan->buffer[b->root];
+    if (b->value != NONE && v->g->value.at[b->value].kind == VALUE_LITERAL)
+        return fail(v, "buffer %u holds a literal, which takes no bytes", id);
+    if (b->kind != kind_of(v, id))
+        return fail(v, "buffer %u (%s) is said to be something else than it is", id,
+                    name_of(v, id));
+    if (root->root != b->root)
+        return fail(v, "buffer %u lies in %u, which lies in another", id, b->root);
+    if (b->offset != root->offset)
+        return fail(v, "buffer %u has another offset than %u, which it lies in", id, b->root);
+    if (b->external != root->external ||
+        (root->external && (root->kind == BUFFER_ACTIVATION || root->kind == BUFFER_WORKSPACE)))
+        return fail(v, "buffer %u (%s) cannot be the caller's memory", id, name_of(v, id));
+    if (b->birth >= b->death || b->birth < root->birth || b->death > root->death ||
+        root->death > v->plan->end + (v->plan->end == 0))
+        return fail(v, "buffer %u (%s) lives from %u to %u, which cannot be", id, name_of(v, id),
+                    b->birth, b->death);
+    return check_layout(v, id);
+}
+
+/* ---- Lifetimes: the file's, against what the steps do ---------------------------------------- */
+
+static bool touch(Lives *v, Id buffer, uint32_t time, const char *how)
+{
+    const Buffer *b = &v->plan->buffer[buffer];
+    if (time >= b->birth && time < b->death)
+        return true;
+    return fail(v, "step %u %s %s, which lives from %u to %u", time, how, name_of(v, buffer),
+                b->birth, b->death);
+}
+
+static bool check_step(Lives *v, int program, uint32_t time, const Occurrence *o)
+{
+    if (o->cluster >= v->plan->clusters->count)
+        return fail(v, "step %u runs a cluster that does not exist", time);
+    const Cluster *c = &v->plan->clusters->at[o->cluster];
+    if (c->program != program)
+        return fail(v, "step %u runs a cluster of another program", time);
+    for (Id k = 0; k < c->operands + c->results; k++) {
+        Id buffer = v->plan->arg[o->arg + k];
+        if (buffer >= v->plan->buffers)
+            return fail(v, "step %u: argument %u is no buffer", time, k);
+        if (!touch(v, buffer, time, k < c->operands ? "reads" : "writes"))
+            return false;
+        if (k >= c->operands && v->plan->buffer[buffer].program != program)
+            return fail(v, "step %u writes %s, which is another program's", time,
+                        name_of(v, buffer));
+    }
+    if (o->workspace == NONE)
+        return true;
+    if (o->workspace >= v->plan->buffers)
+        return fail(v, "step %u has no buffer for its workspace", time);
+    if (v->plan->buffer[o->workspace].value != NONE)
+        return fail(v, "step %u has %s for its workspace", time, name_of(v, o->workspace));
+    return touch(v, o->workspace, time, "uses");
+}
+
+/* What persists lives from the first step to the last, outputs until their program ends. */
+static bool check_ends(Lives *v)
+{
+    for (Id i = 0; i < v->plan->buffers; i++) {
+        const Buffer *b = &v->plan->buffer[i];
+        const Program *program = &v->plan->program[b->program];
+        bool first = b->value == NONE || v->g->value.at[b->value].previous == NONE;
+        if (b->kind <= BUFFER_INPUT && ((first && b->birth != 0) || b->death < v->plan->end))
+            return fail(v, "buffer %u (%s) must live all the time", i, name_of(v, i));
+        if (b->kind == BUFFER_OUTPUT && b->death < program->begin + program->count)
+            return fail(v, "the output %s dies before its program ends", name_of(v, i));
+    }
+    return true;
+}
+
+static bool check_programs(Lives *v)
+{
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < v->plan->program[p].count; i++)
+            if (!check_step(v, p, v->plan->program[p].begin + i, &v->plan->program[p].at[i]))
+                return false;
+    return check_ends(v);
+}
+
+/* ---- No two roots share a byte at one time --------------------------------------------------- */
+
+typedef struct {
+    const Buffer *b;
+    Id id;
+} Root;
+
+static int by_birth(const void *a, const void *b)
+{
+    const Root *m = a, *n = b;
+    if (m->b->birth != n->b->birth)
+        return m->b->birth < n->b->birth ? -1 : 1;
+    return (m->id > n->id) - (m->id < n->id);
+}
+
+/* The first of `alive`, which stand by offset, that ends above the offset. */
+static size_t find_place(const Root *alive, size_t count, uint64_t offset)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (alive[middle].b->offset + alive[middle].b->bytes > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static bool check_apart(Lives *v)
+{
+    Root *root = ARENA_ARRAY(v->arena, Root, v->plan->buffers + 1);
+    Root *alive = ARENA_ARRAY(v->arena, Root, v->plan->buffers + 1);
+    size_t roots = 0, count = 0;
+    for (Id i = 0; i < v->plan->buffers; i++)
+        if (v->plan->buffer[i].root == i && !v->plan->buffer[i].external)
+            root[roots++] = (Root){&v->plan->buffer[i], i};
+    qsort(root, roots, sizeof *root, by_birth);
+    for (size_t i = 0; i < roots; i++) {
+        size_t kept = 0;
+        bool new_time = i == 0 || root[i].b->birth != root[i - 1].b->birth;
+        for (size_t k = 0; new_time && k < count; k++)
+            if (alive[k].b->death > root[i].b->birth)
+                alive[kept++] = alive[k];
+        count = new_time ? kept : count;
+        size_t at = find_place(alive, count, root[i].b->offset);
+        if (at < count && alive[at].b->offset < root[i].b->offset + root[i].b->bytes)
+            return fail(v, "%s and %s share bytes at step %u", name_of(v, alive[at].id),
+                        name_of(v, root[i].id), root[i].b->birth);
+        memmove(alive + at + 1, alive + at, (count - at) * sizeof *alive);
+        alive[at] = root[i];
+        count++;
+    }
+    return true;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+const char *check_lives(Arena *arena, const Plan *plan, const Target *target)
+{
+    Lives v = {.arena = arena, .plan = plan, .g = plan->graph, .target = target};
+    v.output = ARENA_ARRAY(arena, bool, plan->buffers + 1);
+    for (size_t i = 0; i < v.g->output.count; i++)
+        v.output[plan->output[i]] = true;
+    for (Id i = 0; i < plan->buffers && !v.error; i++)
+        check_buffer(&v, i);
+    if (!v.error && check_programs(&v))
+        check_apart(&v);
+    return v.error;
+}

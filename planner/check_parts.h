@@ -1,0 +1,14 @@
+/* The parts of plan_check beside the replay. Each gives what is wrong, or NULL; what it says lies
+ * in the arena. */
+#ifndef GPLAN_CHECK_PARTS_H
+#define GPLAN_CHECK_PARTS_H
+
+#include "planner/planner.h"
+
+/* check_graph.c: the graph against the rows, the clusters against the graph. */
+const char *check_graph(Arena *arena, const Graph *g, const Clusters *clusters);
+/* check_lives.c: what the plan says of its buffers and how long they live, against its steps and
+ * against each other. Requires a graph that check_graph takes. */
+const char *check_lives(Arena *arena, const Plan *plan, const Target *target);
+
+#endif
