@@ -17,12 +17,18 @@ LINT_PACKAGES := clang-format cppcheck shellcheck
 
 # One folder of objects for each compiler and kind of build, so that they never mix.
 SANITIZE ?=
-B := build/$(notdir $(CC))$(if $(SANITIZE),-sanitized)
+FUZZ ?=
+B := build/$(notdir $(CC))$(if $(SANITIZE),-sanitized)$(if $(FUZZ),-fuzz)
 R := $(B)/real64
 G := build/gen
 comma := ,
 OPTIMIZE := $(if $(SANITIZE),-O1 -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer,-O2)
+ifneq ($(FUZZ),)
+OPTIMIZE := -O1 -fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link \
+	-fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
+CPPFLAGS += -DGPLAN_SMALL_LIMITS
+endif
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wwrite-strings
 CPPFLAGS += -I. -I$(G) -D_POSIX_C_SOURCE=200809L -DGPLAN_VERSION='"$(VERSION)"'
 CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
@@ -40,7 +46,7 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
-.PHONY: cuda-check cuda-report cuda-selftest FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz
+.PHONY: cuda-check cuda-report cuda-selftest FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz fuzz-doors
 all: gplan libgplan.a
 
 help:
@@ -48,7 +54,7 @@ help:
 	@echo 'make demo       plans a training step under a budget, compiles its C, trains with it'
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers; ONLY=plan: some'
 	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
-	@echo 'make fuzz       changed models against gplan: FUZZ_SECONDS=60'
+	@echo 'make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat"'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
 	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
 	@echo 'make cuda-selftest compares every CUDA kernel with C on a GPU'
@@ -248,7 +254,26 @@ cuda-report:
 	@$(MAKE) --no-print-directory -s $(G)/adapters.cpp
 	@tests/selftest/report.sh '$(NVCC)' $(G)/adapters.cpp $(ARCHITECTURES)
 
-check-programs: $(CUDA_TESTS) $(TEST_PROGRAMS) $(B)/selftest/on_cpu $(B)/gplan
+# Doors: what reads the input of others, called in one process with a fuzzer (tests/fuzz/door.h).
+# With FUZZ that is libFuzzer; else replay.c, which tries the inputs that are kept.
+DOORS := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*_door.c))
+DOOR_OBJECTS := $(B)/tests/fuzz/door.o $(B)/tests/fuzz/json_changes.o $(B)/tests/fuzz/gplan.o \
+	$(if $(FUZZ),,$(B)/tests/fuzz/replay.o)
+$(DOORS): %: %.o $(DOOR_OBJECTS) $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(B)/tests/fuzz/gplan.o: frontend/gplan.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Dmain=gplan_main $(CFLAGS) -c $< -o $@
+$(B)/tests/fuzz/net.c: tests/fuzz/loader.g $(B)/gplan
+	@mkdir -p $(@D)
+	ASAN_OPTIONS=detect_leaks=0 $(B)/gplan $< --quiet -o $@
+$(B)/tests/fuzz/net.o: $(B)/tests/fuzz/net.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+$(B)/tests/fuzz/safetensors_door: $(B)/tests/fuzz/net.o
+$(B)/tests/fuzz/safetensors_door.o: private CPPFLAGS += -I$(B)/tests/fuzz
+$(B)/tests/fuzz/safetensors_door.o: $(B)/tests/fuzz/net.c
+
+check-programs: $(CUDA_TESTS) $(TEST_PROGRAMS) $(B)/selftest/on_cpu $(B)/gplan $(DOORS)
 
 test:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
@@ -270,11 +295,13 @@ soak:
 	@tests/plan/proof.sh $(PROOF)
 
 FUZZ_SECONDS ?= 60
-FUZZ_SEED ?= $(shell date +%s)000
+FUZZ_DOORS ?= $(patsubst tests/fuzz/%_door.c,%,$(wildcard tests/fuzz/*_door.c))
+FUZZ_PACKAGES := $(BUILD_PACKAGES) clang libclang-rt-dev
 fuzz:
-	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) libubsan1 libasan8'
-	@$(MAKE) --no-print-directory -j2 SANITIZE=1 build/$(notdir $(CC))-sanitized/gplan
-	@tests/fuzz/run.sh build/$(notdir $(CC))-sanitized/gplan $(FUZZ_SECONDS) $(FUZZ_SEED)
+	@$(MAKE) --no-print-directory setup PACKAGES='$(FUZZ_PACKAGES)'
+	@$(MAKE) --no-print-directory -j2 CC=clang FUZZ=1 fuzz-doors
+	@tests/fuzz/fuzz.sh build/clang-fuzz $(FUZZ_SECONDS) $(FUZZ_DOORS)
+fuzz-doors: $(DOORS) $(B)/gplan
 
 bless: $(B)/gplan
 	@for runner in $(wildcard tests/*/run.sh); do $$runner --bless $(abspath $(B)/gplan); done

@@ -5,10 +5,18 @@
 #include "frontend/ast.h"
 #include "frontend/names.h"
 
+/* Fuzzers are built with less, so that what meets a limit takes a moment. */
+#ifdef GPLAN_SMALL_LIMITS
+enum { LIMITS_PART = 250 };
+#else
+enum { LIMITS_PART = 1 };
+#endif
+
 enum {
-    MAX_NODES = 250000,   /* of the graph */
-    MAX_TURNS = 1000000,  /* of one repeat */
-    MAX_STEPS = 10000000, /* expressions and statements lowered: ends what makes no nodes */
+    MAX_NODES = 250000 / LIMITS_PART,   /* of the graph */
+    MAX_TURNS = 1000000 / LIMITS_PART,  /* of one repeat */
+    MAX_STEPS = 10000000 / LIMITS_PART, /* expressions and statements lowered: ends what makes no
+                                           nodes */
     MAX_CALLS = 64,       /* of blocks within each other */
     MAX_LEVELS = 1000,    /* of expressions and block calls within each other */
     MAX_LIST = 1000000,   /* numbers in a literal list */

@@ -1,16 +1,27 @@
 #!/bin/sh
-# Changed models against gplan: tests/fuzz/run.sh path/to/gplan [SECONDS [FIRST_SEED]]
-# What fails is left as build/fuzz/fuzz_SEED.g.
+# Every door with the inputs that are kept for it, those of tests and examples, and some changes of
+# both: tests/fuzz/run.sh path/to/gplan. `make fuzz` goes further.
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
 without_bless
-mkdir -p "$root/build/fuzz" && cd "$root/build/fuzz" || exit 1
-export ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=4000
+# shellcheck source=tests/fuzz/seeds.sh
+. "$here/seeds.sh"
+doors=$(dirname "$gplan")/tests/fuzz
+cd "$work" || exit 1
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+export UBSAN_OPTIONS=print_stacktrace=1
 
-cc -std=c11 -O1 -Wall -Wextra "$here/fuzz.c" -o fuzz || exit 1
-"$gplan" --ops | sed -n 's/^| `\([a-z_0-9]*\)(\(.*\))` .*/\1 \2/p' | tr -c 'a-z_0-9' ' ' >words
-# Models with every kind of statement, small enough to plan in a moment.
-./fuzz "$gplan" "${2:-15}" "${3:-0}" words "$here"/*.g "$root"/tests/language/[!e]*.g \
-    "$root"/examples/mlp.g "$root"/examples/lenet.g
-count 'changed models' $?
+try() { # DOOR CHANGES
+    seeds "$1" "seeds_$1"
+    check "$1: $2 changed inputs" "$doors/$1_door" "$2" "$work/seeds_$1"/* ||
+        head -c 2000 replay.input
+}
+
+try command 1000
+try language 2000
+try pack 5000
+try profile 1000
+try remat 3000
+try safetensors 5000
+try verify 1000
 finish
