@@ -49,13 +49,34 @@ static const Dialect *dialect_of(const Target *target)
     return all[i];
 }
 
+/* The first output of the name: programs that compute the same output have one each. */
+static size_t first_of(const Graph *g, size_t output)
+{
+    for (size_t i = 0; i < output; i++)
+        if (!g->output.at[i].loss && strcmp(g->output.at[i].name, g->output.at[output].name) == 0)
+            return i;
+    return output;
+}
+
+/* The caller gives memory once for all programs that write an output. */
 static void number_slots(Api *api)
 {
     const Plan *plan = api->plan;
-    api->slot = ARENA_ARRAY(plan->graph->arena, Id, plan->buffers);
+    const Graph *g = plan->graph;
+    api->slot = ARENA_ARRAY(g->arena, Id, plan->buffers);
+    for (Id i = 0; i < plan->buffers; i++)
+        api->slot[i] = NONE;
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        api->slot[i] = b->root == i && b->external ? api->slots++ : NONE;
+        if (b->root == i && b->external && b->kind != BUFFER_OUTPUT)
+            api->slot[i] = api->slots++;
+    }
+    for (size_t i = 0; i < g->output.count; i++) {
+        const Buffer *b = &plan->buffer[plan->output[i]];
+        size_t first = first_of(g, i);
+        if (b->external)
+            api->slot[b->root] =
+                first == i ? api->slots++ : api->slot[plan->buffer[plan->output[first]].root];
     }
 }
 
@@ -74,6 +95,39 @@ static void add(Api *api, Use use, const char *name, const char *kind, Id buffer
         .offset = b->external ? offset : offset + b->offset,
         .view = view,
     };
+}
+
+static RunKind run_of(const Graph *g, const Output *output)
+{
+    uint8_t program = g->node.at[g->value.at[output->use.value].node].program;
+    return program == PROGRAM_FORWARD ? RUN_FORWARD : program == PROGRAM_EVAL ? RUN_EVAL : RUN_STEP;
+}
+
+/* An output of one program, or where another program leaves it. */
+static void add_output(Api *api, size_t i, size_t *tensor)
+{
+    const Graph *g = api->plan->graph;
+    const Output *output = &g->output.at[i];
+    size_t first = first_of(g, i);
+    if (first == i) {
+        tensor[i] = api->tensors;
+        add(api, output->use, output->name, "OUTPUT", api->plan->output[i]);
+    }
+    ApiTensor *t = &api->tensor[tensor[first]];
+    View view = access_view(api->plan, output->use, api->plan->output[i]);
+    t->made[run_of(g, output)] = true;
+    t->at[run_of(g, output)] = access_address(api, api->plan->output[i], &view).offset;
+}
+
+const char *api_runs(const Api *api, const ApiTensor *t)
+{
+    static const char *const names[RUNS] = {"forward", "eval", "step"};
+    const char *list = "";
+    for (int r = 0; r < RUNS; r++)
+        if (t->made[r])
+            list = arena_printf(api->plan->graph->arena, "%s%s%s", list, *list ? " and " : "",
+                                names[r]);
+    return list;
 }
 
 static void name_tensor(Api *api, Names *macros, ApiTensor *t)
@@ -156,11 +210,12 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
             else
                 api->unused[api->unuseds++] = g->value.at[v].name;
         }
+    size_t *tensor = ARENA_ARRAY(g->arena, size_t, g->output.count);
     for (size_t i = 0; i < g->output.count; i++)
         if (g->output.at[i].loss)
             api->trains = true;
         else
-            add(api, g->output.at[i].use, g->output.at[i].name, "OUTPUT", plan->output[i]);
+            add_output(api, i, tensor);
     api->saved_begin = api->tensors;
     const bool *last = find_optimizer_state(g);
     for (int pass = 0; pass < 2; pass++) {

@@ -46,7 +46,7 @@ static void write_init(const Emission *e, Out *o)
 
 static void write_begin(Out *o, size_t ops)
 {
-    out(o, "    int code;\n    m->done = 0;\n    m->ops = %zu;\n", ops);
+    out(o, "    int code;\n    m->ran = m->done = 0;\n    m->ops = %zu;\n", ops);
     out(o, "#ifdef GPLAN_PROFILE\n    m->clock = now();\n#endif\n");
 }
 
@@ -72,7 +72,7 @@ static void write_forward(const Emission *e, Out *o)
         write_begin(o, runs_calls(e, PROGRAM_FORWARD));
         runs_times(e, o, PROGRAM_FORWARD, "");
     }
-    api_write(e->api, o, "    return @_OK;\n}\n\n");
+    api_write(e->api, o, "    m->ran = RAN_FORWARD;\n    return @_OK;\n}\n\n");
 }
 
 /* Runs the program and leaves its loss in `sum`: each micro-batch has its share of the mean. */
@@ -91,7 +91,10 @@ static void write_eval(const Emission *e, Out *o)
     write_run(e, o, PROGRAM_EVAL, true, "");
     write_begin(o, runs_calls(e, PROGRAM_EVAL));
     write_sum(e, o, PROGRAM_EVAL);
-    api_write(e->api, o, "    *loss = (float)sum;\n    return @_OK;\n}\n\n");
+    api_write(e->api, o,
+              "    *loss = (float)sum;\n"
+              "    m->ran = RAN_EVAL;\n"
+              "    return @_OK;\n}\n\n");
 }
 
 static void write_step(const Emission *e, Out *o)
@@ -106,6 +109,7 @@ static void write_step(const Emission *e, Out *o)
         runs_times(e, o, PROGRAM_UPDATE, "");
     api_write(e->api, o,
               "    m->step++;\n"
+              "    m->ran = RAN_STEP;\n"
               "    if (loss)\n"
               "        *loss = (float)sum;\n"
               "    return @_OK;\n}\n\n");
@@ -227,15 +231,19 @@ const Dialect dialect_c = {
               "    uint64_t seed, step;\n"
               "    int threads;\n",
     .clock_fields = "    double *seconds, clock; /* of $_profile */\n",
-    .accessors = "/* Inputs keep what the caller wrote; outputs stand until the next run. */\n",
+    .accessors =
+        "/* Inputs keep what the caller wrote. Outputs stand until the next run; NULL where "
+        "the last one\n"
+        " * is none of those it is said to be of, or failed. */\n",
     .declared_init =
         "/* Takes the memory that everything lives in; it is neither read nor written yet. */\n"
         "int $_init($ *m, void *arena, size_t bytes);\n",
     .declared_forward = "/* Computes the outputs from the inputs. */\n"
                         "int $_forward($ *m);\n",
     .declared_step =
-        "/* The loss of the batch in the inputs, without dropout; changes nothing that is saved. "
-        "*/\n"
+        "/* The loss of the batch in the inputs and the outputs that are said to be of it, "
+        "without\n"
+        " * dropout; changes nothing that is saved. */\n"
         "int $_eval($ *m, float *loss);\n"
         "/* One step of training on the batch in the inputs; the loss is that before the update, "
         "and\n"

@@ -159,9 +159,12 @@ static void write_copies(const Emission *e, Out *o)
         else
             out(o,
                 "int %s(%s *m, %s *host)\n{\n    m->detail[0] = 0;\n"
-                "    return checked(m, cudaMemcpyAsync(host, m->arena + %llu, %llu,\n"
-                "                                      cudaMemcpyDeviceToHost, STREAM));\n}\n\n",
-                t->copy, api->prefix, type, offset, bytes);
+                "    const %s *const at = %s(m);\n"
+                "    if (!at)\n"
+                "        return failed(m, %s_EOUTPUT);\n"
+                "    return checked(m, cudaMemcpyAsync(host, at, %llu, cudaMemcpyDeviceToHost, "
+                "STREAM));\n}\n\n",
+                t->copy, api->prefix, type, type, t->accessor, api->capitals, bytes);
     }
 }
 
@@ -326,7 +329,8 @@ const Dialect dialect_cuda = {
     .forward = runs_cuda_forward,
     .eval = runs_cuda_eval,
     .step = runs_cuda_step,
-    .error_texts = "        \"CUDA or cuBLAS refused a call\",\n",
+    .error_texts = "        \"CUDA or cuBLAS refused a call\",\n"
+                   "        \"an output that the last run did not compute\",\n",
     .errors = "    if (@_ERROR_KIND(code) == @_EDEVICE && (unsigned)@_ERROR_OP(code) < @_OPS)\n"
               "        return op_failed[@_ERROR_OP(code)];\n",
     .functions = "const char *$_op_name(int op)\n"
@@ -339,7 +343,8 @@ const Dialect dialect_cuda = {
               "nothing else\n * there. The CUDA context and cuBLAS have memory of their own. */\n",
     .codes =
         "    @_EDEVICE, /* CUDA or cuBLAS refused a call; the op's number is @_OPS where it was "
-        "none */\n",
+        "none */\n"
+        "    @_EOUTPUT, /* the last run did not compute this output */\n",
     .fields =
         "    unsigned char *arena; /* on the device */\n"
         "    void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */\n"
@@ -349,8 +354,10 @@ const Dialect dialect_cuda = {
     .clock_fields = "    double *seconds; /* of $_profile */\n"
                     "    void *mark[2];   /* two cudaEvent_t for it */\n",
     .accessors =
-        "/* Inputs keep what was copied to them; outputs stand until the next run. The copies are "
-        "put\n"
+        "/* Inputs keep what was copied to them. Outputs stand until the next run; where the last "
+        "is "
+        "none\n"
+        " * of those an output is said to be of, or failed: NULL, @_EOUTPUT. The copies are put\n"
         " * on the stream: host memory stays as it is, and results are there, after $_sync or a "
         "call\n"
         " * that returned the loss. The other functions are the places on the device. */\n",
@@ -372,8 +379,9 @@ const Dialect dialect_cuda = {
         " * table is seen by $_sync. */\n"
         "int $_forward($ *m);\n",
     .declared_step =
-        "/* The loss of the batch in the inputs, without dropout; changes nothing that is saved. "
-        "*/\n"
+        "/* The loss of the batch in the inputs and the outputs that are said to be of it, "
+        "without\n"
+        " * dropout; changes nothing that is saved. */\n"
         "int $_eval($ *m, float *loss);\n"
         "/* One step of training on the batch in the inputs; the loss is that before the update. "
         "For\n"

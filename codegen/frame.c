@@ -246,6 +246,19 @@ static void write_parameters(const Emission *e, Out *o)
     write_constants(e, o);
 }
 
+static const char *const ran[RUNS] = {"RAN_FORWARD", "RAN_EVAL", "RAN_STEP"};
+
+/* An output is there after the runs that compute it, each of which may leave it elsewhere. */
+static void write_output(const Api *api, const ApiTensor *t, const char *type, Out *o)
+{
+    out(o, "const %s *%s(const %s *m)\n{\n    switch (m->ran) {\n", type, t->accessor, api->prefix);
+    for (int r = 0; r < RUNS; r++)
+        if (t->made[r])
+            out(o, "    case %s:\n        return (const %s *)(void *)(m->arena + %llu);\n", ran[r],
+                type, (unsigned long long)t->at[r]);
+    out(o, "    default:\n        return NULL;\n    }\n}\n\n");
+}
+
 static void write_accessors(const Emission *e, Out *o)
 {
     const Api *api = e->api;
@@ -258,10 +271,11 @@ static void write_accessors(const Emission *e, Out *o)
         if (t->slot != NONE)
             out(o, "void %s(%s *m, %s%s *data_)\n{\n    m->external[%u] = (void *)data_;\n}\n\n",
                 t->bind, api->prefix, input ? "const " : "", type, t->slot);
+        else if (input)
+            out(o, "%s *%s(%s *m)\n{\n    return (%s *)(void *)(m->arena + %llu);\n}\n\n", type,
+                t->accessor, api->prefix, type, (unsigned long long)t->offset);
         else
-            out(o, "%s%s *%s(%s%s *m)\n{\n    return (%s%s *)(void *)(m->arena + %llu);\n}\n\n",
-                input ? "" : "const ", type, t->accessor, input ? "" : "const ", api->prefix,
-                input ? "" : "const ", type, (unsigned long long)t->offset);
+            write_output(api, t, type, o);
     }
 }
 
@@ -406,6 +420,8 @@ void frame_after(Emission *e, Out *o)
         e->api->saved_begin < e->api->saved_end && e->api->tensor[e->api->saved_begin].slot != NONE;
     d->init(e, o);
     write_parameters(e, o);
+    out(o, "/* What ran last, in m->ran; 0 where nothing did, or it failed. */\n"
+           "enum { RAN_FORWARD = 1, RAN_EVAL, RAN_STEP };\n\n");
     write_accessors(e, o);
     if (d->copies)
         d->copies(e, o);

@@ -41,7 +41,9 @@ static const char *const types =
     "    const char *name;\n"
     "    int kind, dtype, rank;\n"
     "    int64_t dim[8];\n"
-    "    size_t offset; /* bytes from the start of the arena; @_EXTERNAL: the caller's memory */\n"
+    "    size_t offset; /* bytes from the start of the arena; @_EXTERNAL: the caller's memory. Of "
+    "an\n"
+    "                      output: after the first run it is of; its function knows the others */\n"
     "    size_t bytes;\n"
     "} $_tensor;\n"
     "#define @_EXTERNAL ((size_t)-1)\n"
@@ -113,6 +115,7 @@ static void write_struct(const Api *api, Out *o)
     api_write(api, o, api->dialect->fields);
     api_write(api, o,
               "    int done, ops; /* of the run at hand */\n"
+              "    int ran;       /* which run was the last; 0: none, or it failed */\n"
               "    int (*progress)(void *user, uint64_t step, int op, int ops);\n"
               "    void *user;\n");
     api_write(api, o, api->dialect->clock_fields);
@@ -167,7 +170,7 @@ static void write_accessor(const Api *api, const ApiTensor *t, Out *o)
         out(o, ": ");
         out_comment(o, t->name);
     }
-    out(o, " */\n");
+    out(o, input ? " */\n" : ", of %s */\n", api_runs(api, t));
 }
 
 static void write_accessors(const Api *api, Out *o)
@@ -177,9 +180,12 @@ static void write_accessors(const Api *api, Out *o)
         external |= api->tensor[i].accessor && api->tensor[i].slot != NONE;
     api_write(
         api, o,
-        external ? "/* Inputs and outputs are the caller's memory: bind them before the first run. "
-                   "*/\n"
-                 : api->dialect->accessors);
+        external
+            ? "/* Inputs and outputs are the caller's memory: bind them before the first run. An "
+              "output is\n"
+              " * written by the runs it is said to be of, and stays as it is in the others. "
+              "*/\n"
+            : api->dialect->accessors);
     for (size_t i = 0; i < api->tensors; i++)
         if (api->tensor[i].accessor)
             write_accessor(api, &api->tensor[i], o);

@@ -39,6 +39,9 @@ const char *name_capitals(Arena *arena, const char *name);
 
 /* ---- What the caller sees (api.c) ----------------------------------------------------------- */
 
+/* What the caller can run; what a model ran last is in its field `ran`, 1 + one of these. */
+typedef enum { RUN_FORWARD, RUN_EVAL, RUN_STEP, RUNS } RunKind;
+
 /* An input, output, parameter, constant or state, in the order of the emitted table. */
 typedef struct {
     Id value;
@@ -50,8 +53,11 @@ typedef struct {
     const char *kind;     /* INPUT, OUTPUT, PARAM, STATE */
     const Buffer *buffer;
     Id slot;         /* in external[], or NONE */
-    uint64_t offset; /* bytes in the arena, or from the caller's pointer */
+    uint64_t offset; /* bytes in the arena, or from the caller's pointer; of an output: where the
+                        first run that computes it leaves it */
     View view;
+    bool made[RUNS];   /* an output: by which runs */
+    uint64_t at[RUNS]; /* and the offset after each */
 } ApiTensor;
 
 typedef struct Dialect Dialect;
@@ -247,6 +253,9 @@ extern const char *const frame_check_arena, *const frame_check_bound;
 void inline_files(Arena *arena, const char *const *file, size_t count, Out *o);
 /* Whether that text has a certain file in it. */
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
+
+/* "forward and eval": the runs that compute an output. */
+const char *api_runs(const Api *api, const ApiTensor *t);
 
 uint64_t key_of(const char *name); /* of random numbers: a hash of a stable name */
 

@@ -335,6 +335,8 @@ static void read_node(Reader *r, const json_t *row)
         value->node = (Id)r->row;
         value->output = (uint8_t)i;
         value->program = node.program;
+        if (value->previous != NONE && g->value.at[value->previous].kind == VALUE_OUTPUT)
+            g->value.at[value->previous].program = node.program; /* it lives with who fills it */
     }
     ARRAY_PUSH(r->arena, &g->node, node);
 }

@@ -54,7 +54,7 @@ static const char *const reserved[] = {
     " SEEK_SET SEEK_CUR SEEK_END CLOCK_MONOTONIC CLOCK_REALTIME CLOCKS_PER_SEC ",
     /* What an emitted file calls its own parts. */
     (" tensor slot init data item begin constant constants result death poison now op_end op_nan"
-     " makes_nan failed save_to SAVED SAVED_COUNT NEEDED_COUNT "),
+     " makes_nan failed save_to SAVED SAVED_COUNT NEEDED_COUNT RAN_FORWARD RAN_EVAL RAN_STEP "),
 };
 
 /* Parts of an emitted file that are numbered: forward_0. */

@@ -40,6 +40,7 @@ static const char *const tell =
     "    CHECK(cudaMemcpyAsync(&now, STATE, sizeof now, cudaMemcpyDeviceToHost, STREAM));\n"
     "    CHECK(cudaStreamSynchronize(STREAM));\n"
     "    if (now.error != 0) {\n"
+    "        m->ran = 0;\n"
     "        CHECK(cudaMemsetAsync(&STATE->error, 0, sizeof now.error, STREAM));\n"
     "        return failed(m, @_EINDEX | (now.error - 1) << 4);\n"
     "    }\n"
@@ -121,8 +122,11 @@ void runs_cuda_forward(const Emission *e, Out *o)
     api_write(e->api, o,
               "    return @_OK;\n}\n\n"
               "int $_forward($ *m)\n{\n"
-              "    const int code = tell(m);\n"
-              "    return code != @_OK ? code : put_forward(m);\n}\n\n");
+              "    int code = tell(m);\n"
+              "    if (code == @_OK)\n"
+              "        code = put_forward(m);\n"
+              "    m->ran = code == @_OK ? RAN_FORWARD : 0;\n"
+              "    return code;\n}\n\n");
 }
 
 void runs_cuda_eval(const Emission *e, Out *o)
@@ -136,6 +140,7 @@ void runs_cuda_eval(const Emission *e, Out *o)
               "    int code = tell(m);\n"
               "    if (code == @_OK)\n"
               "        code = put_eval(m);\n"
+              "    m->ran = code == @_OK ? RAN_EVAL : 0;\n"
               "    return code != @_OK || !loss ? code : finish(m, loss);\n}\n\n");
 }
 
@@ -144,6 +149,7 @@ static const char *const steps =
     "static int stepped($ *m, float *loss)\n"
     "{\n"
     "    m->step++;\n"
+    "    m->ran = RAN_STEP;\n"
     "    const gp_state now = state_of(m);\n"
     "    m->told = gp_hash(&now, sizeof now);\n"
     "    return loss ? finish(m, loss) : @_OK;\n"
@@ -154,6 +160,8 @@ static const char *const steps =
     "    int code = tell(m);\n"
     "    if (code == @_OK)\n"
     "        code = put_step(m);\n"
+    "    if (code != @_OK)\n"
+    "        m->ran = 0;\n"
     "    return code != @_OK ? code : stepped(m, loss);\n"
     "}\n"
     "\n"

@@ -140,7 +140,7 @@ typedef enum { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE } Phase;
  * once for each, onto the same parameters. */
 typedef enum {
     PROGRAM_FORWARD, /* the outputs, no dropout */
-    PROGRAM_EVAL,    /* the loss, likewise */
+    PROGRAM_EVAL,    /* the loss and the outputs, likewise */
     PROGRAM_MICRO,   /* forward and backward of one micro-batch, and updates that need no more */
     PROGRAM_UPDATE,  /* updates from gradients that were summed over micro-batches */
     PROGRAMS

@@ -201,7 +201,7 @@ bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines);
 /* The same for training: a loss that is a plain mean becomes a sum of shares. */
 bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines);
 /* Whether the program at hand can run in micro-batches; the graph holds it for one of them, from
- * node `first` on. */
+ * node `first` on. Of eval's outputs those are left that can be collected from micro-batches. */
 bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
                    size_t first);
 /* Lowers the forward program once more, for one micro-batch, and has its outputs collected to those

@@ -367,14 +367,18 @@ static bool check_node(const Samples *s, const Node *micro, const Node *whole)
     return true;
 }
 
-/* By node: an output of the forward program, the loss of another, or an effect depends on it. */
-static bool *find_needed(const Graph *g, size_t first)
+enum { ALL = -1 };
+
+/* By node: an output of the forward program, the loss of another, or an effect depends on it; or
+ * one output alone. */
+static bool *find_needed(const Graph *g, size_t first, int output)
 {
     bool *needed = ARENA_ARRAY(g->arena, bool, g->node.count);
-    for (size_t i = 0; i < g->output.count && g->program == PROGRAM_FORWARD; i++)
-        if (g->value.at[g->output.at[i].use.value].node != NONE) /* an input, as it is */
+    for (size_t i = 0; i < g->output.count; i++)
+        if ((output == ALL ? g->program == PROGRAM_FORWARD : i == (size_t)output) &&
+            g->value.at[g->output.at[i].use.value].node != NONE) /* an input, as it is */
             needed[g->value.at[g->output.at[i].use.value].node] = true;
-    if (g->program != PROGRAM_FORWARD)
+    if (g->program != PROGRAM_FORWARD && output == ALL)
         needed[g->value.at[g->train.loss.value].node] = true;
     for (size_t n = g->node.count; n-- > first;) {
         const Node *node = &g->node.at[n];
@@ -400,9 +404,9 @@ static bool lower_whole(Samples *s, const Ast *ast, Define *define, size_t defin
                                          : lower_loss_shared(s->whole, ast, define, defines);
 }
 
-static size_t list_needed(const Graph *g, size_t first, Id *list)
+static size_t list_needed(const Graph *g, size_t first, int output, Id *list)
 {
-    const bool *needed = find_needed(g, first);
+    const bool *needed = find_needed(g, first, output);
     size_t count = 0;
     for (size_t n = first; n < g->node.count; n++)
         if (needed[n])
@@ -411,13 +415,13 @@ static size_t list_needed(const Graph *g, size_t first, Id *list)
 }
 
 /* What nobody needs may differ: a copy that a batch of one can do without. */
-static bool check_nodes(Samples *s, size_t first)
+static bool check_nodes(Samples *s, size_t first, int output)
 {
     const Graph *g = s->micro, *w = s->whole;
     Id *micro = ARENA_ARRAY(g->arena, Id, g->node.count);
     Id *whole = ARENA_ARRAY(g->arena, Id, w->node.count);
-    size_t count = list_needed(g, first, micro);
-    if (list_needed(w, 0, whole) != count)
+    size_t count = list_needed(g, first, output, micro);
+    if (list_needed(w, 0, output, whole) != count)
         return diag_error(g->diag, g->train.place,
                           "the model is another one for a batch divided by %u", s->times);
     for (size_t i = 0; i < count; i++)
@@ -426,18 +430,7 @@ static bool check_nodes(Samples *s, size_t first)
     return true;
 }
 
-bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
-                   size_t first)
-{
-    Samples s = {.micro = g, .times = times};
-    if (!lower_whole(&s, ast, define, defines) || !check_nodes(&s, first))
-        return false;
-    const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
-    return s.spread[g->train.loss.value].kind == SPREAD_SHARE ||
-           mixes(&s, loss, "makes a loss that is no mean of samples");
-}
-
-/* ---- Forward -------------------------------------------------------------------------------- */
+/* ---- Outputs -------------------------------------------------------------------------------- */
 
 /* The axis of the batch in an output; -1: none, -2: it cannot be collected. */
 static int output_axis(const Samples *s, size_t i)
@@ -473,6 +466,41 @@ static void collect(const Samples *s, size_t i)
     output->use = c.result.at[0];
 }
 
+/* Each output that micro-batches make is collected; one that they cannot is not computed. What
+ * forbids it is no mistake. */
+static void collect_some(Samples *s, size_t first)
+{
+    Graph *g = s->micro;
+    Diag *diag = g->diag;
+    size_t kept = 0;
+    g->diag = diag_new(g->arena, NULL, false);
+    bool *good = ARENA_ARRAY(g->arena, bool, g->output.count);
+    for (size_t i = 0; i < g->output.count; i++)
+        good[i] = check_nodes(s, first, (int)i) && output_axis(s, i) >= -1;
+    for (size_t i = 0; i < g->output.count; i++)
+        if (good[i])
+            collect(s, i);
+    for (size_t i = 0; i < g->output.count; i++)
+        if (good[i])
+            g->output.at[kept++] = g->output.at[i];
+    g->output.count = kept;
+    g->diag = diag;
+}
+
+bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
+                   size_t first)
+{
+    Samples s = {.micro = g, .times = times};
+    if (!lower_whole(&s, ast, define, defines) || !check_nodes(&s, first, ALL))
+        return false;
+    const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
+    if (s.spread[g->train.loss.value].kind != SPREAD_SHARE)
+        return mixes(&s, loss, "makes a loss that is no mean of samples");
+    if (g->program == PROGRAM_EVAL)
+        collect_some(&s, first);
+    return true;
+}
+
 static void drop_nodes(Graph *g, size_t first)
 {
     for (size_t v = 0; v < g->value.count; v++)
@@ -490,7 +518,7 @@ bool samples_forward(Graph *g, const Ast *ast, Define *define, size_t defines, D
     g->diag = diag_new(g->arena, NULL, false); /* what forbids it is no mistake */
     graph_program(g, PROGRAM_FORWARD, false);
     bool good = lower_into(g, ast, divided, divideds) && lower_whole(&s, ast, define, defines) &&
-                check_nodes(&s, first);
+                check_nodes(&s, first, ALL);
     for (size_t i = 0; i < g->output.count && good; i++)
         good = output_axis(&s, i) >= -1;
     for (size_t i = 0; i < g->output.count && good; i++)

@@ -99,9 +99,24 @@ static bool mergeable(const Graph *g, const Node *node)
     return true;
 }
 
+/* Whether both nodes make an output: the caller has memory of its own for each. Otherwise what they
+ * make is one from now on. */
+static bool stay_apart(bool *output, const Node *first, const Node *node)
+{
+    for (Id k = 0; k < node->values; k++)
+        if (output[node_value(first, k)] && output[node_value(node, k)])
+            return true;
+    for (Id k = 0; k < node->values; k++)
+        output[node_value(first, k)] |= output[node_value(node, k)];
+    return false;
+}
+
 /* Fills same[value] with the value that stands for it. */
 static void merge(Graph *g, Id *same)
 {
+    bool *output = ARENA_ARRAY(g->arena, bool, g->value.count);
+    for (size_t i = 0; i < g->output.count; i++)
+        output[g->output.at[i].use.value] = true;
     size_t capacity = 64;
     while (capacity < 2 * g->node.count)
         capacity *= 2;
@@ -122,6 +137,8 @@ static void merge(Graph *g, Id *same)
             continue;
         }
         const Node *first = &g->node.at[table[slot] - 1];
+        if (stay_apart(output, first, node))
+            continue;
         for (Id k = 0; k < node->values; k++)
             same[node_value(node, k)] = node_value(first, k);
     }

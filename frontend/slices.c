@@ -8,10 +8,12 @@
 
 #include <string.h>
 
-/* By value: how many operands of the program read it. */
+/* By value: how many operands of the program read it, and outputs where it computes them. */
 static Id *count_readers(const Graph *g)
 {
     Id *readers = ARENA_ARRAY(g->arena, Id, g->value.count);
+    for (size_t i = 0; i < g->output.count && g->program != PROGRAM_MICRO; i++)
+        readers[g->output.at[i].use.value]++;
     for (size_t n = 0; n < g->node.count; n++)
         for (Id i = 0; i < g->node.at[n].uses; i++)
             if (node_use(g, &g->node.at[n], i).value != NONE)

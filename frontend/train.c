@@ -1,4 +1,4 @@
-/* The programs of a model that trains: the loss alone (eval), and the step.
+/* The programs of a model that trains: the loss with the outputs (eval), and the step.
  *
  * Requires: a graph lowered for inference. Leaves: the same parameters with two more programs, or
  * three where gradients are summed over micro-batches. The model is lowered once for each, since
@@ -80,9 +80,11 @@ static Define *divide_batch(Graph *g, const Define *define, size_t *defines, uin
     return all;
 }
 
-/* Lowers the program anew, for one of `times` micro-batches, and leaves its loss as its only
- * output. */
-static bool lower_loss_only(const Lowering *l, ProgramKind program, Output *loss)
+typedef ARRAY(Output) Outputs;
+
+/* Lowers the program anew, for one of `times` micro-batches, and lists what it leaves: its loss,
+ * and the outputs of eval. A step leaves none: they would take memory from the backward pass. */
+static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
 {
     Graph *g = l->g;
     size_t first = g->node.count;
@@ -91,29 +93,35 @@ static bool lower_loss_only(const Lowering *l, ProgramKind program, Output *loss
         (l->times > 1 && !samples_check(g, l->ast, l->define, l->defines, l->times, first)))
         return false;
     g->times[program] = l->times;
-    *loss = (Output){.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
+    Output loss = {.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
+    for (size_t i = 0; i < g->output.count && program == PROGRAM_EVAL; i++) {
+        if (g->output.at[i].use.value == loss.use.value) /* that one may be the caller's memory */
+            loss.use = call_op(g, &(Call){.place = loss.place, .name = loss.name}, "copy", 1,
+                               &g->train.loss);
+        ARRAY_PUSH(g->arena, list, g->output.at[i]);
+    }
+    ARRAY_PUSH(g->arena, list, loss);
     return true;
 }
 
 /* The outputs of the whole batch, computed at once or in micro-batches. */
-static void lower_outputs(const Lowering *l, Output *output)
+static void lower_outputs(const Lowering *l, Outputs *list)
 {
     Graph *g = l->g;
-    size_t outputs = g->output.count;
-    for (size_t i = 0; i < outputs; i++)
-        output[i] = g->output.at[i];
-    if (l->times == 1 || outputs == 0 ||
-        !samples_forward(g, l->ast, l->define, l->defines, l->divided, l->divideds, l->times))
-        return;
-    for (size_t i = 0; i < outputs; i++)
-        output[i] = g->output.at[i];
-    g->times[PROGRAM_FORWARD] = l->times;
+    Outputs whole = {0};
+    for (size_t i = 0; i < g->output.count; i++)
+        ARRAY_PUSH(g->arena, &whole, g->output.at[i]);
+    bool cut = l->times > 1 && whole.count > 0 &&
+               samples_forward(g, l->ast, l->define, l->defines, l->divided, l->divideds, l->times);
+    for (size_t i = 0; i < whole.count; i++)
+        ARRAY_PUSH(g->arena, list, cut ? g->output.at[i] : whole.at[i]);
+    if (cut)
+        g->times[PROGRAM_FORWARD] = l->times;
 }
 
 bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
 {
-    size_t outputs = g->output.count;
-    Output *output = ARENA_ARRAY(g->arena, Output, outputs + 2);
+    Outputs output = {0};
     Dimension *dimension = ARENA_ARRAY(g->arena, Dimension, g->dimension.count + 1);
     for (size_t i = 0; i < g->dimension.count; i++)
         dimension[i] = g->dimension.at[i];
@@ -122,9 +130,8 @@ bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_
         return false;
     if (l.times > 1)
         l.divided = divide_batch(g, define, &l.divideds, l.times);
-    lower_outputs(&l, output);
-    if (!lower_loss_only(&l, PROGRAM_EVAL, &output[outputs]) ||
-        !lower_loss_only(&l, PROGRAM_MICRO, &output[outputs + 1]))
+    lower_outputs(&l, &output);
+    if (!lower_loss(&l, PROGRAM_EVAL, &output) || !lower_loss(&l, PROGRAM_MICRO, &output))
         return false;
     g->train.times = l.times;
     g->train.lr = stated_lr(g, op_find(g->train.optimizer));
@@ -132,8 +139,8 @@ bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_
     if (!gradients(g, g->train.loss, &gradient) || !updates(g, gradient))
         return false;
     g->output.count = 0;
-    for (size_t i = 0; i < outputs + 2; i++)
-        ARRAY_PUSH(g->arena, &g->output, output[i]);
+    for (size_t i = 0; i < output.count; i++)
+        ARRAY_PUSH(g->arena, &g->output, output.at[i]);
     for (size_t i = 0; i < g->dimension.count; i++)
         g->dimension.at[i] = dimension[i]; /* the batch is whole again */
     return true;

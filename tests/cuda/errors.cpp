@@ -66,6 +66,32 @@ static void progress()
     lookup_progress(&model, NULL, NULL);
 }
 
+/* An output is there after forward and eval, and after nothing else. */
+static void outputs()
+{
+    float loss;
+    std::vector<float> best(LOOKUP_BEST_COUNT), again(LOOKUP_BEST_COUNT);
+    expect_ok(lookup_step(&model, &loss), "step");
+    expect(!lookup_best(&model), "no output after a step");
+    expect(lookup_get_best(&model, best.data()) == LOOKUP_EOUTPUT, "nothing to get after a step");
+    expect(has(lookup_error(&model), "did not compute"), "in words");
+    expect_ok(lookup_forward(&model), "forward");
+    expect_ok(lookup_get_best(&model, best.data()), "get");
+    expect_ok(lookup_eval(&model, &loss), "eval");
+    expect_ok(lookup_get_best(&model, again.data()), "get");
+    expect_ok(lookup_sync(&model), "sync");
+    expect(best == again, "eval's outputs are forward's");
+    const int32_t kept = words[0];
+    words[0] = 11;
+    expect_ok(lookup_set_words(&model, words.data()), "set");
+    expect_ok(lookup_forward(&model), "forward");
+    expect(lookup_sync(&model) != LOOKUP_OK && !lookup_best(&model), "no output of a failed run");
+    words[0] = kept;
+    expect_ok(lookup_set_words(&model, words.data()), "set");
+    expect_ok(lookup_replay(&model, &loss), "replay");
+    expect(!lookup_best(&model), "no output after a replay");
+}
+
 /* A failure has words, and what goes well has none. */
 static void said(int code)
 {
@@ -119,6 +145,7 @@ int main(int argc, char **)
     model_begin(false);
     expect_ok(lookup_set_words(&model, words.data()), "set");
     expect_ok(lookup_set_next(&model, next_words.data()), "set");
+    outputs();
     bad_index(11, "an index behind the table");
     bad_index(-1, "an index before it");
     bad_index(INT32_MIN, "the lowest of all");

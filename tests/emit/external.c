@@ -28,7 +28,7 @@ static void by_hand(const float *x, const float *y, float *z, float *last)
 
 int main(void)
 {
-    float x[16], y[16], z[16], last[32], want_z[16], want_last[32];
+    float x[16], y[16], z[16], again[16], last[32], want_z[16], want_last[32];
     START(external, m, EXTERNAL_ARENA_BYTES)
     for (int i = 0; i < 16; i++) {
         x[i] = (float)i / 8 - 1;
@@ -40,6 +40,7 @@ int main(void)
     external_bind_y(&m, y);
     external_bind_z(&m, z);
     external_bind_last(&m, last);
+    external_bind_again(&m, again);
     EXPECT(external_forward(&m) == EXTERNAL_EBIND);
     size_t count;
     const external_tensor *t = external_tensors(&count);
@@ -56,6 +57,7 @@ int main(void)
     by_hand(x, y, want_z, want_last);
     for (int i = 0; i < 16; i++)
         EXPECT_NEAR(z[i], want_z[i]);
+    EXPECT(memcmp(z, again, sizeof z) == 0);
     for (int i = 0; i < 32; i++)
         EXPECT_NEAR(last[i], want_last[i]);
     EXPECT(external_save(&m, "external.safetensors") == EXTERNAL_OK);

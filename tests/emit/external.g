@@ -7,3 +7,4 @@ h = x
 repeat i in 0..6 { h = relu(dense(h, 8)) + x }
 output z = h * y
 output last = concat(h, y, axis = 1)
+output again = h * y # the same as z, in memory of its own

@@ -146,22 +146,31 @@ outputs() { # TIMES OPTIONS...: in as many micro-batches as the step has, and th
     times=$1
     shift
     emit outputs "$here/outputs.g" --accumulate "$times" "$@" &&
-        build outputs outputs parts $sanitize -DGPLAN_POISON -DGPLAN_CHECK_NAN &&
+        build outputs outputs parts $sanitize -DGPLAN_POISON -DGPLAN_CHECK_NAN \
+            "-DNOT_IN_EVAL=$not_in_eval" $memory &&
         ./parts >"outputs.$times" &&
         cmp outputs.1 "outputs.$times" && [ "$(grep -c "run.micro < $times" outputs.c)" -eq "$loops" ]
 }
 loops=0
+memory=
+not_in_eval=-1
 check 'outputs at once' outputs 1
 loops=3
 for times in 2 4 8; do
-    [ $times -eq 8 ] && loops=2 # a batch of one is not turned by a copy: forward runs at once
+    # a batch of one is not turned by a copy: forward runs at once, and eval leaves that output out
+    [ $times -eq 8 ] && loops=2 && not_in_eval=1
     check "outputs in $times micro-batches" outputs $times
     check "outputs in $times micro-batches, in the least memory" outputs $times --budget \
         "$("$gplan" "$here/outputs.g" --accumulate $times --min-budget)"
 done
+memory=-DCALLERS_MEMORY
+loops=3
+not_in_eval=-1
+check "outputs in the caller's memory" outputs 4 --io external --params external
 mixed() { # what is of the whole batch is computed at once, and the step in micro-batches still
     sed 's/^output class.*/output class = mean(logits)/' "$here/outputs.g" >mixed.g &&
-        emit mixed mixed.g --accumulate 4 && [ "$(grep -c 'run.micro < 4' mixed.c)" -eq 2 ]
+        emit mixed mixed.g --accumulate 4 && [ "$(grep -c 'run.micro < 4' mixed.c)" -eq 2 ] &&
+        grep -q '_class.*, of forward \*/' mixed.h && grep -q '_probs.*, of forward and eval' mixed.h
 }
 check 'an output of the whole batch' mixed
 
