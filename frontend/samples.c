@@ -358,6 +358,8 @@ static bool check_node(const Samples *s, const Node *micro, const Node *whole)
         return mixes(s, micro, "reads what each micro-batch has of its own");
     if (shares)
         return pass_shares(s, micro, shares, batch);
+    if (!batch && !own && micro->op->flags & OP_EFFECT)
+        return mixes(s, micro, "would move once for each micro-batch, by what no sample reaches");
     if (!batch)
         return pass_same(s, micro, whole);
     for (Id i = 0; i < micro->values; i++)

@@ -133,6 +133,13 @@ check 'nor are positions of attention' turned attend \
     'attention(reshape(x, [1, B, 16]), heads = 2)'
 check 'nor the height of an image' turned conv2d \
     'conv2d(reshape(x, [1, 1, B, 16]), 1, kernel = 3, pad = same)'
+unreached() {
+    printf '%s\n' 'model t(batch B = 4)' 'input x : f32[B, 8]' 'param w : [8, 8]' \
+        'train mean(square(x @ batchnorm(w))) using sgd()' >unreached.g
+    "$gplan" unreached.g --quiet && refuses 'unreached.g:4:23: error: running_stats would move' \
+        unreached.g --accumulate 2
+}
+check 'nor do statistics move that no sample reaches' unreached
 check 'nor rotary positions' turned rope 'rope(reshape(x, [1, 1, B, 16]))'
 added() {
     sed 's/train cross_entropy(fc2, labels) using OPTIMIZER/param w : [3] = ones\
