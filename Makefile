@@ -11,7 +11,7 @@ VERSION := 0.1.0
 # Debian packages. The first line builds gplan, the second is needed by demo, tests and checks.
 BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev \
 	libjansson-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) binutils g++ clang libcriterion-dev libubsan1 libasan8 libgomp1 graphviz
+TEST_PACKAGES := $(BUILD_PACKAGES) tcc binutils g++ clang libcriterion-dev libubsan1 libasan8 libgomp1 graphviz
 PICTURE_PACKAGES := graphviz librsvg2-bin fonts-dejavu-core
 LINT_PACKAGES := clang-format cppcheck shellcheck
 
@@ -46,7 +46,7 @@ FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
-.PHONY: cuda-check cuda-report cuda-selftest FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz fuzz-doors
+.PHONY: cuda-check cuda-report cuda-selftest FORCE pictures picture-check all help setup demo test lint bench bless install clean check-programs soak fuzz fuzz-doors random-models
 all: gplan libgplan.a
 
 help:
@@ -54,6 +54,7 @@ help:
 	@echo 'make demo       plans a training step under a budget, compiles its C, trains with it'
 	@echo 'make test       everything, under the address and undefined-behaviour sanitizers; ONLY=plan: some'
 	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
+	@echo 'make random-models models at random, planned in every way, compiled and run: MODELS=2000 SEED=0'
 	@echo 'make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat"'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
 	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
@@ -273,7 +274,18 @@ $(B)/tests/fuzz/safetensors_door: $(B)/tests/fuzz/net.o
 $(B)/tests/fuzz/safetensors_door.o: private CPPFLAGS += -I$(B)/tests/fuzz
 $(B)/tests/fuzz/safetensors_door.o: $(B)/tests/fuzz/net.c
 
-check-programs: $(CUDA_TESTS) $(TEST_PROGRAMS) $(B)/selftest/on_cpu $(B)/gplan $(DOORS)
+# Random models through gplan, tcc and gcc; see tests/random/random_models.c. What they are compared
+# with is computed by kernels that tcc has compiled too.
+RANDOM_OBJECTS := $(patsubst %.c,$(B)/%.o,$(wildcard tests/random/*.c) tests/plan/run_plain.c \
+	tests/plan/run_step.c tests/plan/random_graph.c)
+$(B)/random/adapters.o: $(G)/adapters.c $(KERNELS)
+	@mkdir -p $(@D)
+	tcc $(CPPFLAGS) -c $< -o $@
+$(B)/tests/random/random_models: $(RANDOM_OBJECTS) $(B)/random/adapters.o $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(wildcard /usr/lib/*/tcc/libtcc1.a) $(LDLIBS) -z noexecstack -o $@
+
+check-programs: $(CUDA_TESTS) $(TEST_PROGRAMS) $(B)/selftest/on_cpu $(B)/gplan $(DOORS) \
+	$(B)/tests/random/random_models
 
 test:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'
@@ -293,6 +305,14 @@ soak:
 	  echo "$$test: $(SOAK) graphs"; \
 	  GPLAN_PROOF=$(abspath $(PROOF)) GPLAN_SOAK=$(SOAK) $$test -j2 --color=never; done
 	@tests/plan/proof.sh $(PROOF)
+
+# Random models, and how many of them had what.
+MODELS ?= 2000
+SEED ?= 0
+random-models:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) tcc libgomp1'
+	@$(MAKE) --no-print-directory -s -j2 gplan $(B)/tests/random/random_models
+	@tests/random/models.sh $(B)/tests/random/random_models ./gplan $(SEED) $(MODELS)
 
 FUZZ_SECONDS ?= 60
 FUZZ_DOORS ?= $(patsubst tests/fuzz/%_door.c,%,$(wildcard tests/fuzz/*_door.c))

@@ -1,0 +1,707 @@
+/* Random models through the whole of gplan: text, plan, emitted C, compiled and run, against a run
+ * of the same graph without a plan.
+ *
+ * usage: random_models GPLAN FIRST COUNT [GCC_EVERY]
+ *
+ * Each model is lowered in every way there is (micro-batches, losses in slices), and planned with
+ * ops behind products and without, without a budget, at the smallest one and between them. A plan
+ * changes no bit of a result; what is lowered in another way is equal up to rounding. tcc compiles
+ * in a moment and takes the plain loops through every kernel; each GCC_EVERY-th model is also
+ * compiled by gcc as users do, and runs with one thread and with three.
+ *
+ * A model that fails is made smaller while it still fails, and left as fault_SEED.g in the folder
+ * it runs in. */
+#define _DEFAULT_SOURCE
+#include "tests/random/models.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_LOWERINGS = 6, BETWEEN = 3, MOST_FAULTS = 10, MOST_SECONDS = 120 };
+static const double TOLERANCE = 5e-3, LITTLE = 1e-5;
+
+static const char *gplan;
+static bool shrinking; /* the same plan may be tried again */
+
+/* ---- What was seen -----------------------------------------------------------------------------
+ */
+
+typedef struct {
+    char name[40];
+    uint64_t count;
+} Tally;
+static Tally tallies[200];
+
+static void tally(const char *name, uint64_t count)
+{
+    Tally *t = tallies;
+    while (*t->name && strcmp(t->name, name) != 0)
+        t++;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->count += count;
+}
+
+static void print_tallies(void)
+{
+    for (const Tally *t = tallies; *t->name; t++)
+        printf("  %-38s %8llu\n", t->name, (unsigned long long)t->count);
+}
+
+/* ---- Files and other programs
+ * ---------------------------------------------------------------------------- */
+
+/* Runs a command, given as its words; what it says goes to a file. The status as the shell has it.
+ */
+static int run(const char *out, const char *const *argv)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit time = {MOST_SECONDS, MOST_SECONDS};
+        setrlimit(RLIMIT_CPU, &time);
+        int to = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666),
+            errors = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        dup2(to, 1);
+        dup2(errors, 2);
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static char *read_text(Arena *arena, const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    fseek(file, 0, SEEK_END);
+    *length = (size_t)ftell(file);
+    rewind(file);
+    char *text = arena_alloc(arena, *length + 1);
+    *length = fread(text, 1, *length, file);
+    text[*length] = 0;
+    fclose(file);
+    return text;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) {
+        perror(path);
+        exit(2);
+    }
+}
+
+static uint64_t number_after(const char *text, const char *mark)
+{
+    const char *at = text ? strstr(text, mark) : NULL;
+    return at ? strtoull(at + strlen(mark), NULL, 10) : 0;
+}
+
+/* ---- Comparing ---------------------------------------------------------------------------------
+ */
+
+static const Record *find_record(const Records *in, const Record *like)
+{
+    for (size_t i = 0; i < in->count; i++)
+        if (strcmp(in->at[i].when, like->when) == 0 && strcmp(in->at[i].name, like->name) == 0)
+            return &in->at[i];
+    return NULL;
+}
+
+/* What a caller reads; a parameter that no program needs is in no program. */
+static bool must_be_there(const Record *r)
+{
+    return strncmp(r->when, "forward", 7) == 0 || strcmp(r->name, "loss") == 0;
+}
+
+/* NULL where the program (whose records are counted in bytes) gave every bit that it should. */
+static const char *bits_differ(Arena *arena, const Records *got, const Records *want)
+{
+    size_t due = 0, there = 0;
+    for (size_t i = 0; i < want->count; i++)
+        due += must_be_there(&want->at[i]);
+    for (size_t i = 0; i < got->count; i++) {
+        const Record *g = &got->at[i], *r = find_record(want, g);
+        if (!r)
+            return arena_printf(arena, "%s after %s is no tensor of the model", g->name, g->when);
+        size_t size = dtype_size((Dtype)r->dtype);
+        if (r->count * size != g->count)
+            return arena_printf(arena, "%s after %s has another size", g->name, g->when);
+        there += must_be_there(r);
+        for (size_t k = 0; k < r->count; k++) {
+            const char *x = (const char *)g->data + k * size, *y = (const char *)r->data + k * size;
+            if (same_element((Dtype)r->dtype, x, y))
+                continue;
+            return r->dtype == F32
+                       ? arena_printf(arena, "%s after %s, element %zu: %.9g, should be %.9g",
+                                      r->name, r->when, k, (double)*(const float *)x,
+                                      (double)*(const float *)y)
+                       : arena_printf(arena, "%s after %s, element %zu", r->name, r->when, k);
+        }
+    }
+    return there == due ? NULL : "an output is missing";
+}
+
+/* The largest element, or of a parameter the largest change. */
+static double scale_of(const Record *r)
+{
+    double most = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        double x = fabs((double)((const float *)r->data)[i] -
+                        (r->before ? (double)((const float *)r->before)[i] : 0));
+        most = x > most || isnan(x) ? x : most;
+    }
+    return most;
+}
+
+/* NULL where both are equal up to rounding, up to the first step: later ones may be apart as far as
+ * the model lets them. `a` is a plain run. */
+static const char *rounding_differs(Arena *arena, const Records *a, const Records *b)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        const Record *r = &a->at[i], *s = find_record(b, r);
+        if (!strchr(r->when, '0') || !r->linear || r->dtype != F32 || !s)
+            continue;
+        double scale = scale_of(r);
+        for (size_t k = 0; k < r->count && isfinite(scale); k++) {
+            double x = (double)((const float *)r->data)[k], y = (double)((const float *)s->data)[k];
+            if (!(fabs(x - y) <= TOLERANCE * scale + LITTLE))
+                return arena_printf(arena,
+                                    "%s after %s, element %zu: %g and %g, where the largest is %g",
+                                    r->name, r->when, k, x, y, scale);
+        }
+    }
+    return NULL;
+}
+
+/* ---- Plans -------------------------------------------------------------------------------------
+ */
+
+enum { NO_BUDGET, LEAST, FIRST_BETWEEN, BUDGETS = FIRST_BETWEEN + BETWEEN };
+
+typedef struct {
+    Lowering how;
+    bool loops;  /* nothing runs behind products */
+    bool open;   /* gplan chooses all of this, for the budget */
+    int budget;  /* NO_BUDGET, LEAST, or which of those between */
+    int threads; /* 0: tcc, else gcc */
+} Config;
+
+static char *config_text(Arena *arena, const Config *c, uint64_t budget)
+{
+    char *text =
+        c->open ? arena_printf(arena, "--accumulate auto")
+                : arena_printf(arena, "--accumulate %u --slices %s --fuse %s", c->how.times,
+                               c->how.sliced ? "always" : "never", c->loops ? "never" : "always");
+    if (c->threads)
+        text = arena_printf(arena, "%s --threads %d", text, c->threads);
+    return budget ? arena_printf(arena, "%s --budget %llu", text, (unsigned long long)budget)
+                  : text;
+}
+
+/* gplan on net.g with these words more. */
+static int run_gplan(Arena *arena, const Config *c, uint64_t budget, const char *more)
+{
+    const char *argv[40] = {gplan, "net.g", "--effort", "3", "--quiet"};
+    int argc = 5;
+    char *text = arena_printf(arena, "%s %s", config_text(arena, c, budget), more);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return run("answer", argv);
+}
+
+static const char *failure(Arena *arena, const char *what, int status)
+{
+    size_t length;
+    char *log = read_text(arena, "log", &length);
+    return arena_printf(arena, "%s: exit status %d\n%.600s", what, status, log ? log : "");
+}
+
+/* What plans of one way to lower a model take. */
+typedef struct {
+    uint64_t least, most; /* arenas: the smallest, and without a budget */
+    uint64_t ops;         /* of the latter */
+} Sizes;
+
+/* NULL, or what is wrong; most is 0 where gplan refuses the model, with a message. */
+static const char *find_sizes(Arena *arena, Config c, Sizes *s)
+{
+    size_t length;
+    *s = (Sizes){0};
+    int status = run_gplan(arena, &c, 0, "-o net.c");
+    if (status == 1)
+        return NULL;
+    if (status != 0)
+        return failure(arena, "gplan", status);
+    const char *header = read_text(arena, "net.h", &length);
+    s->most = number_after(header, "#define NET_ARENA_BYTES ");
+    s->ops = number_after(header, "#define NET_OPS ");
+    status = run_gplan(arena, &c, 0, "--min-budget");
+    if (status != 0)
+        return failure(arena, "gplan --min-budget", status);
+    s->least = strtoull(read_text(arena, "answer", &length), NULL, 10);
+    return s->least > s->most ? "--min-budget is more than no budget takes" : NULL;
+}
+
+static uint64_t budget_of(const Config *c, const Sizes *s)
+{
+    uint64_t part = (s->most - s->least) / (BETWEEN + 1);
+    return c->budget == NO_BUDGET ? 0 : s->least + part * (uint64_t)(c->budget - LEAST);
+}
+
+/* A way to lower the model, and what it then computes. */
+typedef struct {
+    Lowering how;
+    Graph *graph;
+    Records records;
+} Lowered;
+
+typedef struct {
+    Lowered at[MOST_LOWERINGS]; /* the plain one first */
+    int count;
+    bool micro_alike; /* micro-batches compute the same: no statistics are taken over each */
+} Model;
+
+static const Records *records_of(const Model *model, Lowering how)
+{
+    for (int i = 0; i < model->count; i++)
+        if (model->at[i].how.times == how.times && model->at[i].how.sliced == how.sliced)
+            return &model->at[i].records;
+    return NULL;
+}
+
+static void count_plan(const Config *c, Lowering how, const char *header, const Sizes *sizes)
+{
+    tally("plans", 1);
+    tally(c->budget == NO_BUDGET ? "plans without a budget"
+          : c->budget == LEAST   ? "plans at the smallest budget"
+                                 : "plans between",
+          1);
+    tally(how.times > 1 ? "plans with micro-batches" : "plans of the whole batch", 1);
+    tally("plans with losses in slices", how.sliced);
+    tally(c->open    ? "plans whose choice is gplan's"
+          : c->loops ? "plans without ops behind products"
+                     : "plans with ops behind products",
+          1);
+    tally("plans that compute again",
+          !c->open && number_after(header, "#define NET_OPS ") > sizes->ops);
+}
+
+static bool is_new(const char *text)
+{
+    static uint64_t seen[64];
+    static unsigned next;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (text = strstr(text, "#include"); text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    for (int i = 0; i < 64; i++)
+        if (seen[i] == hash)
+            return false;
+    seen[next++ % 64] = hash;
+    return true;
+}
+
+static const char *run_net(Arena *arena, const char *threads, Records *got)
+{
+    int status = run("said", (const char *[]){"./net", threads, NULL});
+    if (status != 0)
+        return failure(arena, "the emitted program", status);
+    *got = harness_read(arena);
+    return NULL;
+}
+
+static const char *try_tcc(Arena *arena, const Records *want)
+{
+    static unsigned turn;
+    Records got;
+    int status =
+        run("said", (const char *[]){"tcc", turn++ % 2 ? "-DGPLAN_POISON" : "-DPLAIN", "-DSTEPS=2",
+                                     "-o", "net", "main.c", "net.c", "-lm", NULL});
+    if (status != 0)
+        return failure(arena, "tcc", status);
+    const char *wrong = run_net(arena, "1", &got);
+    tally("runs by tcc", 1);
+    return wrong ? wrong : bits_differ(arena, &got, want);
+}
+
+/* As users compile. One thread and three give the same bits; against the plain run they are equal
+ * up to rounding, since gcc joins products and sums. */
+static const char *try_gcc(Arena *arena, const Records *want)
+{
+    Records one, three, sized = {0};
+    int status =
+        run("said", (const char *[]){"gcc", "-O3", "-march=native", "-fopenmp", "-w", "-DSTEPS=2",
+                                     "main.c", "net.c", "-lm", "-o", "net", NULL});
+    if (status != 0)
+        return failure(arena, "gcc", status);
+    const char *wrong = run_net(arena, "1", &one);
+    if (!wrong)
+        wrong = run_net(arena, "3", &three);
+    if (wrong)
+        return wrong;
+    tally("runs by gcc, one thread and three", 1);
+    for (size_t i = 0; i < one.count; i++) { /* in elements of their dtype, as records are */
+        const Record *r = find_record(want, &one.at[i]);
+        Record record = one.at[i];
+        if (!r || r->count * dtype_size((Dtype)r->dtype) != record.count)
+            return arena_printf(arena, "%s after %s is not as it should be", record.name,
+                                record.when);
+        record.dtype = r->dtype;
+        record.count = r->count;
+        records_add(arena, &sized, record);
+    }
+    wrong = bits_differ(arena, &three, &sized);
+    if (wrong)
+        return arena_printf(arena, "three threads: %s", wrong);
+    return rounding_differs(arena, want, &one);
+}
+
+/* One plan, emitted, compiled and run. NULL, or what is wrong. */
+static const char *try_plan(Arena *arena, const Config *c, const Sizes *sizes, const Model *model)
+{
+    size_t length;
+    uint64_t budget = budget_of(c, sizes);
+    int status = run_gplan(arena, c, budget, "-o net.c");
+    if (status != 0)
+        return failure(arena, "gplan", status);
+    const char *text = read_text(arena, "net.c", &length),
+               *header = read_text(arena, "net.h", &length);
+    if (budget && number_after(header, "#define NET_ARENA_BYTES ") > budget)
+        return "the arena is larger than the budget";
+    Lowering how = c->how;
+    if (c->open) {
+        uint64_t times = number_after(text, "run.micro < ");
+        how = (Lowering){times ? (uint32_t)times : 1,
+                         strstr(text, "GP_KERNEL(product_loss)") != NULL};
+    }
+    const Records *want = records_of(model, how);
+    if (!want)
+        return "gplan lowers the model in a way that it cannot be lowered";
+    count_plan(c, how, header, sizes);
+    if (c->threads)
+        return try_gcc(arena, want);
+    if (shrinking || is_new(text))
+        return try_tcc(arena, want);
+    tally("plans like one before", 1);
+    return NULL;
+}
+
+/* What a plan is made of, as its JSON has it. */
+static void count_json(Arena *arena, const Config *c, const Sizes *sizes)
+{
+    if (run_gplan(arena, c, budget_of(c, sizes), "-o net.json") != 0)
+        return;
+    json_t *json = json_load_file("net.json", 0, NULL), *row;
+    size_t i;
+    bool window = false, in_place = false;
+    json_array_foreach(json_object_get(json, "buffers"), i, row)
+    {
+        const char *kind = json_string_value(json_object_get(row, "kind"));
+        bool inside = json_object_get(row, "root") && kind && strcmp(kind, "activation") == 0;
+        window |= inside && json_object_get(row, "layout");
+        in_place |= inside && !json_object_get(row, "layout");
+    }
+    tally("smallest plans looked into", 1);
+    tally("  with windows of a concat", window);
+    tally("  with results in place", in_place);
+    json_decref(json);
+}
+
+/* ---- Models ------------------------------------------------------------------------------------
+ */
+
+static bool has_op(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->node.count; i++)
+        if (strcmp(g->node.at[i].op->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* How often nodes of the forward program read the value. */
+static int reads_of(const Graph *g, Id value, int program)
+{
+    int reads = 0;
+    for (size_t n = 0; n < g->node.count; n++)
+        for (Id i = 0; g->node.at[n].program == program && i < g->node.at[n].uses; i++)
+            reads += node_use(g, &g->node.at[n], i).value == value;
+    return reads;
+}
+
+static void count_model(const char *text, const Model *model)
+{
+    static const char *const words[] = {
+        "reshape(",
+        "transpose(",
+        "keep ",
+        "recompute ",
+        "dropout(",
+        "ck(",
+        "cc(",
+        "tie(",
+        "repeat k",
+        "concat(",
+        "batchnorm(",
+        "over = micro",
+        "attention(",
+        "conv2d(",
+        "conv_transpose2d(",
+        "embedding(",
+        "split(",
+        "two(",
+        "mean = mu",
+        "clip =",
+        "clip_value",
+        "group ",
+        "frozen",
+        "schedule",
+        "sgd(",
+        "adam(",
+        "adamw(",
+        "rmsprop(",
+        "adagrad(",
+        "lion(",
+        "cross_entropy(",
+        "argmax(",
+        "= x\n",
+        "= w\n",
+        "= i\n",
+    };
+    const char *body = strstr(text, "block two");
+    body = body ? strstr(body, "}\n") : text;
+    tally("models", 1);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "models with %.*s", (int)strcspn(words[i], "\n"), words[i]);
+        tally(name, body && strstr(body, words[i]) != NULL);
+    }
+    const Graph *g = model->at[0].graph;
+    bool inside = false, twice = false, tied = false;
+    for (size_t i = 0; i < g->output.count; i++) {
+        Id value = g->output.at[i].use.value;
+        inside |= !g->output.at[i].loss && g->value.at[value].node != NONE &&
+                  reads_of(g, value, PROGRAM_FORWARD) > 0;
+        for (size_t k = 0; k < i; k++)
+            twice |= g->output.at[k].use.value == value;
+    }
+    for (Id v = 0; v < g->value.count; v++)
+        tied |= g->value.at[v].kind == VALUE_PARAM && reads_of(g, v, PROGRAM_EVAL) > 1;
+    tally("models with outputs read inside", inside);
+    tally("models with two outputs of a value", twice);
+    tally("models with tied weights", tied);
+    for (int i = 1; i < model->count; i++)
+        tally(model->at[i].how.times == 2   ? model->at[i].how.sliced
+                                                  ? "models in 2 micro-batches, sliced"
+                                                  : "models in 2 micro-batches"
+              : model->at[i].how.times == 4 ? model->at[i].how.sliced
+                                                  ? "models in 4 micro-batches, sliced"
+                                                  : "models in 4 micro-batches"
+                                            : "models with losses in slices",
+              1);
+}
+
+/* Every way to lower the text; false where there is none. */
+static bool lower_model(Arena *arena, const char *text, Model *model)
+{
+    model->count = 0;
+    for (uint32_t times = 1; times <= 4; times *= 2)
+        for (int sliced = 0; sliced < 2; sliced++) {
+            Lowering how = {times, sliced};
+            Graph *g = model_lower(arena, text, how);
+            if (!g || (sliced && !has_op(g, "product_loss")))
+                continue;
+            model->at[model->count++] = (Lowered){how, g, model_run(arena, g)};
+        }
+    model->micro_alike = !strstr(text, "over = micro");
+    return model->count > 0 && model->at[0].how.times == 1 && !model->at[0].how.sliced;
+}
+
+/* Whether all ways to lower it compute the same. */
+static const char *lowerings_differ(Arena *arena, const Model *model)
+{
+    for (int i = 1; i < model->count; i++) {
+        const Lowered *now = &model->at[i];
+        if (now->how.times > 1 && !model->micro_alike)
+            continue;
+        const char *wrong = rounding_differs(arena, &model->at[0].records, &now->records);
+        if (wrong)
+            return arena_printf(arena, "--accumulate %u --slices %s: %s", now->how.times,
+                                now->how.sliced ? "always" : "never", wrong);
+        tally("lowerings equal up to rounding", 1);
+    }
+    return NULL;
+}
+
+typedef struct {
+    Config config;
+    const char *wrong; /* NULL: nothing */
+    uint64_t budget;
+    bool lowering; /* what is wrong is the lowering: no plan was made */
+} Fault;
+
+/* Every plan of one way to lower the model; `only` NULL, or the one to try. */
+static Fault try_lowering(Arena *arena, const Model *model, Config c, uint64_t seed,
+                          const Config *only)
+{
+    Sizes sizes;
+    Fault fault = {.config = c, .wrong = find_sizes(arena, c, &sizes)};
+    if (fault.wrong || sizes.most == 0) {
+        if (!fault.wrong)
+            tally("lowerings that gplan refuses", 1);
+        return fault;
+    }
+    bool plain = c.how.times == 1 && !c.how.sliced && !c.loops && !c.threads;
+    for (c.budget = NO_BUDGET; c.budget < BUDGETS && !fault.wrong; c.budget++) {
+        bool wanted =
+            plain || c.budget == LEAST || (!c.threads && (uint64_t)c.budget == seed % BUDGETS);
+        if (only)
+            wanted = c.budget == only->budget;
+        if (!wanted)
+            continue;
+        fault = (Fault){c, try_plan(arena, &c, &sizes, model), budget_of(&c, &sizes), false};
+    }
+    if (plain && !fault.wrong && !only) {
+        c.budget = LEAST;
+        count_json(arena, &c, &sizes);
+        c.open = true;
+        c.budget = FIRST_BETWEEN;
+        fault = (Fault){c, try_plan(arena, &c, &sizes, model), budget_of(&c, &sizes), false};
+    }
+    return fault;
+}
+
+/* The first thing that is wrong with a model; `only`: look there alone. */
+static Fault try_model(const char *text, uint64_t seed, bool gcc, const Config *only)
+{
+    Arena *arena = arena_new();
+    static Model model;
+    Fault fault = {.wrong = NULL};
+    if (lower_model(arena, text, &model)) {
+        write_text("net.g", text);
+        harness_write(arena, model.at[0].graph);
+        if (!only)
+            count_model(text, &model);
+        fault = (Fault){.wrong = lowerings_differ(arena, &model), .lowering = true};
+        for (int i = 0; i < model.count && !fault.wrong; i++)
+            for (int loops = 0; loops < 2 && !fault.wrong; loops++) {
+                Config c = {.how = model.at[i].how, .loops = loops};
+                bool wanted = !only || (only->how.times == c.how.times &&
+                                        only->how.sliced == c.how.sliced && only->loops == c.loops);
+                if (wanted && (!only || !only->threads))
+                    fault = try_lowering(arena, &model, c, seed, only && !only->open ? only : NULL);
+                c.threads = 3;
+                if (wanted && !fault.wrong &&
+                    (only
+                         ? only->threads
+                         : gcc && (seed / 10) % (uint64_t)model.count == (uint64_t)i && loops == 0))
+                    fault = try_lowering(arena, &model, c, seed, only);
+            }
+    }
+    if (fault.wrong)
+        fault.wrong = strdup(fault.wrong);
+    arena_free(arena);
+    return fault;
+}
+
+/* ---- Making a model smaller --------------------------------------------------------------------
+ */
+
+static char *without_lines(const char *text, int from, int count)
+{
+    char *copy = calloc(1, strlen(text) + 1), *to = copy;
+    for (int line = 0; *text; line++) {
+        size_t length = strcspn(text, "\n") + 1;
+        if (line < from || line >= from + count)
+            memcpy(to, text, length), to += length;
+        text += length;
+    }
+    return copy;
+}
+
+static int lines_of(const char *text)
+{
+    int lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+/* Leaves out lines as long as something is wrong in the same place. Takes the text over. */
+static char *shrink(char *text, uint64_t seed, const Fault *fault)
+{
+    for (int part = 8; part > 0; part /= 2)
+        for (int from = lines_of(text) - part; from >= 0; from--) {
+            char *less = without_lines(text, from, part);
+            Fault now = try_model(less, seed, false,
+                                  fault->lowering ? &(Config){.how = {99, false}} : &fault->config);
+            bool still = now.wrong && now.lowering == fault->lowering;
+            free((char *)(uintptr_t)now.wrong);
+            if (still) {
+                free(text);
+                text = less;
+            } else {
+                free(less);
+            }
+        }
+    return text;
+}
+
+static void report(uint64_t seed, char *text, const Fault *fault)
+{
+    Arena *arena = arena_new();
+    printf("seed %llu: %s\n", (unsigned long long)seed, fault->wrong);
+    if (!fault->lowering)
+        printf("  %s\n", config_text(arena, &fault->config, fault->budget));
+    fflush(stdout);
+    shrinking = true;
+    text = shrink(strdup(text), seed, fault);
+    char *path = arena_printf(arena, "fault_%llu.g", (unsigned long long)seed);
+    write_text(path, text);
+    Fault now = try_model(text, seed, false,
+                          fault->lowering ? &(Config){.how = {99, false}} : &fault->config);
+    shrinking = false;
+    printf("  smaller, in %s: %s\n", path, now.wrong ? now.wrong : "nothing");
+    if (now.wrong && !now.lowering)
+        printf("  %s\n", config_text(arena, &now.config, now.budget));
+    fflush(stdout);
+    free(text);
+    arena_free(arena);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fprintf(stderr, "usage: random_models GPLAN FIRST COUNT [GCC_EVERY]\n");
+        return 2;
+    }
+    gplan = argv[1];
+    uint64_t first = strtoull(argv[2], NULL, 10), count = strtoull(argv[3], NULL, 10);
+    uint64_t every = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
+    int faults = 0;
+    for (uint64_t seed = first; seed < first + count && faults < MOST_FAULTS; seed++) {
+        Arena *arena = arena_new();
+        char *text = random_model(arena, seed);
+        if (!text)
+            tally("seeds without a model", 1);
+        Fault fault =
+            text ? try_model(text, seed, every && seed % every == 0, NULL) : (Fault){.wrong = NULL};
+        if (fault.wrong) {
+            faults++;
+            report(seed, text, &fault);
+        }
+        free((char *)(uintptr_t)fault.wrong);
+        arena_free(arena);
+    }
+    print_tallies();
+    printf("%d faults\n", faults);
+    return faults > 0;
+}
