@@ -9,8 +9,7 @@ PREFIX ?= /usr/local
 VERSION := 0.1.0
 
 # Debian packages. The first line builds gplan, the second is needed by demo, tests and checks.
-BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libgraphviz-dev \
-	libjansson-dev
+BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libjansson-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) tcc binutils g++ clang libcriterion-dev libubsan1 libasan8 libgomp1 graphviz
 PICTURE_PACKAGES := graphviz librsvg2-bin fonts-dejavu-core
 LINT_PACKAGES := clang-format cppcheck shellcheck
@@ -32,9 +31,9 @@ endif
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wwrite-strings
 CPPFLAGS += -I. -I$(G) -D_POSIX_C_SOURCE=200809L -DGPLAN_VERSION='"$(VERSION)"'
 CFLAGS += -std=c11 -g $(OPTIMIZE) $(WARNINGS) -MMD -MP
-# Graphs are written with libcgraph, JSON is read and written with jansson.
+# JSON is read and written with jansson.
 OPENMP := $(if $(findstring clang,$(CC)),,-fopenmp)
-LDLIBS += -lcgraph -lcdt -ljansson -lm $(OPENMP)
+LDLIBS += -ljansson -lm $(OPENMP)
 
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh runtime/cuda/*.h))
 PAGES := $(sort $(wildcard codegen/web/*))

@@ -1,4 +1,4 @@
-/* Boxes and arrows as DOT, through libcgraph.
+/* Boxes and arrows as DOT.
  *
  * Blocks are clusters, forward and backward apart. The backward pass runs upward beside the
  * forward pass: its arrows are stated from head to tail and drawn the other way round, so that
@@ -7,14 +7,14 @@
  */
 #include "codegen/dot.h"
 
-#include <graphviz/cgraph.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What is drawn as one box: an item, or all of a block that is not opened. */
 typedef struct {
-    Agnode_t *node;
+    Id frame; /* around it; NONE: none */
+    Id next;  /* box in that frame */
     Id scope; /* of a shut block; NONE: one item */
     Id item;  /* the first of its items */
     Id items;
@@ -23,41 +23,39 @@ typedef struct {
     bool again, live, peak;
 } Box;
 
+/* An open block, or a program. */
+typedef struct {
+    Id around; /* the frame that it is in; NONE: none */
+    Id scope;  /* NONE: a program */
+    uint8_t program;
+    Id first, last;  /* of its boxes */
+    Id inside, next; /* its first frame; the next one in the same frame */
+    Id final;        /* the last of its frames */
+} Frame;
+
 typedef struct {
     const Drawing *d;
     Levels levels;
-    Agraph_t *root;
     ARRAY(Box) box;
     Id *of; /* item -> its box */
-    struct {
-        Agraph_t *at;
-        Id scope;
-        uint8_t phase, program;
-    } * cluster; /* open blocks, as they come */
-    size_t clusters;
+    ARRAY(Frame) frame;
+    Id *frame_of;  /* by program, phase and scope, the last for a program itself */
+    Frame outside; /* of what is in no frame */
     bool programs; /* more than one: each has a frame */
+    Out o;
 } Boxes;
 
-/* Writing takes cgraph nodes times frames. With more blocks than this, only programs have frames:
- * nobody can read such a picture whole, and --depth is the way to make it smaller. */
-enum { MAX_FRAMED = 1500 };
-
-/* cgraph's calls take char * where they mean const. */
-static char *loose(const char *text)
+static void set(Out *o, const char *key, const char *value)
 {
-    return (char *)(uintptr_t)text;
+    out(o, " %s=\"", key);
+    for (; *value; value++)
+        out(o, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    out(o, "\"");
 }
 
-static void set(void *object, const char *key, const char *value)
+static void set_html(Out *o, const char *key, const char *html)
 {
-    agsafeset(object, loose(key), loose(value), loose(""));
-}
-
-static void set_html(Boxes *b, void *object, const char *key, const char *html)
-{
-    char *text = agstrdup_html(b->root, loose(html));
-    agsafeset(object, loose(key), text, loose(""));
-    agstrfree(b->root, text);
+    out(o, " %s=<%s>", key, html);
 }
 
 /* ---- Which items are one box ---------------------------------------------------------------- */
@@ -192,7 +190,7 @@ static const char *box_label(const Boxes *b, Id id)
     return o.at;
 }
 
-/* ---- Clusters ------------------------------------------------------------------------------- */
+/* ---- Frames --------------------------------------------------------------------------------- */
 
 static const char *program_label(const Boxes *b, int program)
 {
@@ -201,65 +199,97 @@ static const char *program_label(const Boxes *b, int program)
                      : program_titles[program];
 }
 
-/* The frame of an open block, inside that of the block around it, inside its program's. */
-static Agraph_t *frame(Boxes *b, Id scope, uint8_t phase, uint8_t program)
+static Frame *frame_at(Boxes *b, Id frame)
 {
-    if (b->d->g->scope.count > MAX_FRAMED)
-        scope = NONE;
+    return frame == NONE ? &b->outside : &b->frame.at[frame];
+}
+
+/* The frame of an open block, inside that of the block around it, inside its program's. */
+static Id frame(Boxes *b, Id scope, uint8_t phase, uint8_t program)
+{
+    size_t scopes = b->d->g->scope.count;
     if (scope == NONE && !b->programs)
-        return b->root;
-    for (size_t i = 0; i < b->clusters; i++)
-        if (b->cluster[i].scope == scope && b->cluster[i].program == program &&
-            (scope == NONE || b->cluster[i].phase == phase))
-            return b->cluster[i].at;
-    Agraph_t *around = b->root;
+        return NONE;
+    Id *found = &b->frame_of[(program * 3u + (scope == NONE ? 0 : phase)) * (scopes + 1) +
+                             (scope == NONE ? scopes : scope)];
+    if (*found != NONE)
+        return *found;
+    Id around = NONE;
     if (scope != NONE) {
         Id parent = b->levels.parent[scope];
         around = frame(b, parent == NONE || parent == 0 ? NONE : parent, phase, program);
     }
-    char *name = arena_printf(b->d->arena, "cluster_%zu", b->clusters);
-    Agraph_t *made = agsubg(around, name, 1);
-    set(made, "label", scope == NONE ? program_label(b, program) : scope_title(b->d->g, scope));
-    set(made, "style", "rounded,filled");
-    set(made, "fillcolor", scope == NONE ? "#fbfbfa" : "#00000008");
-    set(made, "color", scope == NONE ? "#b9bec5" : "#cfd3d8");
-    set(made, "labeljust", "l");
-    set(made, "fontsize", scope == NONE ? "15" : "11");
-    set(made, "fontcolor", scope == NONE ? "#1c1f24" : soft);
-    b->cluster[b->clusters].at = made;
-    b->cluster[b->clusters].scope = scope;
-    b->cluster[b->clusters].phase = phase;
-    b->cluster[b->clusters].program = program;
-    b->clusters++;
+    Id made = *found = (Id)b->frame.count;
+    ARRAY_PUSH(b->d->arena, &b->frame,
+               (Frame){around, scope, program, NONE, NONE, NONE, NONE, NONE});
+    Frame *outer = frame_at(b, around);
+    *(outer->inside == NONE ? &outer->inside : &b->frame.at[outer->final].next) = made;
+    outer->final = made;
     return made;
 }
 
-static void draw_box(Boxes *b, Id id)
+static void frame_box(Boxes *b, Id id)
 {
     Box *box = &b->box.at[id];
     const Item *item = &b->d->item.at[box->item];
-    Id inside = NONE; /* the frame around it */
+    Id inside = NONE; /* the block around it */
     if (item->kind == ITEM_OP && box->scope != 0) {
         Id scope = box->scope == NONE ? b->levels.shown[item->scope] : b->levels.parent[box->scope];
         inside = scope == 0 ? NONE : scope;
     }
-    Agraph_t *around = frame(b, inside, box->phase, box->program);
-    box->node = agnode(around, arena_printf(b->d->arena, "n%u", id), 1);
-    set_html(b, box->node, "label", box_label(b, id));
-    set(box->node, "tooltip", item->tip);
+    box->frame = frame(b, inside, box->phase, box->program);
+    box->next = NONE;
+    Frame *around = frame_at(b, box->frame);
+    *(around->first == NONE ? &around->first : &b->box.at[around->last].next) = id;
+    around->last = id;
+}
+
+static void draw_box(Boxes *b, Id id)
+{
+    const Box *box = &b->box.at[id];
+    const Item *item = &b->d->item.at[box->item];
     static const char *const end_color[] = {[ITEM_INPUT] = "#d5efdf", [ITEM_OUTPUT] = "#f7d7e7"};
+    Out *o = &b->o;
+    out(o, "n%u [", id);
+    set_html(o, "label", box_label(b, id));
+    set(o, "tooltip", item->tip);
     if (item->kind != ITEM_OP) {
-        set(box->node, "shape", "ellipse");
-        set(box->node, "fillcolor", end_color[item->kind]);
-        return;
+        set(o, "shape", "ellipse");
+        set(o, "fillcolor", end_color[item->kind]);
+    } else {
+        set(o, "fillcolor", box->again ? "#fbd3cd" : phases[box->phase].light);
+        set(o, "style", box->again ? "rounded,filled,dashed" : "rounded,filled");
+        if (box->scope != NONE)
+            set(o, "peripheries", "2");
+        if (box->live || box->peak) {
+            set(o, "color", "#c62f22");
+            set(o, "penwidth", box->peak ? "3.5" : "1.8");
+        }
     }
-    set(box->node, "fillcolor", box->again ? "#fbd3cd" : phases[box->phase].light);
-    set(box->node, "style", box->again ? "rounded,filled,dashed" : "rounded,filled");
-    if (box->scope != NONE)
-        set(box->node, "peripheries", "2");
-    if (box->live || box->peak) {
-        set(box->node, "color", "#c62f22");
-        set(box->node, "penwidth", box->peak ? "3.5" : "1.8");
+    out(o, " ];\n");
+}
+
+/* Frames nest no deeper than blocks are called, which the language bounds. */
+static void draw_inside(Boxes *b, const Frame *f)
+{
+    for (Id i = f->first; i != NONE; i = b->box.at[i].next)
+        draw_box(b, i);
+    for (Id i = f->inside; i != NONE; i = b->frame.at[i].next) {
+        const Frame *inner = &b->frame.at[i];
+        bool program = inner->scope == NONE;
+        Out *o = &b->o;
+        out(o, "subgraph cluster_%u {\ngraph [", i);
+        set(o, "label",
+            program ? program_label(b, inner->program) : scope_title(b->d->g, inner->scope));
+        set(o, "style", "rounded,filled");
+        set(o, "fillcolor", program ? "#fbfbfa" : "#00000008");
+        set(o, "color", program ? "#b9bec5" : "#cfd3d8");
+        set(o, "labeljust", "l");
+        set(o, "fontsize", program ? "15" : "11");
+        set(o, "fontcolor", program ? "#1c1f24" : soft);
+        out(o, " ];\n");
+        draw_inside(b, inner);
+        out(o, "}\n");
     }
 }
 
@@ -303,30 +333,31 @@ static void draw_links(Boxes *b, const Link *link, size_t count)
     uint64_t most = 1;
     for (size_t i = 0; i < count; i++)
         most = link[i].bytes > most ? link[i].bytes : most;
+    Out *o = &b->o;
     for (size_t i = 0; i < count; i++) {
         const Box *from = &b->box.at[link[i].from], *to = &b->box.at[link[i].to];
         bool up = from->phase == PHASE_BACKWARD && to->phase == PHASE_BACKWARD;
-        Agedge_t *edge =
-            agedge(b->root, up ? to->node : from->node, up ? from->node : to->node, NULL, 1);
         double width = 0.6 + 4.4 * sqrt((double)link[i].bytes / (double)most);
-        set(edge, "penwidth", arena_printf(b->d->arena, "%.2f", width));
-        set(edge, "tooltip", size_text(b->d->arena, link[i].bytes));
+        out(o, "n%u -> n%u [", up ? link[i].to : link[i].from, up ? link[i].from : link[i].to);
+        set(o, "penwidth", arena_printf(b->d->arena, "%.2f", width));
+        set(o, "tooltip", size_text(b->d->arena, link[i].bytes));
         if (up)
-            set(edge, "dir", "back");
+            set(o, "dir", "back");
         if (from->phase == to->phase)
-            set(edge, "weight", "12"); /* each pass is a straight line */
+            set(o, "weight", "12"); /* each pass is a straight line */
+        out(o, " ];\n");
     }
     for (Id i = 0; i < b->box.count; i++) {
         const Item *item = &b->d->item.at[b->box.at[i].item];
         if (!b->box.at[i].again)
             continue;
-        Agedge_t *edge =
-            agedge(b->root, b->box.at[b->of[item->first]].node, b->box.at[i].node, NULL, 1);
-        set(edge, "style", "dashed");
-        set(edge, "color", "#c62f22");
-        set(edge, "arrowhead", "none");
-        set(edge, "constraint", "false");
-        set(edge, "tooltip", "computed again");
+        out(o, "n%u -> n%u [", b->of[item->first], i);
+        set(o, "style", "dashed");
+        set(o, "color", "#c62f22");
+        set(o, "arrowhead", "none");
+        set(o, "constraint", "false");
+        set(o, "tooltip", "computed again");
+        out(o, " ];\n");
     }
 }
 
@@ -373,58 +404,54 @@ static const char *heading(const Boxes *b)
     return o.at;
 }
 
-static void set_defaults(Boxes *b)
+static void draw_defaults(Boxes *b)
 {
     static const struct {
-        int kind;
-        const char *key, *value;
+        const char *kind, *key, *value;
     } defaults[] = {
-        {AGRAPH, "rankdir", "TB"},           {AGRAPH, "bgcolor", "#fefefd"},
-        {AGRAPH, "fontname", "Helvetica"},   {AGRAPH, "labelloc", "t"},
-        {AGRAPH, "labeljust", "l"},          {AGRAPH, "nodesep", "0.25"},
-        {AGRAPH, "ranksep", "0.35"},         {AGNODE, "shape", "box"},
-        {AGNODE, "style", "rounded,filled"}, {AGNODE, "fillcolor", "#ffffff"},
-        {AGNODE, "color", "#9aa3ad"},        {AGNODE, "fontname", "Helvetica"},
-        {AGNODE, "fontsize", "11"},          {AGNODE, "margin", "0.1,0.07"},
-        {AGNODE, "height", "0.3"},           {AGEDGE, "color", "#6b7580"},
-        {AGEDGE, "arrowsize", "0.6"},
+        {"graph", "rankdir", "TB"},          {"graph", "bgcolor", "#fefefd"},
+        {"graph", "fontname", "Helvetica"},  {"graph", "labelloc", "t"},
+        {"graph", "labeljust", "l"},         {"graph", "nodesep", "0.25"},
+        {"graph", "ranksep", "0.35"},        {"node", "shape", "box"},
+        {"node", "style", "rounded,filled"}, {"node", "fillcolor", "#ffffff"},
+        {"node", "color", "#9aa3ad"},        {"node", "fontname", "Helvetica"},
+        {"node", "fontsize", "11"},          {"node", "margin", "0.1,0.07"},
+        {"node", "height", "0.3"},           {"edge", "color", "#6b7580"},
+        {"edge", "arrowsize", "0.6"},
     };
-    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-        agattr(b->root, defaults[i].kind, loose(defaults[i].key), loose(defaults[i].value));
-}
-
-static Text take_text(Boxes *b)
-{
-    char *text = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
-    if (to) {
-        agwrite(b->root, to);
-        fclose(to);
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        out(&b->o, "%s [", defaults[i].kind);
+        set(&b->o, defaults[i].key, defaults[i].value);
+        out(&b->o, " ];\n");
     }
-    Text taken = {arena_copy(b->d->arena, text ? text : "", length), length};
-    free(text);
-    return taken;
+    out(&b->o, "graph [");
+    set_html(&b->o, "label", heading(b));
+    out(&b->o, " ];\n");
 }
 
+/* Strict: two arrows between the same boxes are one, with the settings of both. */
 Text drawing_write(const Drawing *d)
 {
-    Boxes b = {
-        .d = d, .levels = levels_make(d->g), .of = ARENA_ARRAY(d->arena, Id, d->item.count + 1)};
+    size_t scopes = d->g->scope.count;
+    Boxes b = {.d = d,
+               .levels = levels_make(d->g),
+               .of = ARENA_ARRAY(d->arena, Id, d->item.count + 1),
+               .frame_of = ARENA_ARRAY(d->arena, Id, PROGRAMS * 3 * (scopes + 1)),
+               .outside = {NONE, NONE, 0, NONE, NONE, NONE, NONE, NONE},
+               .o = out_new(d->arena)};
     uint8_t last = d->item.count ? d->item.at[0].program : 0;
     for (size_t i = 0; i < d->item.count; i++)
         b.programs |= d->item.at[i].program != last;
-    b.cluster = arena_array(d->arena, d->g->scope.count * 3 + PROGRAMS, sizeof *b.cluster);
-    b.root = agopen(loose(d->g->name), Agstrictdirected, NULL);
-    set_defaults(&b);
+    memset(b.frame_of, 0xff, PROGRAMS * 3 * (scopes + 1) * sizeof *b.frame_of);
     make_boxes(&b);
     Link *link = ARENA_ARRAY(d->arena, Link, d->link.count + 1);
     size_t links = merge_links(&b, link);
     for (Id i = 0; i < b.box.count; i++)
-        draw_box(&b, i);
+        frame_box(&b, i);
+    out(&b.o, "strict digraph \"%s\" {\n", d->g->name);
+    draw_defaults(&b);
+    draw_inside(&b, &b.outside);
     draw_links(&b, link, links);
-    set_html(&b, b.root, "label", heading(&b));
-    Text text = take_text(&b);
-    agclose(b.root);
-    return text;
+    out(&b.o, "}\n");
+    return out_done(&b.o);
 }
