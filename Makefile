@@ -254,6 +254,11 @@ cuda-report:
 	@$(MAKE) --no-print-directory -s $(G)/adapters.cpp
 	@tests/selftest/report.sh '$(NVCC)' $(G)/adapters.cpp $(ARCHITECTURES)
 
+# gplan with memory that runs out and files that cannot be written: tests/scarce.
+SCARCE := $(foreach call,open write close fsync fchmod rename link,-Wl,--wrap=$(call))
+$(B)/tests/scarce/scarce: $(B)/tests/scarce/scarce.o $(B)/tests/fuzz/gplan.o $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $(SCARCE) $^ $(LDLIBS) -o $@
+
 # Doors: what reads the input of others, called in one process with a fuzzer (tests/fuzz/door.h).
 # With FUZZ that is libFuzzer; else replay.c, which tries the inputs that are kept.
 DOORS := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*_door.c))
@@ -284,7 +289,7 @@ $(B)/tests/random/random_models: $(RANDOM_OBJECTS) $(B)/random/adapters.o $(B)/l
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(wildcard /usr/lib/*/tcc/libtcc1.a) $(LDLIBS) -z noexecstack -o $@
 
 check-programs: $(CUDA_TESTS) $(TEST_PROGRAMS) $(B)/selftest/on_cpu $(B)/gplan $(DOORS) \
-	$(B)/tests/random/random_models
+	$(B)/tests/random/random_models $(B)/tests/scarce/scarce
 
 test:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES)'

@@ -2,12 +2,8 @@
 #ifndef GPLAN_CODEGEN_H
 #define GPLAN_CODEGEN_H
 
+#include "frontend/output.h"
 #include "planner/planner.h"
-
-typedef struct {
-    const char *text;
-    size_t length;
-} Text;
 
 typedef struct {
     const char *header; /* name of the header that the C file includes: model.h */
@@ -63,13 +59,5 @@ const char *plan_verify(Arena *arena, Text file, Plan **plan);
 /* Bytes of the largest file that is read: a plan of as many nodes as a graph may have takes an
  * eighth of it. */
 enum { PLAN_LIMIT = 1 << 30 };
-
-/* Writes whole files or none: all texts go to temporary files first, then are renamed. False with
- * a message naming the file. `path` NULL: standard output. */
-typedef struct {
-    const char *path;
-    Text text;
-} OutFile;
-bool files_write(Diag *diag, const OutFile *file, size_t count);
 
 #endif

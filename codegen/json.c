@@ -6,6 +6,7 @@
 #include "codegen/plan_json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -14,6 +15,11 @@ typedef struct {
     Out o;
     Id *value; /* graph value -> its place in the file; NONE: not in it */
 } Writer;
+
+void json_begin(void)
+{
+    json_set_alloc_funcs(memory_take, free);
+}
 
 /* ---- Small pieces --------------------------------------------------------------------------- */
 
@@ -328,6 +334,7 @@ static json_t *model_json(const Graph *g)
 Text emit_json(const Plan *plan, const EmitOptions *options)
 {
     Writer w = {.plan = plan, .g = plan->graph, .o = out_new(plan->graph->arena)};
+    json_begin();
     number_values(&w);
     out(&w.o, "{\"format\": \"%s\", \"version\": %d, \"generator\": \"gplan %s\"", PLAN_FORMAT,
         PLAN_VERSION, GPLAN_VERSION);

@@ -9,6 +9,9 @@
 #define PLAN_FORMAT "gplan.plan"
 enum { PLAN_VERSION = 2 };
 
+/* Before any JSON: where memory runs out, jansson ends the program as an arena does. */
+void json_begin(void);
+
 /* What follows from the rest of the file, for those who only look: also the report's numbers. */
 json_t *summary_json(const Picture *p);
 

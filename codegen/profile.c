@@ -1,7 +1,6 @@
 /* Profiles of machines as files: what --calibrate writes and --profile reads. */
-#include "codegen/internal.h"
+#include "codegen/plan_json.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -72,6 +71,7 @@ static const char *read_fields(Arena *arena, json_t *json, Profile *profile)
 const char *profile_read(Arena *arena, Text file, Profile *profile)
 {
     json_error_t where;
+    json_begin();
     json_t *json = json_loadb(file.text, file.length, JSON_REJECT_DUPLICATES, &where);
     if (!json)
         return arena_printf(arena, "this is no JSON: %s, line %d, column %d", where.text,

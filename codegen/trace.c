@@ -65,6 +65,7 @@ static uint64_t *tone_changes(const Picture *p)
 Text emit_trace(const Plan *plan, const EmitOptions *options)
 {
     Picture *p = picture_make(plan, options);
+    json_begin();
     json_t *events = json_array();
     uint64_t *change = tone_changes(p), bytes[TONES] = {0};
     json_int_t now = 0;

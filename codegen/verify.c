@@ -106,6 +106,7 @@ const char *plan_verify(Arena *arena, Text text, Plan **plan)
 {
     Verify v = {.arena = arena};
     json_error_t where;
+    json_begin();
     *plan = NULL;
     json_t *json = json_loadb(text.text, text.length, JSON_REJECT_DUPLICATES, &where);
     if (!json)

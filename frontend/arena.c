@@ -20,17 +20,36 @@ struct Arena {
     size_t total;
 };
 
-static void die(size_t bytes)
+void out_of_memory(size_t bytes)
 {
-    fprintf(stderr, "gplan: out of memory (%zu bytes more were needed)\n", bytes);
-    exit(3);
+    if (bytes)
+        fprintf(stderr, "gplan: out of memory (%zu bytes more were needed)\n", bytes);
+    else
+        fprintf(stderr, "gplan: out of memory\n");
+    exit(1);
+}
+
+void *memory_take(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory && bytes)
+        out_of_memory(bytes);
+    return memory;
+}
+
+void *memory_resize(void *memory, size_t bytes)
+{
+    void *resized = realloc(memory, bytes);
+    if (!resized && bytes)
+        out_of_memory(bytes);
+    return resized;
 }
 
 Arena *arena_new(void)
 {
     Arena *arena = calloc(1, sizeof *arena);
     if (!arena)
-        die(sizeof *arena);
+        out_of_memory(sizeof *arena);
     return arena;
 }
 
@@ -68,7 +87,7 @@ static Chunk *chunk_new(Arena *arena, size_t bytes)
         size = bytes;
     Chunk *chunk = size <= SIZE_MAX - sizeof *chunk ? calloc(1, sizeof *chunk + size) : NULL;
     if (!chunk)
-        die(bytes);
+        out_of_memory(bytes);
     chunk->size = size;
     chunk->next = arena->top;
     arena->top = chunk;
@@ -79,7 +98,7 @@ static Chunk *chunk_new(Arena *arena, size_t bytes)
 void *arena_alloc(Arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX - ALIGN)
-        die(bytes);
+        out_of_memory(bytes);
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     Chunk *chunk = arena->top;
     if (!chunk || chunk->size - chunk->used < bytes)
@@ -92,7 +111,7 @@ void *arena_alloc(Arena *arena, size_t bytes)
 void *arena_array(Arena *arena, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size)
-        die(SIZE_MAX);
+        out_of_memory(SIZE_MAX);
     return arena_alloc(arena, count * size);
 }
 
@@ -109,7 +128,7 @@ char *arena_vprintf(Arena *arena, const char *format, va_list args)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     if (length < 0)
-        length = 0;
+        out_of_memory(0); /* it takes memory for a few formats */
     char *text = arena_alloc(arena, (size_t)length + 1);
     vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);

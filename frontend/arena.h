@@ -1,7 +1,7 @@
 /* Compiler memory: everything of one compile comes from one arena and is freed at once.
  *
  * Nothing here returns NULL: when the system has no memory left the program says so and
- * exits with status 3. Bytes come zeroed.
+ * exits with status 1. Bytes come zeroed.
  */
 #ifndef GPLAN_ARENA_H
 #define GPLAN_ARENA_H
@@ -25,6 +25,13 @@ char *arena_vprintf(Arena *arena, const char *format, va_list args);
 
 /* Room for one more element at array[count]: doubles the array, old elements move along. */
 void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size_t size);
+
+/* For libraries that want malloc's like. What they take is freed with free(). */
+void *memory_take(size_t bytes);
+void *memory_resize(void *memory, size_t bytes);
+
+/* The message, and the end. 0: nobody knows how many bytes were asked for. */
+_Noreturn void out_of_memory(size_t bytes);
 
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_array((arena), (count), sizeof(type)))

@@ -27,7 +27,8 @@ struct Diag {
     NameTable *seen; /* messages that are out, with their places */
     int errors;      /* also those that are not shown */
     int shown, notes;
-    bool muted; /* the last message was not shown, so its notes are not either */
+    const char *first; /* error, NULL: none */
+    bool muted;        /* the last message was not shown, so its notes are not either */
 };
 
 Diag *diag_new(Arena *arena, FILE *to, bool color)
@@ -48,6 +49,11 @@ void diag_source(Diag *diag, const Source *source)
 int diag_errors(const Diag *diag)
 {
     return diag->errors;
+}
+
+const char *diag_first(const Diag *diag)
+{
+    return diag->first;
 }
 
 bool diag_full(const Diag *diag)
@@ -219,6 +225,8 @@ static void message(Diag *diag, Place place, bool error, const char *text)
     diag->muted = !diag->to || diag_full(diag) || !is_new(diag, place, text);
     diag->notes = 0;
     diag->errors += error;
+    if (error && !diag->first)
+        diag->first = text;
     if (diag->muted)
         return;
     diag->shown += error;
@@ -328,6 +336,8 @@ const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t lim
     source->text = "";
     diag_source(diag, source);
     FILE *from = standard ? stdin : fopen(path, "rb");
+    if (!from && errno == ENOMEM)
+        out_of_memory(0);
     if (!from) {
         diag_error(diag, (Place){0}, "cannot open the file: %s", strerror(errno));
         return NULL;

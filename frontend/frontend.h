@@ -44,6 +44,7 @@ typedef struct Diag Diag; /* where messages go, and how many there were */
 Diag *diag_new(Arena *arena, FILE *to, bool color); /* to NULL: nothing is said, only counted */
 void diag_source(Diag *diag, const Source *source); /* what later places refer to */
 int diag_errors(const Diag *diag);                  /* errors so far */
+const char *diag_first(const Diag *diag);           /* the first of them, in words; NULL: none */
 bool diag_full(const Diag *diag);                   /* so many that it is time to give up */
 
 /* `file:line:col: error: text`, the source line, a caret. Always returns false, so that a rule

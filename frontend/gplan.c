@@ -4,6 +4,7 @@
 #include "frontend/watch.h"
 #include "planner/remat.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -92,13 +93,22 @@ static int find_target(const Options *o)
     return o->target ? (int)o->target : kind >= 0 ? kinds[kind].target : TARGET_AUTO;
 }
 
+/* False with a message naming the file. */
+static bool write_files(Diag *diag, const OutFile *file, size_t count)
+{
+    const OutFile *culprit = files_write(file, count);
+    return !culprit ||
+           diag_error(diag, (Place){0}, "%s: cannot be written: %s",
+                      culprit->path ? culprit->path : "standard output", strerror(errno));
+}
+
 static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
                          const EmitOptions *emit)
 {
     int kind = find_kind(o);
     OutFile file[3] = {{o->output, kinds[kind].emit(plan, emit)}};
     if (kinds[kind].emit != emit_source)
-        return files_write(diag, file, 1);
+        return write_files(diag, file, 1);
     file[2].text = emit_constants(plan, emit);
     if (!o->output) {
         if (file[2].text.length > 0)
@@ -106,7 +116,7 @@ static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan 
                               "%s has constants that go to a file beside the text: give -o "
                               "FILE.%s",
                               plan->graph->name, kinds[kind].name);
-        return files_write(diag, file, 1);
+        return write_files(diag, file, 1);
     }
     file[1].path = beside(arena, o->output, "h");
     file[1].text = emit_header(plan, emit);
@@ -117,7 +127,7 @@ static bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan 
         diag_hint(diag, "move it away, or write another file than %s", o->output);
         return false;
     }
-    return files_write(diag, file, file[2].text.length > 0 ? 3 : 2);
+    return write_files(diag, file, file[2].text.length > 0 ? 3 : 2);
 }
 
 /* Questions that are answered instead of writing a program. -1: all is well. */
@@ -282,7 +292,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     /* a drawing of the model asks for no plan */
     if (find_kind(o) >= 0 && kinds[find_kind(o)].draw) {
         Text text = kinds[find_kind(o)].draw(g, &(EmitOptions){.depth = o->depth});
-        return files_write(diag, &(OutFile){o->output, text}, 1) ? 0 : 1;
+        return write_files(diag, &(OutFile){o->output, text}, 1) ? 0 : 1;
     }
 
     /* elementwise chains become clusters, alone or behind a product */
@@ -344,7 +354,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
                         .width = terminal_width(),
                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
     if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
-        if (!files_write(diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
+        if (!write_files(diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
             return 1;
     if ((o->output || o->emit) && !write_output(arena, diag, o, plan, &emit))
         return 1;
@@ -356,7 +366,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 static int calibrate(Arena *arena, Diag *diag, const Options *o)
 {
     Profile profile = profile_measure();
-    return files_write(diag, &(OutFile){o->output, profile_text(arena, &profile)}, 1) ? 0 : 1;
+    return write_files(diag, &(OutFile){o->output, profile_text(arena, &profile)}, 1) ? 0 : 1;
 }
 
 /* ---- gplan verify --------------------------------------------------------------------------- */

@@ -17,10 +17,10 @@ enum {
     MAX_TURNS = 1000000 / LIMITS_PART,  /* of one repeat */
     MAX_STEPS = 10000000 / LIMITS_PART, /* expressions and statements lowered: ends what makes no
                                            nodes */
-    MAX_CALLS = 64,       /* of blocks within each other */
-    MAX_LEVELS = 1000,    /* of expressions and block calls within each other */
-    MAX_LIST = 1000000,   /* numbers in a literal list */
-    FEW_BINDINGS = 16,    /* of a frame that is searched without a table */
+    MAX_CALLS = 64,                     /* of blocks within each other */
+    MAX_LEVELS = 1000,                  /* of expressions and block calls within each other */
+    MAX_LIST = 1000000,                 /* numbers in a literal list */
+    FEW_BINDINGS = 16,                  /* of a frame that is searched without a table */
 };
 
 typedef enum {

@@ -16,12 +16,15 @@
 %code {
 #include "frontend/names.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int gp_yylex(GP_YYSTYPE *value, Place *place, Parse *p);
 const char *lexer_keyword_like(const char *word);
 
 #define YYMAXDEPTH 10000
+#define YYMALLOC memory_take
+#define YYFREE free
 #define YYLLOC_DEFAULT(current, rhs, n)                                                            \
     ((current) = (n) ? (Place){YYRHSLOC(rhs, 1).line, YYRHSLOC(rhs, 1).column,                     \
                                YYRHSLOC(rhs, n).end_line, YYRHSLOC(rhs, n).end}                    \

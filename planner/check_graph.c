@@ -14,9 +14,6 @@ typedef struct {
     Graph *g; /* a copy, whose messages and scratch memory are the check's */
     const Clusters *clusters;
     const char *error;
-    FILE *messages; /* of the rows' own rules */
-    char *text;
-    size_t length;
 } GraphCheck;
 
 static bool fail(GraphCheck *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -92,13 +89,11 @@ static bool check_views(GraphCheck *v, const Node *node)
     return true;
 }
 
-/* What the row's rule had to say, without the name of a file before it. */
-static const char *rule_message(GraphCheck *v)
+/* What the row's rule had to say. */
+static const char *rule_message(const GraphCheck *v)
 {
-    fflush(v->messages);
-    const char *start = strstr(v->text, "error: ");
-    start = start ? start + strlen("error: ") : "its rule refuses it";
-    return arena_copy(v->arena, start, strcspn(start, "\n"));
+    const char *message = diag_first(v->g->diag);
+    return message ? message : "its rule refuses it";
 }
 
 /* The row's own rule, asked again, declares the outputs that the file has. */
@@ -303,16 +298,11 @@ const char *check_graph(Arena *arena, const Graph *g, const Clusters *clusters)
 {
     Graph copy = *g;
     GraphCheck v = {.arena = arena, .g = &copy, .clusters = clusters};
-    v.messages = open_memstream(&v.text, &v.length);
-    if (!v.messages)
-        return "out of memory";
     copy.arena = arena;
-    copy.diag = diag_new(arena, v.messages, false);
+    copy.diag = diag_new(arena, NULL, false);
     Id *seen = ARENA_ARRAY(arena, Id, copy.value.count + 1);
     bool *read = ARENA_ARRAY(arena, bool, copy.value.count + 1);
     (void)(check_nodes(&v) && check_members(&v) && check_reads(&v, seen, read) &&
            check_results(&v));
-    fclose(v.messages);
-    free(v.text);
     return v.error;
 }

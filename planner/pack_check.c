@@ -1,5 +1,6 @@
 /* The validator: shares no code with the solver. Sweeps over time and keeps what is alive in
  * order of offset; two neighbours in that order that overlap are the fault. */
+#include "frontend/arena.h"
 #include "planner/pack.h"
 
 #include <stdlib.h>
@@ -112,10 +113,9 @@ static PackVerdict check_overlaps(const PackProblem *problem, const uint64_t *of
 {
     PackVerdict verdict = {PACK_FAULT_NONE, 0, 0};
     size_t count = problem->count;
-    Moment *moment = calloc(2 * count + 1, sizeof *moment);
-    size_t *links = calloc(2 * count + 1, sizeof *links);
-    if (!moment || !links)
-        abort();
+    Arena *arena = arena_new();
+    Moment *moment = ARENA_ARRAY(arena, Moment, 2 * count + 1);
+    size_t *links = ARENA_ARRAY(arena, size_t, 2 * count + 1);
     Living living = {problem, offset, links, links + count, 0};
     size_t moments = 0;
     for (size_t i = 0; i < count; i++) {
@@ -138,8 +138,7 @@ static PackVerdict check_overlaps(const PackProblem *problem, const uint64_t *of
         }
         insert(&living, buffer);
     }
-    free(moment);
-    free(links);
+    arena_free(arena);
     return verdict;
 }
 

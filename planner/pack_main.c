@@ -1,4 +1,5 @@
 /* `gplan pack`: a problem as CSV in, offsets out. */
+#include "frontend/output.h"
 #include "frontend/size.h"
 #include "planner/pack_csv.h"
 
@@ -6,9 +7,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char help[] =
     "usage: gplan pack PROBLEM.csv [options]     PROBLEM: a file, or - for standard input\n"
@@ -112,6 +111,14 @@ static int parse_options(int argc, char **argv, Options *options)
     return -1;
 }
 
+static bool complain(const char *path)
+{
+    if (errno == ENOMEM)
+        out_of_memory(0);
+    fprintf(stderr, "gplan pack: %s: error: %s\n", path, strerror(errno));
+    return false;
+}
+
 static char *read_all(Arena *arena, FILE *in, size_t *length)
 {
     ARRAY(char) text = {0};
@@ -133,7 +140,7 @@ static PackCsv *read_problem(Arena *arena, const char *path)
     size_t length = 0;
     char *text = in ? read_all(arena, in, &length) : NULL;
     if (!text) {
-        fprintf(stderr, "gplan pack: %s: error: %s\n", path, strerror(errno));
+        complain(path);
         if (in && !standard)
             fclose(in);
         return NULL;
@@ -154,52 +161,13 @@ typedef struct {
     bool svg;
 } Output;
 
-static void emit(FILE *out, const Output *output)
+static void emit(FILE *out, const void *what)
 {
+    const Output *output = what;
     if (output->svg)
         pack_svg_write(out, &output->csv->problem, output->solution, output->csv->id);
     else
         pack_csv_write(out, output->csv, output->solution->offset);
-}
-
-static bool complain(const char *path)
-{
-    fprintf(stderr, "gplan pack: %s: error: %s\n", path, strerror(errno));
-    return false;
-}
-
-/* Beside the file first, then in its place: the file appears whole or not at all. What is not a
- * regular file (a pipe, a terminal) is written to directly. */
-static bool write_file(Arena *arena, const char *path, const Output *output)
-{
-    struct stat existing;
-    bool known = !stat(path, &existing), direct = known && !S_ISREG(existing.st_mode);
-    char *beside = arena_printf(arena, "%s.XXXXXX", path);
-    int file = direct ? -1 : mkstemp(beside);
-    FILE *out = direct ? fopen(path, "wb") : file < 0 ? NULL : fdopen(file, "wb");
-    if (!out) {
-        complain(path);
-        if (file >= 0) {
-            close(file);
-            unlink(beside);
-        }
-        return false;
-    }
-    emit(out, output);
-    bool fine = !ferror(out);
-    if (!direct) {
-        mode_t mask = umask(0);
-        umask(mask);
-        fine &= !fchmod(file, known ? existing.st_mode & 0777 : 0666 & ~mask);
-    }
-    fine &= !fclose(out);
-    fine = fine && (direct || !rename(beside, path));
-    if (!fine) {
-        complain(path);
-        if (!direct)
-            unlink(beside);
-    }
-    return fine;
 }
 
 static bool has_suffix(const char *text, const char *suffix)
@@ -272,8 +240,8 @@ static int run(Arena *arena, const Options *options)
     output.svg = options->emit ? !strcmp(options->emit, "svg") : path && has_suffix(path, ".svg");
     if (standard)
         emit(stdout, &output);
-    else if (path && !write_file(arena, path, &output))
-        return 1;
+    else if (path && !file_write(path, emit, &output))
+        return complain(path) ? 0 : 1;
     if (!options->quiet)
         report(standard ? stderr : stdout, &solution, seconds);
     if (fflush(stdout) || ferror(stdout))

@@ -1,4 +1,5 @@
 /* `gplan remat`: a schedule for a raw cost graph. */
+#include "frontend/output.h"
 #include "frontend/size.h"
 #include "planner/remat.h"
 
@@ -145,21 +146,24 @@ static bool parse_budget(const char *text, int64_t peak, int64_t *result)
     return true;
 }
 
-/* The file appears whole or not at all. */
-static bool write_schedule(const char *path, const RematProblem *problem,
-                           const RematSchedule *schedule, Arena *arena)
+/* A schedule, and what it is of. */
+typedef struct {
+    const RematProblem *problem;
+    const RematSchedule *schedule;
+} Written;
+
+static void write_schedule(FILE *to, const void *what)
 {
-    char *temporary = arena_printf(arena, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "w");
-    if (file) {
-        remat_write(file, problem, schedule);
-        bool bad = ferror(file);
-        if (!(fclose(file) | bad) && !rename(temporary, path))
-            return true;
-    }
-    fprintf(stderr, "gplan remat: cannot write %s: %s\n", path, strerror(errno));
-    remove(temporary);
-    return false;
+    const Written *written = what;
+    remat_write(to, written->problem, written->schedule);
+}
+
+static int cannot(const char *verb, const char *path)
+{
+    if (errno == ENOMEM)
+        out_of_memory(0);
+    fprintf(stderr, "gplan remat: cannot %s %s: %s\n", verb, path, strerror(errno));
+    return 1;
 }
 
 static const char *stop_text(const RematResult *result)
@@ -274,8 +278,9 @@ static int solve(const Arguments *a, const RematProblem *problem, Arena *arena)
                 (long long)(result.stop == REMAT_HOPELESS ? result.floor : result.peak));
         return 1;
     }
-    if (a->output && !write_schedule(a->output, problem, &result.schedule, arena))
-        return 1;
+    Written written = {problem, &result.schedule};
+    if (a->output && !file_write(a->output, write_schedule, &written))
+        return cannot("write", a->output);
     return 0;
 }
 
@@ -288,10 +293,8 @@ int remat_main(int argc, char **argv)
         return fputs(HELP, stdout) < 0;
     bool standard = !strcmp(a.file, "-");
     FILE *file = standard ? stdin : fopen(a.file, "r");
-    if (!file) {
-        fprintf(stderr, "gplan remat: cannot read %s: %s\n", a.file, strerror(errno));
-        return 1;
-    }
+    if (!file)
+        return cannot("read", a.file);
     Arena *arena = arena_new();
     RematProblem problem;
     bool ok = remat_read(file, standard ? "<stdin>" : a.file, arena, &problem, stderr);

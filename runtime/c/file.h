@@ -4,14 +4,7 @@
 #ifndef GP_FILE_H
 #define GP_FILE_H
 
-#include "base.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
+#include "replace.h"
 
 enum { GP_EFILE = 4, GP_EFORMAT = 5, GP_ETENSOR = 6 };
 
@@ -78,21 +71,6 @@ GP_HOST const char *gp_dtype_name(int dtype)
 }
 
 /* All of the bytes, or false. */
-GP_HOST int gp_write_all(int file, const void *data, size_t bytes)
-{
-    const char *at = (const char *)data;
-    while (bytes > 0) {
-        ssize_t n = write(file, at, bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return 0;
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return 1;
-}
-
 GP_HOST int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
 {
     char *at = (char *)data;

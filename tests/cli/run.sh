@@ -173,6 +173,43 @@ ln -s /dev/full full.c
 full_device() { ! "$gplan" good.g -o full.c && [ ! -e full.h ] && grep -q 'full.c: cannot be' message; }
 check 'a full device' full_device
 
+# Every writer: a disk without room, a device without room, and what is replaced.
+printf 'id,lower,upper,size\na,0,3,4\nb,3,9,4\n' >pack.csv
+printf 'node a size=4 cost=1\nnode b size=4 cost=1\nedge a b\n' >remat.graph
+cat >write.sh <<'END'
+case $1 in
+*.csv) exec "$gplan" pack pack.csv --quiet -o "$1" ;;
+*.schedule) exec "$gplan" remat remat.graph --budget 100% --quiet -o "$1" ;;
+*) exec "$gplan" good.g --quiet -o "$1" ;;
+esac
+END
+write() { # FILE: by the command that its extension asks for
+    gplan=$gplan sh ./write.sh "$1"
+}
+no_room() { # KIND: the files of before stay, and no other is left
+    rm -rf small && mkdir small && echo old >"small/out.$1" && chmod 640 "small/out.$1" &&
+        (trap '' XFSZ && ulimit -f 0 && write "small/out.$1" 2>&1; echo "status $?") | cat >said &&
+        grep -q 'status 1' said && grep -q 'File too large' said &&
+        [ "$(cat "small/out.$1")" = old ] && [ "$(ls small)" = "out.$1" ] && ln -sf /dev/full "full.$1" &&
+        ! write "full.$1" && grep -q 'No space left' message && [ "$(ls full.*)" = "full.$1" ] &&
+        rm "full.$1"
+}
+replaces() { # KIND: the mode stays, a symlink stays one, a planted name is not followed
+    rm -rf old && mkdir old old/real && (umask 026 && write "old/new.$1") &&
+        [ "$(stat -c %a "old/new.$1")" = 640 ] && echo old >"old/real/out.$1" &&
+        chmod 604 "old/real/out.$1" && ln -s "real/out.$1" "old/out.$1" && echo kept >old/victim &&
+        (gplan=$gplan sh -c 'for name in "$1.$$" "$1.$$.0" "$1.$$.1" "$2.$$.0"; do ln -s ../victim "$name.tmp"; done
+            . ./write.sh' sh "old/out.$1" "old/real/out.$1") &&
+        [ "$(cat old/victim)" = kept ] && [ -L "old/out.$1" ] && [ ! -L "old/real/out.$1" ] &&
+        [ "$(stat -c %a "old/real/out.$1")" = 604 ] && ! grep -q '^old$' "old/real/out.$1" &&
+        [ "$(ls old/*.tmp old/real/*.tmp | wc -l)" -eq 4 ]
+}
+rm -f full.c
+for kind in c cu h dot svg html json csv schedule; do
+    check "no room for $kind" no_room $kind
+    check "$kind is replaced" replaces $kind
+done
+
 # ---- What is right ---------------------------------------------------------------------------
 
 verbose() {
