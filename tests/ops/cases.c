@@ -285,10 +285,10 @@ static void write_others(Run *run, const Built *b)
 
 void case_write(Run *run, const Built *b)
 {
-    for (int i = 0; i < b->operands; i++)
+    write_others(run, b);
+    for (int i = 0; i < b->operands; i++) /* also those that are parameters, for their gradients */
         if (b->operand[i].at)
             write_operand(run, b, i);
-    write_others(run, b);
 }
 
 /* Runs the call; result `output` into *got. NULL where all is well. */
