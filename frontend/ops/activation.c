@@ -1,5 +1,5 @@
 /* Activations, element by element. NaN goes through all of them: a comparison that NaN fails
- * must lead to the operand. */
+ * must lead to the operand. Where two slopes meet, the one is taken that PyTorch takes. */
 #include "frontend/ops/elementwise.h"
 #include "frontend/ops/rules.h"
 
@@ -46,14 +46,14 @@ static bool prelu_build(Graph *g, Call *c)
 const OpRow ops_activation[] = {
     {.name = "relu",
      .expr = "a < 0 ? 0 : a",
-     .dexpr = {"y > 0 ? dy : 0"},
+     .dexpr = {"y <= 0 ? 0 : dy"},
      .args = ONE,
      .flags = OP_ELEMENTWISE | OP_NUMBERS,
      .batch = batch_each,
      .help = "max(x, 0)"},
     {.name = "leaky_relu",
      .expr = "a < 0 ? slope * a : a",
-     .dexpr = {"a < 0 ? slope * dy : dy"},
+     .dexpr = {"a > 0 ? dy : slope * dy"},
      .args = {{.name = "x"},
               {.name = "slope", .kind = ARG_FLOAT, .fallback = "0.01", .help = "below 0"}},
      .flags = REAL,
@@ -67,7 +67,7 @@ const OpRow ops_activation[] = {
      .help = "leaky_relu whose slopes are learned"},
     {.name = "prelu_each",
      .expr = "a < 0 ? b * a : a",
-     .dexpr = {"a < 0 ? b * dy : dy", "a < 0 ? a * dy : 0"},
+     .dexpr = {"a > 0 ? dy : b * dy", "a > 0 ? 0 : a * dy"},
      .args = {{.name = "x"}, {.name = "slope"}},
      .flags = REAL | OP_HIDDEN,
      .batch = batch_each},
@@ -148,14 +148,14 @@ const OpRow ops_activation[] = {
      .help = "x / (1 + |x|)"},
     {.name = "hardsigmoid",
      .expr = "gp_hardsigmoid(a)",
-     .dexpr = {"a < -3 ? 0 : a > 3 ? 0 : dy / 6"},
+     .dexpr = {"a <= -3 ? 0 : a >= 3 ? 0 : dy / 6"},
      .args = ONE,
      .flags = REAL,
      .batch = batch_each,
      .help = "x / 6 + 1 / 2, kept between 0 and 1"},
     {.name = "hardswish",
      .expr = "a * gp_hardsigmoid(a)",
-     .dexpr = {"a < -3 ? 0 : a > 3 ? dy : dy * (2 * a + 3) / 6"},
+     .dexpr = {"a <= -3 ? 0 : a >= 3 ? dy : dy * (2 * a + 3) / 6"},
      .args = ONE,
      .flags = REAL,
      .batch = batch_each,

@@ -2,7 +2,6 @@
  * elementwise. What comes out is reduced to one number, unless the user wants all of them. */
 #include "frontend/ops/rules.h"
 
-#include <float.h>
 #include <string.h>
 
 enum { REDUCE_MEAN, REDUCE_SUM, REDUCE_NONE, REDUCE_BATCHMEAN };
@@ -267,43 +266,26 @@ static bool build_huber(Graph *g, Call *c)
     return reduce_losses(g, c, op2(g, c, "mul", near, rest));
 }
 
-/* Logarithms stop at -100, so that a certain and wrong answer has a finite loss; and nothing is
- * divided by 0 on the way back. */
-static Use bounded_log(Graph *g, const Call *c, Use x)
+/* A loss of each pair by an elementwise op. */
+static bool build_each(Graph *g, Call *c, const char *op)
 {
-    Use positive = op2(g, c, "maximum", x, number(g, 1e-44));
-    return op2(g, c, "maximum", op1(g, c, "log", positive), number(g, -100));
+    return check_pair(g, c) &&
+           reduce_losses(g, c, op2(g, c, op, call_operand(c, 0), call_operand(c, 1)));
 }
 
 static bool build_bce(Graph *g, Call *c)
 {
-    if (!check_pair(g, c))
-        return false;
-    Use p = call_operand(c, 0), y = call_operand(c, 1);
-    Use yes = op2(g, c, "mul", y, bounded_log(g, c, p));
-    Use not_p = op2(g, c, "sub", number(g, 1), p), not_y = op2(g, c, "sub", number(g, 1), y);
-    Use no = op2(g, c, "mul", not_y, bounded_log(g, c, not_p));
-    return reduce_losses(g, c, op1(g, c, "neg", op2(g, c, "add", yes, no)));
+    return build_each(g, c, "bce_each");
 }
 
-/* log(1 + exp(x)) - x * y. */
 static bool build_bce_with_logits(Graph *g, Call *c)
 {
-    if (!check_pair(g, c))
-        return false;
-    Use x = call_operand(c, 0), y = call_operand(c, 1);
-    Use both = op1(g, c, "softplus", x);
-    return reduce_losses(g, c, op2(g, c, "sub", both, op2(g, c, "mul", x, y)));
+    return build_each(g, c, "bce_with_logits_each");
 }
 
-/* The logarithm of a target of 0 is never needed: it is multiplied by 0. */
 static bool build_kl_div(Graph *g, Call *c)
 {
-    if (!check_pair(g, c))
-        return false;
-    Use x = call_operand(c, 0), y = call_operand(c, 1);
-    Use log_y = op1(g, c, "log", op2(g, c, "maximum", y, number(g, FLT_MIN)));
-    return reduce_losses(g, c, op2(g, c, "mul", y, op2(g, c, "sub", log_y, x)));
+    return build_each(g, c, "kl_div_each");
 }
 
 /* Rows of x with what there is for each of them; the weight is of no sample. */
@@ -462,6 +444,28 @@ const OpRow ops_loss[] = {
               {.name = "classes", .kind = ARG_INT, .flags = ARG_FRONT}},
      .shape = shape_nll_grad,
      .flags = OP_HIDDEN,
+     .batch = batch_each},
+    /* Logarithms stop at -100, so that a certain and wrong answer has a finite loss; and its slope
+     * is that of a probability of 1e-12. */
+    {.name = "bce_each",
+     .expr = "-(b * gp_bounded_log(a) + (1 - b) * gp_bounded_log_rest(a))",
+     .dexpr = {"dy * (a - b) / ((1 - a) * a < (gp_real)1e-12 ? (gp_real)1e-12 : (1 - a) * a)",
+               "dy * (gp_bounded_log_rest(a) - gp_bounded_log(a))"},
+     .args = {{.name = "x"}, {.name = "target"}},
+     .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
+     .batch = batch_each},
+    {.name = "bce_with_logits_each",
+     .expr = "gp_logit_loss(a, b)",
+     .dexpr = {"dy * (gp_sigmoid(a) - b)", "-dy * a"},
+     .args = {{.name = "x"}, {.name = "target"}},
+     .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
+     .batch = batch_each},
+    /* The logarithm of a target of 0 is not needed: it is multiplied by 0. */
+    {.name = "kl_div_each",
+     .expr = "b == 0 ? 0 : b * (gp_log(b) - a)",
+     .dexpr = {"-dy * b", "dy * (gp_log(b) + 1 - a)"},
+     .args = {{.name = "x"}, {.name = "target"}},
+     .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
      .batch = batch_each},
     {.name = "loss_mean", .args = {{.name = "x"}}, .build = build_loss_mean, .flags = OP_HIDDEN},
     {.name = "loss_share",

@@ -321,6 +321,26 @@ GP_FUNCTION gp_real gp_sigmoid(gp_real x)
                                      : (gp_real)(1 / (1 + exp(-(double)x)));
 }
 
+/* log(1 + exp(x)) - x y, without a difference of large numbers; at infinity too. */
+GP_FUNCTION gp_real gp_logit_loss(gp_real x, gp_real y)
+{
+    const gp_real weight = x > 0 ? 1 - y : -y, large = weight * x;
+    return (weight == 0 ? 0 : large) + gp_log1p(gp_exp(-gp_fabs(x)));
+}
+
+/* log(x) and log(1 - x), but not below -100. */
+GP_FUNCTION gp_real gp_bounded_log(gp_real x)
+{
+    const gp_real y = gp_log(x < 0 ? 0 : x);
+    return y < -100 ? -100 : y;
+}
+
+GP_FUNCTION gp_real gp_bounded_log_rest(gp_real x)
+{
+    const gp_real y = gp_log1p(x > 1 ? -1 : -x);
+    return y < -100 ? -100 : y;
+}
+
 /* A ramp from 0 at x = -3 to 1 at x = 3. */
 GP_FUNCTION gp_real gp_hardsigmoid(gp_real x)
 {

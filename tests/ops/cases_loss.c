@@ -191,12 +191,12 @@ OP_CASES(loss) = {
     {"huber", "f32[3, 5] f32[3, 5]", "", huber},
     {"huber", "f32[3, 5] f32[3, 5]", "delta = 0.3, reduction = none", huber},
     {"bce", "f32[3, 5]:0.01..0.99 f32[3, 5]:0..1", "", bce},
-    {"bce", "f32[6]:0..0 f32[6]:0..1", "reduction = none", bce},
+    {"bce", "f32[6]:0.02..0.03 f32[6]:0..1", "reduction = none", bce},
     {"bce_with_logits", "f32[3, 5]:-50..50 f32[3, 5]:0..1", "", bce_with_logits},
     {"bce_with_logits", "f32[30] f32[30]:0..1", "reduction = none", bce_with_logits},
     {"kl_div", "f32[3, 5]:-4..0 f32[3, 5]:0..1", "", kl_div},
     {"kl_div", "f32[3, 5]:-4..0 f32[3, 5]:0..1", "reduction = batchmean", kl_div},
-    {"kl_div", "f32[4]:-4..0 f32[4]:0..0", "reduction = none", kl_div},
+    {"kl_div", "f32[4]:-4..0 f32[4]:0.1..0.2", "reduction = none", kl_div},
     {0},
 };
 

@@ -1,0 +1,219 @@
+/* Ops at zeros, infinities, NaN and at numbers too large or too small for a careless formula.
+ *
+ * What is expected follows from the definition, or from its limit; where two slopes meet, it is
+ * what PyTorch gives. */
+#include "tests/ops/derived.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INF INFINITY
+
+/* ---- A call with given operands, its results and its slopes ---------------------------------- */
+
+typedef struct {
+    Arena *arena;
+    Derived derived;
+    Run *run;
+    bool with_slopes;
+} Probe;
+
+/* Operands that are given as NULL keep the numbers that a case has. */
+static Probe probe(const char *op, const char *operands, const char *settings,
+                   const double *const *at)
+{
+    Probe p = {.arena = arena_new()};
+    OpCase *row = ARENA_NEW(p.arena, OpCase);
+    const char *wrong = NULL;
+    *row = (OpCase){.op = op, .operands = operands, .settings = settings};
+    const OpRow *known = op_find(op);
+    bool derived = known->build || known->grad || known->flags & OP_ELEMENTWISE;
+    p.with_slopes = derived && case_derive(p.arena, row, &p.derived, &wrong);
+    cr_assert(!wrong, "%s: %s", op, wrong);
+    if (!p.with_slopes)
+        p.derived.built = case_build(p.arena, op, operands, settings, PLAIN, -1, true);
+    Built *b = &p.derived.built;
+    cr_assert(!b->refused, "%s: %s", op, b->message);
+    p.run = run_new(p.arena, b->graph);
+    case_write(p.run, b);
+    for (int i = 0; i < b->operands; i++)
+        if (at[i]) {
+            Tensor t = b->operand[i];
+            memcpy(t.at, at[i], (size_t)t.count * sizeof *t.at);
+            run_write(p.run, b->use[i].value, &t);
+        }
+    Id weights = graph_find(b->graph, "weights0");
+    if (weights != NONE) { /* of the results in the loss: ones */
+        const Value *value = &b->graph->value.at[weights];
+        Tensor ones = tensor_new(p.arena, F32, value->rank, value->dim);
+        for (int64_t i = 0; i < ones.count; i++)
+            ones.at[i] = 1;
+        run_write(p.run, weights, &ones);
+    }
+    cr_assert_eq(run_graph(p.run, &(RunOptions){.seed = 3}), GP_OK, "%s", op);
+    return p;
+}
+
+static void probe_free(Probe *p)
+{
+    run_free(p->run);
+    free(p->derived.built.message);
+    arena_free(p->arena);
+}
+
+static Tensor result_of(const Probe *p, int i)
+{
+    return run_read(p->run, p->arena, p->derived.built.call.result.at[i]);
+}
+
+/* The gradient of the sum of all results by operand i. */
+static Tensor slope_of(const Probe *p, int i)
+{
+    Use slope = p->derived.gradient[p->derived.built.use[i].value];
+    if (slope.value != NONE)
+        return run_read(p->run, p->arena, slope);
+    Tensor zero = p->derived.built.operand[i];
+    memset(zero.at, 0, (size_t)zero.count * sizeof *zero.at);
+    return zero;
+}
+
+static bool is_near(double got, double want, double tolerance)
+{
+    return got == want || (isnan(got) && isnan(want)) ||
+           (isfinite(want) && fabs(got - want) <= tolerance * fabs(want) + 1e-37);
+}
+
+static void expect(const char *what, const Tensor *got, const double *want, double tolerance)
+{
+    for (int64_t i = 0; i < got->count; i++)
+        cr_expect(is_near(got->at[i], want[i], tolerance), "%s: number %lld is %.9g, expected %.9g",
+                  what, (long long)i, got->at[i], want[i]);
+}
+
+/* ---- Elementwise ops ------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *op;
+    double a, b; /* b: ONLY where there is one operand */
+    double value, by_a, by_b;
+} Point;
+
+#define ONLY 12345.0 /* no second operand */
+
+static const Point places[] = {
+    {"pow", 0, 0, 1, 0, 0},
+    {"pow", 2, 0, 1, 0, 0.6931471805599453},
+    {"pow", -2, 0, 1, 0, NAN},
+    {"pow", INF, 0, 1, 0, INF},
+    {"pow", 0, 1, 0, 1, 0},
+    {"pow", 0, 2, 0, 0, 0},
+    {"pow", 0, -1, INF, -INF, -INF},
+    {"pow", -3, 2, 9, -6, NAN},
+    {"pow", NAN, 2, NAN, NAN, NAN},
+    {"maximum", 1, 1, 1, 0.5, 0.5},
+    {"maximum", 1, 2, 2, 0, 1},
+    {"maximum", INF, -INF, INF, 1, 0},
+    {"maximum", NAN, 2, NAN, 1, 1},
+    {"minimum", 1, 1, 1, 0.5, 0.5},
+    {"minimum", 1, 2, 1, 1, 0},
+    {"minimum", 1, NAN, NAN, 1, 1},
+    {"div", 1, 0, INF, INF, -INF},
+    {"div", 1, INF, 0, 0, 0},
+    {"div", 1e30, 1e-30, INF, 1e30, -INF},
+    {"mul", 0, INF, NAN, INF, 0},
+    {"relu", 0, ONLY, 0, 0},
+    {"relu", INF, ONLY, INF, 1},
+    {"relu", NAN, ONLY, NAN, 1},
+    {"leaky_relu", 0, ONLY, 0, 0.01},
+    {"leaky_relu", -INF, ONLY, -INF, 0.01},
+    {"prelu_each", 0, 0.5, 0, 0.5, 0},
+    {"prelu_each", 2, INF, 2, 1, 0},
+    {"elu", -INF, ONLY, -1, 0},
+    {"elu", -1e-7, ONLY, -1e-7, 1},
+    {"silu", 1e30, ONLY, 1e30, 1},
+    {"silu", -1e30, ONLY, 0, 0},
+    {"gelu", 1e30, ONLY, 1e30, 1},
+    {"gelu_tanh", 3e19, ONLY, 3e19, 1},
+    {"gelu_tanh", -3e19, ONLY, 0, 0},
+    {"mish", 1e30, ONLY, 1e30, 1},
+    {"sigmoid", -1e30, ONLY, 0, 0},
+    {"sigmoid", INF, ONLY, 1, 0},
+    {"tanh", -INF, ONLY, -1, 0},
+    {"tanh", 1e-40, ONLY, 1e-40, 1},
+    {"softplus", 1e30, ONLY, 1e30, 1},
+    {"softplus", -INF, ONLY, 0, 0},
+    {"softplus", 100, ONLY, 100, 1},
+    {"hardsigmoid", 3, ONLY, 1, 0},
+    {"hardswish", 3, ONLY, 3, 1},
+    {"hardswish", -3, ONLY, 0, 0},
+    {"abs", 0, ONLY, 0, 0},
+    {"abs", -INF, ONLY, INF, -1},
+    {"abs", NAN, ONLY, NAN, NAN},
+    {"sqrt", 0, ONLY, 0, INF},
+    {"sqrt", 0x1p-134, ONLY, 0x1p-67, 0x1p66},
+    {"sqrt", INF, ONLY, INF, 0},
+    {"sqrt", -1, ONLY, NAN, NAN},
+    {"rsqrt", 0, ONLY, INF, -INF},
+    {"rsqrt", 1e38, ONLY, 1e-19, 0},
+    {"reciprocal", 1e30, ONLY, 1e-30, 0},
+    {"log", 0, ONLY, -INF, INF},
+    {"log", 1e-40, ONLY, -92.10340371976183, INF},
+    {"exp", 89, ONLY, INF, INF},
+    {"exp", -104, ONLY, 0, 0},
+    {"square", 1e20, ONLY, INF, 2e20},
+    {"clip", NAN, ONLY, NAN, 1},
+    {"clip", INF, ONLY, 1, 0},
+    {"bce_with_logits", INF, 0, INF, 1, -INF},
+    {"bce_with_logits", INF, 1, 0, 0, -INF},
+    {"bce_with_logits", -INF, 0, 0, 0, INF},
+    {"bce_with_logits", -INF, 1, INF, -1, INF},
+    {"bce_with_logits", 1e30, 0, 1e30, 1, -1e30},
+    {"bce_with_logits", 1e30, 1, 0, 0, -1e30},
+    {"bce_with_logits", -1e30, 0.5, 5e29, -0.5, 1e30},
+    {"bce_with_logits", 100, 0, 100, 1, -100},
+    {"bce_with_logits", 20, 1, 2.061153620314381e-09, 0, -20},
+    {"bce_with_logits", -20, 0, 2.061153620314381e-09, 2.061153618190204e-09, 20},
+    {"bce_with_logits", NAN, 1, NAN, NAN, NAN},
+    {"bce", 0, 0, 0, 0, 100},
+    {"bce", 0, 1, 100, -1e12, 100},
+    {"bce", 1, 0, 100, 1e12, -100},
+    {"bce", 1e-40, 1, 92.10340371976183, -1e12, 92.10340371976183},
+    {"bce", 1e-9, 0, 1e-9, 1, 20.72326583694641},
+    {"kl_div", -INF, 0, 0, 0, NAN},
+    {"kl_div", -3, 0, 0, 0, -INF},
+    {"kl_div", -1, 1e-40, -9.110340371976183e-39, -1e-40, -90.10340371976183},
+    {"huber", 1e30, 0, 1e30, 1, -1},
+    {"huber", NAN, 0, NAN, NAN, NAN},
+    {"mse", 1e20, 0, INF, 2e20, -2e20},
+};
+
+static bool is_loss(const char *op)
+{
+    return op_arg(op_find(op), "reduction") >= 0;
+}
+
+static const char *settings_of(const char *op)
+{
+    return is_loss(op) ? "reduction = none" : strcmp(op, "clip") == 0 ? "low = -1, high = 1" : "";
+}
+
+Test(special, elementwise_ops_have_their_limits)
+{
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const Point *at = &places[i];
+        const bool two = at->b != ONLY;
+        Probe p = probe(at->op, two ? "f32[1] f32[1]" : "f32[1]", settings_of(at->op),
+                        (const double *const[]){&at->a, &at->b});
+        Tensor y = result_of(&p, 0), by_a = slope_of(&p, 0);
+        const char *what = arena_printf(p.arena, "%s(%g, %g)", at->op, at->a, two ? at->b : 0);
+        expect(what, &y, &at->value, 2e-6);
+        expect(arena_printf(p.arena, "%s by the first", what), &by_a, &at->by_a, 2e-6);
+        if (two) {
+            Tensor by_b = slope_of(&p, 1);
+            expect(arena_printf(p.arena, "%s by the second", what), &by_b, &at->by_b, 2e-6);
+        }
+        probe_free(&p);
+    }
+}
