@@ -79,7 +79,7 @@ static bool shape_attend(Graph *g, Call *c)
 {
     View q = call_view(g, c, 0), v = call_view(g, c, 2);
     return call_output(g, c, F32, 4, (int64_t[]){q.dim[0], q.dim[2], q.dim[1], v.dim[3]}) &&
-           call_output(g, c, F32, 3, q.dim);
+           call_output(g, c, F32, 4, (int64_t[]){q.dim[0], q.dim[1], q.dim[2], 2});
 }
 
 /* Gradients lie as the result does, so they too meet their projections without a copy. */
@@ -323,7 +323,8 @@ const OpRow ops_attention[] = {
                .help = "0: 1 / sqrt(D)"}},
      .build = build_sdpa},
     {.name = "attend",
-     .help = "the kernel of sdpa: [B, T, H, Dv], and log-sum-exp [B, H, T]",
+     .help = "the kernel of sdpa: [B, T, H, Dv]; of each query the largest score and the sum of "
+             "exponentials below it, [B, H, T, 2]",
      .args = {{.name = "q"},
               {.name = "k"},
               {.name = "v"},
@@ -343,7 +344,7 @@ const OpRow ops_attention[] = {
               {.name = "v"},
               {.name = "mask", .flags = ARG_OPTIONAL},
               {.name = "out"},
-              {.name = "log_sum_exp"},
+              {.name = "totals"},
               {.name = "dout"},
               CAUSAL(0),
               {.name = "scale", .kind = ARG_FLOAT, .fallback = "1"}},

@@ -34,11 +34,11 @@ static inline int batch_planes(const Graph *g, const Node *n, int operand, int a
     return axis < 2 ? axis : BATCH_MIXED;
 }
 
-/* Rows along the last axis of operand 0; the others have one element for each row. */
+/* Rows along the last axis of operand 0; the others have something for each row. */
 static inline int batch_rows(const Graph *g, const Node *n, int operand, int axis, int output)
 {
-    (void)output;
-    return operand > 0 || axis < use_view(g, node_use(g, n, 0)).rank - 1 ? axis : BATCH_MIXED;
+    (void)operand, (void)output;
+    return axis < use_view(g, node_use(g, n, 0)).rank - 1 ? axis : BATCH_MIXED;
 }
 
 /* Every axis but the one that the setting names. */

@@ -108,10 +108,17 @@ static bool build_loss_mean(Graph *g, Call *c)
     return c->result.at[0].value != NONE;
 }
 
+/* A loss for each id; and two numbers that its gradient needs. */
+static bool shape_losses(Graph *g, Call *c, View ids)
+{
+    bool good = call_output(g, c, F32, ids.rank, ids.dim);
+    ids.dim[ids.rank] = 2;
+    return good && call_output(g, c, F32, ids.rank + 1, ids.dim);
+}
+
 static bool shape_cross_entropy_rows(Graph *g, Call *c)
 {
-    View ids = call_view(g, c, 1);
-    return call_output(g, c, F32, ids.rank, ids.dim) && call_output(g, c, F32, ids.rank, ids.dim);
+    return shape_losses(g, c, call_view(g, c, 1));
 }
 
 static bool shape_nll_rows(Graph *g, Call *c)
@@ -146,8 +153,7 @@ static bool grad_cross_entropy_rows(Grad *grad)
 /* The same of a product that is never stored whole: see frontend/slices.c. */
 static bool shape_product_loss(Graph *g, Call *c)
 {
-    View ids = call_view(g, c, 2);
-    return call_output(g, c, F32, ids.rank, ids.dim) && call_output(g, c, F32, ids.rank, ids.dim);
+    return shape_losses(g, c, call_view(g, c, 2));
 }
 
 static bool shape_product_loss_grad(Graph *g, Call *c)
@@ -342,7 +348,8 @@ const OpRow ops_loss[] = {
      .build = build_cross_entropy},
     {.name = "cross_entropy_rows",
      .kernel = "cross_entropy",
-     .help = "the kernel of cross_entropy: a loss for each row, and its log-sum-exp",
+     .help = "the kernel of cross_entropy: a loss for each row, its largest logit and the sum of "
+             "exponentials below that",
      .args = {{.name = "logits"},
               {.name = "ids"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
@@ -400,7 +407,7 @@ const OpRow ops_loss[] = {
      .kernel = "cross_entropy",
      .args = {{.name = "logits"},
               {.name = "ids"},
-              {.name = "log_sum_exp"},
+              {.name = "totals"},
               {.name = "dy"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
               IGNORE},
@@ -427,7 +434,7 @@ const OpRow ops_loss[] = {
      .args = {{.name = "x"},
               {.name = "w"},
               {.name = "ids"},
-              {.name = "log_sum_exp"},
+              {.name = "totals"},
               {.name = "dy"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
               IGNORE},

@@ -3,8 +3,9 @@
  * Keys are streamed past a tile of queries with a running maximum and a running sum (Milakov and
  * Gimelshein 2018, Dao et al. 2022), so scratch depends on the head size alone. Operands have any
  * strides: heads may be slices of one projection. The output lies as [B, T, H, D], so that the
- * heads of a token stand side by side for the projection that follows; output 1 is the logarithm
- * of the sum of exponentials, [B, H, T], for a gradient.
+ * heads of a token stand side by side for the projection that follows; output 1, [B, H, T, 2], is
+ * the largest score and the sum of exp(score - largest), for a gradient: apart, as the logarithm of
+ * the sum would lose its digits beside a large score.
  *
  * Causal: query i sees keys up to i + S - T, so the last query sees all. A query that sees none
  * gives zeros. */
@@ -110,16 +111,19 @@ GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, 
 }
 
 GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
-                                 const gp_tensor *lse, int64_t b, int64_t h, int64_t first)
+                                 const gp_tensor *totals, int64_t b, int64_t h, int64_t first)
 {
     for (int64_t i = 0; i < t->rows; i++) {
         gp_real *to = gp_attend_token(out, b, h, first + i).at;
         gp_real scale = t->total[i] > 0 ? 1 / t->total[i] : t->total[i]; /* NaN stays */
         for (int64_t d = 0; d < t->width; d++)
             to[d] = t->sum[i * t->width + d] * scale;
-        if (lse && lse->data)
-            ((gp_real *)lse->data)[(b * lse->dim[1] + h) * lse->dim[2] + first + i] =
-                t->most[i] + gp_log(t->total[i]);
+        if (totals && totals->data) {
+            gp_real *saved = (gp_real *)totals->data;
+            saved += 2 * ((b * totals->dim[1] + h) * totals->dim[2] + first + i);
+            saved[0] = t->most[i];
+            saved[1] = t->total[i];
+        }
     }
 }
 

@@ -1,10 +1,11 @@
-/* The gradient of attend, tile by tile: scores are computed again from q, k and the saved
- * logarithm of their sum (Dao et al. 2022), so scratch depends on the head size alone.
+/* The gradient of attend, tile by tile: scores are computed again from q and k, their largest and
+ * the sum of their exponentials are saved (Dao et al. 2022), so scratch depends on the head size
+ * alone.
  *
  * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout,
  * dS = P (dout V' - delta) scale, dQ = dS K, dK = dS' Q. One task is one head of keys of one
  * sample with all heads of queries that read it, so every sum has one order.
- * Operands: q, k, v, mask (or none), out, log-sum-exp, dout; outputs lie as [B, T, H, D]. */
+ * Operands: q, k, v, mask (or none), out, totals, dout; outputs lie as [B, T, H, D]. */
 #ifndef GP_ATTEND_GRAD_H
 #define GP_ATTEND_GRAD_H
 
@@ -52,19 +53,19 @@ GP_FUNCTION gp_real gp_attend_dot(const gp_real *x, const gp_real *y, int64_t n)
 
 /* Row i of the tile: scores become P, dout V' becomes dS, for the first n keys; 0 for the rest. */
 GP_FUNCTION void gp_attend_back_row(const gp_attend_back *t, int64_t i, int64_t n, gp_real scale,
-                                    gp_real log_sum, gp_real delta, const gp_tensor *mask,
+                                    const gp_real *total, gp_real delta, const gp_tensor *mask,
                                     int64_t mask_at)
 {
     gp_real *restrict p = t->p + i * GP_ATTEND_KEYS, *restrict ds = t->ds + i * GP_ATTEND_KEYS;
-    if (n < 0 || log_sum == -(gp_real)INFINITY) /* sees none of these keys, or none at all */
+    if (n < 0 || total[1] == 0) /* sees none of these keys, or none at all */
         n = 0;
     for (int64_t j = 0; j < n; j++)
         p[j] *= scale;
     if (mask)
         gp_attend_mask(mask, mask_at, n, p);
-    const gp_real low = gp_exp_low(log_sum);
+    const gp_real most = total[0], part = 1 / total[1], low = gp_exp_low(most);
     for (int64_t j = 0; j < n; j++) {
-        p[j] = gp_exp_below(p[j] - log_sum, low);
+        p[j] = gp_exp_below(p[j] - most, low) * part;
         ds[j] = p[j] * (ds[j] - delta) * scale;
     }
     for (int64_t j = n; j < t->keys; j++)
@@ -83,7 +84,7 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
     const gp_matrix q = gp_attend_head(&in[0], b, h, first), p = {t->p, GP_ATTEND_KEYS, 1};
     const gp_matrix out = gp_attend_token(&in[4], b, h, first), ds = {t->ds, GP_ATTEND_KEYS, 1};
     const gp_matrix dout = gp_attend_token(&in[6], b, h, first);
-    const gp_real *lse = (const gp_real *)in[5].data + (b * heads + h) * queries + first;
+    const gp_real *totals = (const gp_real *)in[5].data + 2 * ((b * heads + h) * queries + first);
     gp_block_product(p, q, t->rows, t->keys, t->size, t->work, (gp_columns){.packed = t->kt}, 0,
                      (gp_ending){0});
     gp_block_product(ds, dout, t->rows, t->keys, t->width, t->work, (gp_columns){.packed = t->vt},
@@ -94,7 +95,7 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
         const int64_t mask_at = mask ? b * mask->stride[0] + h * mask->stride[1] +
                                            row * mask->stride[2] + at * mask->stride[3]
                                      : 0;
-        gp_attend_back_row(t, i, n, (gp_real)a->scale, lse[i],
+        gp_attend_back_row(t, i, n, (gp_real)a->scale, totals + 2 * i,
                            gp_attend_dot(out.at + i * out.row, dout.at + i * dout.row, t->width),
                            mask, mask_at);
     }

@@ -1,6 +1,8 @@
-/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: log-sum-exp
- * of each row, for a gradient), nll_rows of logarithms of probabilities.
+/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: the largest
+ * of each row and the sum of exp(x - largest), for a gradient), nll_rows of logarithms of
+ * probabilities.
  *
+ * The two are kept apart: the logarithm of the sum would lose its digits beside a large logit.
  * An id outside the row is an error, unless it is the one to ignore: its loss is 0. */
 #ifndef GP_CROSS_ENTROPY_H
 #define GP_CROSS_ENTROPY_H
@@ -29,30 +31,31 @@ GP_FUNCTION int gp_classes_fit(const gp_tensor *ids, int64_t classes, int64_t ig
     return wrong == 0;
 }
 
-/* The loss of one row of logits, and the logarithm of the sum of their exponentials. */
+/* The loss of one row of logits. total: the largest of them, and the sum of exp(x - largest). */
 GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
-                                  const gp_cross_entropy_rows_attr *a, gp_real *log_sum)
+                                  const gp_cross_entropy_rows_attr *a, gp_real *total)
 {
     const gp_real smooth = (gp_real)a->label_smoothing;
-    const gp_real most = gp_row_max(x, n), rest = gp_log(gp_row_exps(x, NULL, most, n));
-    *log_sum = most + rest;
+    const gp_real most = total[0] = gp_row_max(x, n);
+    const gp_real rest = gp_log(total[1] = gp_row_exps(x, NULL, most, n));
     if (a->ignore && id == a->ignored)
         return 0;
     gp_real loss = rest - (1 - smooth) * (x[id] - most);
     if (smooth > 0) /* the share that goes to all classes alike */
-        loss -= smooth * (gp_row_sum(x, n) / (gp_real)n - most);
+        loss -= smooth * (gp_row_offsets(x, most, n) / (gp_real)n);
     return loss;
 }
 
 /* Its gradient by the logits, dy * (softmax - target); may be written over them. */
 GP_FUNCTION void gp_class_slope(const gp_real *x, gp_real *dx, int64_t n, int64_t id,
-                                const gp_cross_entropy_rows_attr *a, gp_real log_sum, gp_real dy)
+                                const gp_cross_entropy_rows_attr *a, const gp_real *total,
+                                gp_real dy)
 {
-    const gp_real smooth = (gp_real)a->label_smoothing, each = smooth / (gp_real)n;
-    const gp_real up = a->ignore && id == a->ignored ? 0 : dy;
-    const gp_real low = gp_exp_low(log_sum);
+    const gp_real smooth = (gp_real)a->label_smoothing, up = a->ignore && id == a->ignored ? 0 : dy;
+    const gp_real most = total[0], part = up / total[1], each = up * (smooth / (gp_real)n);
+    const gp_real low = gp_exp_low(most);
     for (int64_t i = 0; i < n; i++)
-        dx[i] = up * (gp_exp_below(x[i] - log_sum, low) - each);
+        dx[i] = part * gp_exp_below(x[i] - most, low) - each;
     if (up != 0)
         dx[id] -= up * (1 - smooth);
 }
@@ -67,13 +70,13 @@ GP_KERNEL(cross_entropy_rows)
         return GP_EINDEX;
     GP_PARALLEL(c->run, rows * n > 4096)
     for (int64_t row = 0; row < rows; row++) {
-        gp_real log_sum;
+        gp_real total[2];
         const gp_real *x = (const gp_real *)logits->data + row * n;
-        const gp_real one = gp_class_loss(x, n, gp_index(ids, row), a, &log_sum);
+        const gp_real one = gp_class_loss(x, n, gp_index(ids, row), a, total);
         if (loss)
             loss[row] = one;
         if (saved)
-            saved[row] = log_sum;
+            memcpy(saved + 2 * row, total, sizeof total);
     }
     return GP_OK;
 }
@@ -94,7 +97,7 @@ GP_KERNEL(nll_rows)
     return GP_OK;
 }
 
-/* Operands: logits, ids, log-sum-exp, dy of each row. May run in place of the logits. */
+/* Operands: logits, ids, totals, dy of each row. May run in place of the logits. */
 GP_KERNEL(cross_entropy_rows_grad)
 {
     const gp_cross_entropy_rows_attr *a = c->attr;
@@ -106,7 +109,7 @@ GP_KERNEL(cross_entropy_rows_grad)
     GP_PARALLEL(c->run, rows * n > 4096)
     for (int64_t row = 0; row < rows; row++)
         gp_class_slope((const gp_real *)logits->data + row * n, (gp_real *)c->out[0].data + row * n,
-                       n, gp_index(ids, row), a, saved[row], dy[row]);
+                       n, gp_index(ids, row), a, saved + 2 * row, dy[row]);
     return GP_OK;
 }
 

@@ -77,7 +77,7 @@ GP_WORKSPACE(product_loss)
     return gp_slices_bytes(c);
 }
 
-/* Operands: x, w, ids. Outputs: the loss of each row, and its log-sum-exp. */
+/* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows. */
 GP_KERNEL(product_loss)
 {
     const gp_slices s = gp_slices_of(c);
@@ -90,13 +90,13 @@ GP_KERNEL(product_loss)
         const gp_real *logits = gp_slice_logits(c, &s, first, count);
         GP_PARALLEL(c->run, count * s.classes > 4096)
         for (int64_t i = 0; i < count; i++) {
-            gp_real log_sum;
+            gp_real total[2];
             const gp_real one = gp_class_loss(logits + i * s.classes, s.classes,
-                                              gp_index(s.ids, first + i), a, &log_sum);
+                                              gp_index(s.ids, first + i), a, total);
             if (loss)
                 loss[first + i] = one;
             if (saved)
-                saved[first + i] = log_sum;
+                memcpy(saved + 2 * (first + i), total, sizeof total);
         }
     }
     return GP_OK;
@@ -107,7 +107,7 @@ GP_WORKSPACE(product_loss_grad)
     return gp_slices_bytes(c);
 }
 
-/* Operands: x, w, ids, log-sum-exp, dy of each row. Outputs: dx like x, dw [C, V]. */
+/* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw [C, V]. */
 GP_KERNEL(product_loss_grad)
 {
     const gp_slices s = gp_slices_of(c);
@@ -122,7 +122,7 @@ GP_KERNEL(product_loss_grad)
         GP_PARALLEL(c->run, count * s.classes > 4096)
         for (int64_t i = 0; i < count; i++)
             gp_class_slope(slope + i * s.classes, slope + i * s.classes, s.classes,
-                           gp_index(s.ids, first + i), a, saved[first + i], dy[first + i]);
+                           gp_index(s.ids, first + i), a, saved + 2 * (first + i), dy[first + i]);
         const gp_matrix d = {slope, s.classes, 1};
         const gp_matrix back = {s.w->data, s.w->stride[1], s.w->stride[0]};
         const gp_matrix turned = {(gp_real *)s.x->data + first * s.inner, 1, s.inner};

@@ -47,6 +47,23 @@ GP_FUNCTION gp_real gp_row_sum(const gp_real *x, int64_t n)
     return gp_row_lanes(lane);
 }
 
+/* Sum of x - shift. */
+GP_FUNCTION gp_real gp_row_offsets(const gp_real *x, gp_real shift, int64_t n)
+{
+    if (n > GP_ROW_STRETCH) {
+        int64_t half = gp_row_half(n);
+        return gp_row_offsets(x, shift, half) + gp_row_offsets(x + half, shift, n - half);
+    }
+    gp_real lane[GP_ROW_LANES] = {0};
+    int64_t i = 0;
+    for (; i + GP_ROW_LANES <= n; i += GP_ROW_LANES)
+        for (int k = 0; k < GP_ROW_LANES; k++)
+            lane[k] += x[i + k] - shift;
+    for (int k = 0; i + k < n; k++)
+        lane[k] += x[i + k] - shift;
+    return gp_row_lanes(lane);
+}
+
 /* Sum of the squares of x - shift. */
 GP_FUNCTION gp_real gp_row_squares(const gp_real *x, gp_real shift, int64_t n)
 {

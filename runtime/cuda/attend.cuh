@@ -146,7 +146,7 @@ template <class Join> __device__ inline gp_real gp_attend_join(gp_real x, Join j
 }
 
 typedef struct {
-    gp_tensor q, k, v, mask, out, log_sum; /* data NULL: not given, not wanted */
+    gp_tensor q, k, v, mask, out, totals; /* data NULL: not given, not wanted */
     int64_t causal;
     gp_real scale;
 } gp_attend_task;
@@ -209,9 +209,12 @@ template <int PARTS> struct gp_attend_state {
             for (int j = 0; j < PARTS * GP_ATTEND_SUMS; j++)
                 if (column + gp_attend_column(j) < t.v.dim[3])
                     to[column + gp_attend_column(j)] = sum[i][j] * scale;
-            if (t.log_sum.data && column == 0 && threadIdx.x % GP_ATTEND_ACROSS == 0)
-                ((gp_real *)t.log_sum.data)[(b * t.q.dim[1] + h) * t.q.dim[2] + row] =
-                    most[i] + gp_log(total[i]);
+            if (t.totals.data && column == 0 && threadIdx.x % GP_ATTEND_ACROSS == 0) {
+                gp_real *saved = (gp_real *)t.totals.data;
+                saved += 2 * ((b * t.q.dim[1] + h) * t.q.dim[2] + row);
+                saved[0] = most[i];
+                saved[1] = total[i];
+            }
         }
     }
 };
@@ -269,7 +272,7 @@ GP_KERNEL(attend)
         t.mask = c->in[3];
     t.out = c->out[0];
     if (c->outs > 1)
-        t.log_sum = c->out[1];
+        t.totals = c->out[1];
     t.causal = a->causal;
     t.scale = (gp_real)a->scale;
     const int64_t tiles = t.q.dim[0] * t.q.dim[1] * gp_ceil_div(t.q.dim[2], GP_ATTEND_ROWS);

@@ -1,11 +1,11 @@
-/* The gradient of attend, tile by tile: scores are computed again from q, k and the saved
- * logarithm of their sum (Dao et al. 2022).
+/* The gradient of attend, tile by tile: scores are computed again from q and k, their largest and
+ * the sum of their exponentials are saved (Dao et al. 2022).
  *
  * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout,
  * dS = P (dout V' - delta) scale, dQ = dS K, dK = dS' Q. Each of the three is a launch of its own
  * whose blocks have a tile of its rows to themselves and stream the others past it, so nobody adds
  * to what another block writes and every sum has one order. The workspace holds delta.
- * Operands: q, k, v, mask (or none), out, log-sum-exp, dout; outputs lie as [B, T, H, D]. */
+ * Operands: q, k, v, mask (or none), out, totals, dout; outputs lie as [B, T, H, D]. */
 #ifndef GP_ATTEND_GRAD_CUH
 #define GP_ATTEND_GRAD_CUH
 
@@ -13,7 +13,7 @@
 
 typedef struct {
     gp_tensor q, k, v, mask, dout, to;
-    const gp_real *log_sum, *delta; /* [B, H, T] */
+    const gp_real *totals, *delta; /* [B, H, T, 2], [B, H, T] */
     int64_t causal;
     gp_real scale;
 } gp_attend_back;
@@ -45,10 +45,11 @@ __device__ inline gp_real gp_attend_weight(const gp_attend_back &t, gp_real scor
     const int64_t seen = t.causal ? query + keys - queries + 1 : keys;
     if (query >= queries || key >= keys || key >= seen)
         return 0;
-    const gp_real log_sum = t.log_sum[row + query];
-    if (log_sum == -(gp_real)INFINITY) /* sees no key at all */
+    const gp_real most = t.totals[2 * (row + query)], total = t.totals[2 * (row + query) + 1];
+    if (total == 0) /* sees no key at all */
         return 0;
-    const gp_real p = gp_exp(gp_attend_masked(score, t.mask, b, h, query, key, t.scale) - log_sum);
+    const gp_real seen_as = gp_attend_masked(score, t.mask, b, h, query, key, t.scale);
+    const gp_real p = gp_exp(seen_as - most) / total;
     return WANTED == GP_ATTEND_DV ? p : p * (up - t.delta[row + query]) * t.scale;
 }
 
@@ -156,7 +157,7 @@ GP_KERNEL(attend_grad)
     t.k = c->in[1];
     t.v = c->in[2];
     t.mask = c->in[3];
-    t.log_sum = (const gp_real *)c->in[5].data;
+    t.totals = (const gp_real *)c->in[5].data;
     t.dout = c->in[6];
     t.delta = (const gp_real *)c->work;
     t.causal = a->causal;

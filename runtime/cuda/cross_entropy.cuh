@@ -1,5 +1,6 @@
-/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: log-sum-exp
- * of each row, for a gradient), nll_rows of logarithms of probabilities.
+/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: the largest
+ * of each row and the sum of exp(x - largest), for a gradient), nll_rows of logarithms of
+ * probabilities.
  *
  * An id outside the row is an error, unless it is the one to ignore: its loss is 0. A row of logits
  * is the work of a block. */
@@ -68,9 +69,9 @@ static __global__ void gp_cross_entropy_losses(const gp_real *logits, gp_classes
         most = gp_block_join(most, gp_larger());
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
             exps += (double)gp_exp(x[i] - most);
-            sum += (double)x[i];
+            sum += (double)(x[i] - most);
         }
-        const gp_real rest = gp_log((gp_real)gp_block_sum(exps));
+        const gp_real total = (gp_real)gp_block_sum(exps), rest = gp_log(total);
         if (smooth > 0) /* for the share that goes to all classes alike */
             sum = gp_block_sum(sum);
         if (threadIdx.x > 0)
@@ -78,11 +79,13 @@ static __global__ void gp_cross_entropy_losses(const gp_real *logits, gp_classes
         const int64_t id = gp_class_of(&s, row);
         gp_real one = id < 0 ? 0 : rest - (1 - smooth) * (x[id] - most);
         if (id >= 0 && smooth > 0)
-            one -= smooth * ((gp_real)(sum / (double)n) - most);
+            one -= smooth * (gp_real)(sum / (double)n);
         if (loss)
             loss[row] = one;
-        if (saved)
-            saved[row] = most + rest;
+        if (saved) {
+            saved[2 * row] = most;
+            saved[2 * row + 1] = total;
+        }
     }
 }
 
@@ -104,12 +107,13 @@ static __global__ void gp_cross_entropy_slopes(const gp_real *logits, gp_classes
                                                const gp_real *dy, gp_real *dx)
 {
     const int64_t n = s.classes;
-    const gp_real smooth = (gp_real)smoothing, each = smooth / (gp_real)n;
+    const gp_real smooth = (gp_real)smoothing;
     for (GP_EACH_BLOCK(row, s.rows)) {
         const int64_t id = gp_class_of(&s, row);
-        const gp_real up = id < 0 ? 0 : dy[row], log_sum = saved[row];
+        const gp_real up = id < 0 ? 0 : dy[row], most = saved[2 * row];
+        const gp_real part = up / saved[2 * row + 1], each = up * (smooth / (gp_real)n);
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-            gp_real slope = up * (gp_exp(logits[row * n + i] - log_sum) - each);
+            gp_real slope = part * gp_exp(logits[row * n + i] - most) - each;
             if (i == id && up != 0)
                 slope -= up * (1 - smooth);
             dx[row * n + i] = slope;
@@ -117,7 +121,7 @@ static __global__ void gp_cross_entropy_slopes(const gp_real *logits, gp_classes
     }
 }
 
-/* Operands: logits, ids, log-sum-exp, dy of each row. May run in place of the logits. */
+/* Operands: logits, ids, totals, dy of each row. May run in place of the logits. */
 GP_KERNEL(cross_entropy_rows_grad)
 {
     const gp_cross_entropy_rows_grad_attr *a = (const gp_cross_entropy_rows_grad_attr *)c->attr;

@@ -40,7 +40,7 @@ GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c, int64_t first, in
     return s;
 }
 
-/* Operands: x, w, ids. Outputs: the loss of each row, and its log-sum-exp. */
+/* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows. */
 GP_KERNEL(product_loss)
 {
     const gp_product_loss_attr *a = (const gp_product_loss_attr *)c->attr;
@@ -54,7 +54,7 @@ GP_KERNEL(product_loss)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_losses, gp_blocks(count, 1), gp_block_of(s.classes), 0,
                   (const gp_real *)c->work, s, a->label_smoothing, loss ? loss + first : NULL,
-                  saved ? saved + first : NULL);
+                  saved ? saved + 2 * first : NULL);
     }
     return GP_OK;
 }
@@ -78,7 +78,7 @@ GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t coun
     return status;
 }
 
-/* Operands: x, w, ids, log-sum-exp, dy of each row. Outputs: dx like x, dw [C, V]. */
+/* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw [C, V]. */
 GP_KERNEL(product_loss_grad)
 {
     const gp_product_loss_grad_attr *a = (const gp_product_loss_grad_attr *)c->attr;
@@ -91,7 +91,7 @@ GP_KERNEL(product_loss_grad)
         if (status != GP_OK)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_slopes, gp_blocks(count, 1), gp_block_of(s.classes), 0,
-                  (const gp_real *)c->work, s, a->label_smoothing, saved + first, dy + first,
+                  (const gp_real *)c->work, s, a->label_smoothing, saved + 2 * first, dy + first,
                   (gp_real *)c->work);
         status = gp_slice_back(c, first, count);
         if (status != GP_OK)

@@ -217,3 +217,107 @@ Test(special, elementwise_ops_have_their_limits)
         probe_free(&p);
     }
 }
+
+/* ---- Softmax --------------------------------------------------------------------------------- */
+
+enum { CLASSES = 3 };
+
+static const double logits[][CLASSES] = {
+    {1e20, 1e20, 1e20},      {1e4, 10001, 9998}, {1e6, 1000000.5, 999999},
+    {-1e6, -1000001, -3e38}, {0, 1, 2},          {3e38, 0, -3e38},
+};
+enum { ROWS = sizeof logits / sizeof *logits };
+
+static void softmax(const double *x, double *p)
+{
+    double most = fmax(fmax(x[0], x[1]), x[2]), sum = 0;
+    for (int i = 0; i < CLASSES; i++)
+        sum += p[i] = exp(x[i] - most);
+    for (int i = 0; i < CLASSES; i++)
+        p[i] /= sum;
+}
+
+/* Of a loss with the class 0: its share in the target is 1 - smooth + smooth / classes. */
+static void class_slopes(const double *x, double smooth, double *to)
+{
+    softmax(x, to);
+    for (int i = 0; i < CLASSES; i++)
+        to[i] -= smooth / CLASSES + (i == 0 ? 1 - smooth : 0);
+}
+
+static void expect_small(const char *what, const Tensor *got, const double *want)
+{
+    for (int64_t i = 0; i < got->count; i++)
+        cr_expect(fabs(got->at[i] - want[i]) <= 3e-7, "%s: number %lld is %.9g, expected %.9g",
+                  what, (long long)i, got->at[i], want[i]);
+}
+
+Test(special, cross_entropy_of_large_logits_has_its_slopes)
+{
+    static const double zero = 0, one = 1, smooth[] = {0, 0.25};
+    for (int row = 0; row < ROWS; row++)
+        for (int k = 0; k < 2; k++) {
+            double want[CLASSES];
+            class_slopes(logits[row], smooth[k], want);
+            Arena *arena = arena_new();
+            const char *setting = arena_printf(arena, "label_smoothing = %g", smooth[k]);
+            Probe p = probe("cross_entropy", "f32[1, 3] i32[1]", setting,
+                            (const double *const[]){logits[row], &zero});
+            Tensor got = slope_of(&p, 0);
+            expect_small("cross_entropy", &got, want);
+            probe_free(&p);
+            p = probe("product_loss", "f32[1, 1] f32[1, 3] i32[1]", setting,
+                      (const double *const[]){&one, logits[row], &zero});
+            got = slope_of(&p, 1);
+            expect_small("product_loss", &got, want);
+            probe_free(&p);
+            arena_free(arena);
+        }
+}
+
+/* A loss that is the mean of differences, not the difference of means. */
+Test(special, label_smoothing_of_large_logits_keeps_its_digits)
+{
+    static const double zero = 0, want = 1.9459101490553132; /* log(7) */
+    static const double x[7] = {1e20, 1e20, 1e20, 1e20, 1e20, 1e20, 1e20};
+    Probe p = probe("cross_entropy", "f32[1, 7] i32[1]", "label_smoothing = 0.5",
+                    (const double *const[]){x, &zero});
+    Tensor loss = result_of(&p, 0);
+    expect("label_smoothing", &loss, &want, 1e-6);
+    probe_free(&p);
+}
+
+/* Scores of 8192, 8193 and 8190, exactly; the gradient by the values is their softmax. */
+Test(special, attention_to_large_scores_has_its_slopes)
+{
+    static const double q = 8192, v[CLASSES] = {1, -2, 3};
+    static const double k[CLASSES] = {1, 1 + 0x1p-13, 1 - 0x1p-12};
+    static const double score[CLASSES] = {8192, 8193, 8190};
+    double weight[CLASSES], by_k[CLASSES], mean = 0;
+    softmax(score, weight);
+    for (int i = 0; i < CLASSES; i++)
+        mean += weight[i] * v[i];
+    for (int i = 0; i < CLASSES; i++)
+        by_k[i] = weight[i] * (v[i] - mean) * q;
+    Probe p = probe("sdpa", "f32[1, 1, 1, 1] f32[1, 1, 3, 1] f32[1, 1, 3, 1]", "scale = 1",
+                    (const double *const[]){&q, k, v});
+    Tensor got_v = slope_of(&p, 2), got_k = slope_of(&p, 1);
+    expect("by v", &got_v, weight, 2e-6);
+    expect("by k", &got_k, by_k, 1e-5);
+    probe_free(&p);
+}
+
+Test(special, softmax_of_large_numbers_sums_to_one)
+{
+    for (int row = 0; row < ROWS; row++) {
+        double want[CLASSES];
+        softmax(logits[row], want);
+        for (int axis = 0; axis < 2; axis++) {
+            Probe p = probe("softmax", axis ? "f32[1, 3]" : "f32[3, 1]",
+                            axis ? "axis = 1" : "axis = 0", (const double *const[]){logits[row]});
+            Tensor y = result_of(&p, 0);
+            expect_small("softmax", &y, want);
+            probe_free(&p);
+        }
+    }
+}
