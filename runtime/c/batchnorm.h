@@ -74,6 +74,11 @@ GP_KERNEL(batchnorm_train)
         const gp_real mean = (gp_real)(sum / count);
         for (int64_t n = 0; n < s.samples; n++)
             squares += (double)gp_row_squares(in + (n * s.channels + k) * s.width, mean, s.width);
+        if (!(squares <= GP_LARGEST)) { /* of a row they overflow: an inverse of 0 would hide it */
+            squares = 0;
+            for (int64_t n = 0; n < s.samples; n++)
+                squares += gp_row_large_squares(in + (n * s.channels + k) * s.width, mean, s.width);
+        }
         const gp_real inverse = (gp_real)(1 / sqrt(squares / count + a->eps));
         const gp_real factor = inverse * scale[k], shift = bias[k];
         for (int64_t n = 0; n < s.samples && out; n++)

@@ -1,6 +1,7 @@
 /* layernorm, normalize (the same without scale and bias) and rmsnorm: rows of the last axes.
  *
- * Mean and inverse deviation come from two passes over the row. They are the outputs 1 and 2
+ * Mean and inverse deviation come from two passes over the row; a third in double where the squares
+ * overflow: an inverse of 0 would hide a row that blows up. They are the outputs 1 and 2
  * (rmsnorm: the inverse root of the mean square is output 1), for a gradient; nobody has to
  * store them. May run in place. */
 #ifndef GP_LAYERNORM_H
@@ -46,7 +47,10 @@ GP_FUNCTION void gp_norm_one(const gp_call *c, const gp_layernorm_attr *a, int c
     gp_real *to = (gp_real *)c->out[0].data + row * n, piece[GP_STREAM_PIECE];
     const gp_real mean = centre ? gp_row_sum(x, n) / (gp_real)n : 0;
     const gp_real square = gp_row_squares(x, mean, n) / (gp_real)n;
-    const gp_real inverse = 1 / gp_sqrt(square + (gp_real)a->eps);
+    const gp_real inverse =
+        square <= (gp_real)GP_LARGEST
+            ? 1 / gp_sqrt(square + (gp_real)a->eps)
+            : (gp_real)(1 / sqrt(gp_row_large_squares(x, mean, n) / (double)n + a->eps));
     if (centre)
         gp_norm_save(c, 1, row, mean);
     gp_norm_save(c, centre ? 2 : 1, row, inverse);

@@ -12,6 +12,8 @@
 
 #include "base.h"
 
+#define GP_LARGEST 3.402823466e38 /* of floats */
+
 GP_FUNCTION float gp_of_bits(uint32_t bits)
 {
     float x;

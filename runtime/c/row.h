@@ -81,6 +81,15 @@ GP_FUNCTION gp_real gp_row_squares(const gp_real *x, gp_real shift, int64_t n)
     return gp_row_lanes(lane);
 }
 
+/* The same in double, where a square may be too large for a real. */
+GP_FUNCTION double gp_row_large_squares(const gp_real *x, gp_real shift, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)(x[i] - shift) * (double)(x[i] - shift);
+    return sum;
+}
+
 /* Sum of y * (x - shift). */
 GP_FUNCTION gp_real gp_row_along(const gp_real *y, const gp_real *x, gp_real shift, int64_t n)
 {

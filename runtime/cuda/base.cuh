@@ -156,6 +156,13 @@ template <class T, class Join> __device__ inline T gp_block_join(T x, Join join)
     return x;
 }
 
+/* The square of a real, also where that is too large for one. */
+GP_DEVICE double gp_square(gp_real x)
+{
+    const gp_real square = x * x;
+    return square <= (gp_real)3.402823466e38 ? (double)square : (double)x * (double)x;
+}
+
 template <class T> __device__ inline T gp_block_sum(T x)
 {
     return gp_block_join(x, gp_add());

@@ -51,7 +51,7 @@ struct gp_channel_square {
     gp_real mean;
     __device__ double operator()(int64_t at) const
     {
-        return (double)((x[at] - mean) * (x[at] - mean));
+        return gp_square(x[at] - mean);
     }
 };
 

@@ -1,7 +1,8 @@
 /* layernorm, normalize (the same without scale and bias) and rmsnorm: rows of the last axes, each
  * the work of a block.
  *
- * Mean and inverse deviation come from two passes over the row. They are the outputs 1 and 2
+ * Mean and inverse deviation come from two passes over the row, in double where squares are too
+ * large for a real: an inverse of 0 would hide a row that blows up. They are the outputs 1 and 2
  * (rmsnorm: the inverse root of the mean square is output 1), for a gradient; nobody has to
  * store them. May run in place. */
 #ifndef GP_LAYERNORM_CUH
@@ -33,9 +34,10 @@ static __global__ void gp_norm_rows(const gp_real *x, gp_real *to, int64_t rows,
         }
         double squares = 0;
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            squares += (double)((from[i] - mean) * (from[i] - mean));
-        const gp_real square = (gp_real)(gp_block_sum(squares) / (double)n);
-        const gp_real inverse = 1 / gp_sqrt(square + (gp_real)eps);
+            squares += gp_square(from[i] - mean);
+        const double square = gp_block_sum(squares) / (double)n;
+        const gp_real inverse = square <= GP_LARGEST ? 1 / gp_sqrt((gp_real)square + (gp_real)eps)
+                                                     : (gp_real)(1 / sqrt(square + eps));
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
             gp_real y = (from[i] - mean) * inverse;
             y = scale ? y * scale[i] : y;

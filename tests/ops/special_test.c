@@ -321,3 +321,70 @@ Test(special, softmax_of_large_numbers_sums_to_one)
         }
     }
 }
+
+/* ---- Normalisation --------------------------------------------------------------------------- */
+
+enum { WIDTH = 4 };
+
+static const struct {
+    const char *op, *operands, *settings;
+    bool centred;
+} norms[] = {
+    {"normalize", "f32[1, 4]", "eps = 0", true},
+    {"layernorm", "f32[1, 4]", "eps = 0", true},
+    {"rmsnorm", "f32[1, 4]", "eps = 0", false},
+    {"groupnorm", "f32[1, 2, 2]", "groups = 1, eps = 0", true},
+    {"instancenorm", "f32[1, 1, 4]", "eps = 0", true},
+    {"batchnorm_train", "f32[4, 1] f32[1]:1..1 f32[1]:0..0", "eps = 0", true},
+};
+enum { NORMS = sizeof norms / sizeof *norms };
+
+static void normalised(const double *x, bool centred, double *y)
+{
+    double mean = 0, square = 0;
+    for (int i = 0; i < WIDTH; i++)
+        mean += centred ? x[i] / WIDTH : 0;
+    for (int i = 0; i < WIDTH; i++)
+        square += (x[i] - mean) * (x[i] - mean) / WIDTH;
+    for (int i = 0; i < WIDTH; i++)
+        y[i] = (x[i] - mean) / sqrt(square);
+}
+
+/* Parameters as they are at first: scales of 1, biases of 0. */
+static Probe probe_norm(int n, const double *x)
+{
+    static const double one[WIDTH] = {1, 1, 1, 1}, zero[WIDTH] = {0};
+    static const char *const with_params[NORMS] = {NULL, "f32[1, 4] f32[4] f32[4]",
+                                                   "f32[1, 4] f32[4]", "f32[1, 2, 2] f32[2] f32[2]",
+                                                   "f32[1, 1, 4] f32[1] f32[1]"};
+    return probe(norms[n].op, with_params[n] ? with_params[n] : norms[n].operands,
+                 norms[n].settings, (const double *const[]){x, one, zero});
+}
+
+Test(special, norms_of_what_overflows_are_right)
+{
+    static const double scale[] = {1, 1e20, 1e37};
+    for (int n = 0; n < NORMS; n++)
+        for (int k = 0; k < 3; k++) {
+            double x[WIDTH] = {1, -1, 3, 0.5}, want[WIDTH];
+            normalised(x, norms[n].centred, want);
+            for (int i = 0; i < WIDTH; i++)
+                x[i] *= scale[k];
+            Probe p = probe_norm(n, x);
+            Tensor y = result_of(&p, 0);
+            expect(norms[n].op, &y, want, 1e-5);
+            probe_free(&p);
+        }
+}
+
+Test(special, norms_do_not_hide_infinities)
+{
+    for (int n = 0; n < NORMS; n++)
+        for (int k = 0; k < 2; k++) {
+            const double x[WIDTH] = {1, k ? INF : NAN, 3, 0.5};
+            Probe p = probe_norm(n, x);
+            Tensor y = result_of(&p, 0);
+            cr_expect(isnan(y.at[1]), "%s of %g is %g", norms[n].op, x[1], y.at[1]);
+            probe_free(&p);
+        }
+}
