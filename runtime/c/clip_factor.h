@@ -47,7 +47,7 @@ GP_KERNEL(clip_factor)
             squares += part[p];
     }
     const double norm = sqrt(squares);
-    *(gp_real *)c->out[0].data = norm > a->limit ? (gp_real)(a->limit / norm) : 1;
+    *(gp_real *)c->out[0].data = norm <= a->limit ? 1 : (gp_real)(a->limit / norm); /* NaN stays */
     return GP_OK;
 }
 

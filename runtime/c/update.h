@@ -58,6 +58,12 @@ GP_FUNCTION int64_t gp_update_end(const gp_update *u, int64_t from)
     return from + GP_UPDATE_CHUNK < u->count ? from + GP_UPDATE_CHUNK : u->count;
 }
 
+/* The gradient with that of a decay of w; without one, w has no say even where it is infinite. */
+GP_FUNCTION gp_real gp_decayed(gp_real g, gp_real decay, gp_real w)
+{
+    return decay != 0 ? g + decay * w : g;
+}
+
 /* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
 GP_KERNEL(sgd)
 {
@@ -65,7 +71,7 @@ GP_KERNEL(sgd)
     const gp_update u = gp_update_of(c);
     const gp_real lr = (gp_real)(c->run->lr * a->lr_scale);
     const gp_real decay = (gp_real)a->weight_decay, momentum = (gp_real)a->momentum;
-    const gp_real ahead = a->nesterov ? 1 : 0, along = a->nesterov ? momentum : 1;
+    const int nesterov = a->nesterov != 0;
     gp_real *const v = u.state[0];
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t from = 0; from < u.count; from += GP_UPDATE_CHUNK) {
@@ -73,15 +79,15 @@ GP_KERNEL(sgd)
         if (!v) {
             GP_IVDEP
             for (int64_t i = from; i < to; i++)
-                u.to[i] = u.w[i] - lr * (u.scale * u.g[i] + decay * u.w[i]);
+                u.to[i] = u.w[i] - lr * gp_decayed(u.scale * u.g[i], decay, u.w[i]);
             continue;
         }
         GP_IVDEP
         for (int64_t i = from; i < to; i++) {
-            const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+            const gp_real g = gp_decayed(u.scale * u.g[i], decay, u.w[i]);
             const gp_real next = momentum * u.old[0][i] + g;
             v[i] = next;
-            u.to[i] = u.w[i] - lr * (ahead * g + along * next);
+            u.to[i] = u.w[i] - lr * (nesterov ? g + momentum * next : next);
         }
     }
     return GP_OK;
@@ -99,7 +105,7 @@ GP_FUNCTION void gp_adam_chunk(const gp_update *u, const gp_adam_rates *a, int64
     gp_real *next = u->to, *next_m = u->state[0], *next_v = u->state[1];
     GP_IVDEP
     for (int64_t i = from; i < to; i++) {
-        const gp_real old = w[i], up = scale * g[i] + k.decay * old;
+        const gp_real old = w[i], up = gp_decayed(scale * g[i], k.decay, old);
         const gp_real mean = k.b1 * m[i] + k.c1 * up, square = k.b2 * v[i] + k.c2 * up * up;
         next_m[i] = mean;
         next_v[i] = square;
@@ -149,7 +155,7 @@ GP_KERNEL(rmsprop)
     gp_real *const v = u.state[0], *const b = u.state[1];
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
-        const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+        const gp_real g = gp_decayed(u.scale * u.g[i], decay, u.w[i]);
         v[i] = alpha * u.old[0][i] + rest * g * g;
         gp_real step = g / (gp_sqrt(v[i]) + eps);
         if (b)
@@ -169,7 +175,7 @@ GP_KERNEL(adagrad)
     gp_real *const v = u.state[0];
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
-        const gp_real g = u.scale * u.g[i] + decay * u.w[i];
+        const gp_real g = gp_decayed(u.scale * u.g[i], decay, u.w[i]);
         v[i] = u.old[0][i] + g * g;
         u.to[i] = u.w[i] - lr * g / (gp_sqrt(v[i]) + eps);
     }
@@ -189,7 +195,7 @@ GP_KERNEL(lion)
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
         const gp_real g = u.scale * u.g[i], mix = b1 * u.old[0][i] + c1 * g;
-        u.to[i] = shrink * u.w[i] - rate * (gp_real)((mix > 0) - (mix < 0));
+        u.to[i] = shrink * u.w[i] - rate * (mix > 0 ? 1 : mix < 0 ? -1 : mix); /* NaN stays */
         m[i] = b2 * u.old[0][i] + c2 * g;
     }
     return GP_OK;

@@ -27,7 +27,7 @@ static __global__ void gp_clip_finish(const double *part, int64_t parts, double 
         squares += part[p];
     const double norm = sqrt(gp_block_sum(squares));
     if (threadIdx.x == 0)
-        *to = norm > limit ? (gp_real)(limit / norm) : 1;
+        *to = norm <= limit ? 1 : (gp_real)(limit / norm); /* NaN stays */
 }
 
 GP_KERNEL(clip_factor)

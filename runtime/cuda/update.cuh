@@ -60,21 +60,26 @@ GP_DEVICE gp_real gp_update_scale(const gp_update *u)
     return u->scale ? *u->scale : 1;
 }
 
+/* The gradient with that of a decay of w; without one, w has no say even where it is infinite. */
+GP_DEVICE gp_real gp_decayed(gp_real g, gp_real decay, gp_real w)
+{
+    return decay != 0 ? g + decay * w : g;
+}
+
 /* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
 static __global__ void gp_sgd_elements(gp_update u, gp_sgd_attr a)
 {
     const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), scale = gp_update_scale(&u);
     const gp_real decay = (gp_real)a.weight_decay, momentum = (gp_real)a.momentum;
-    const gp_real ahead = a.nesterov ? 1 : 0, along = a.nesterov ? momentum : 1;
     for (GP_EACH(i, u.count)) {
-        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real g = gp_decayed(scale * u.g[i], decay, u.w[i]);
         if (!u.state[0]) {
             u.to[i] = u.w[i] - lr * g;
             continue;
         }
         const gp_real next = momentum * u.old[0][i] + g;
         u.state[0][i] = next;
-        u.to[i] = u.w[i] - lr * (ahead * g + along * next);
+        u.to[i] = u.w[i] - lr * (a.nesterov ? g + momentum * next : next);
     }
 }
 
@@ -99,7 +104,7 @@ static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, int decoupl
     const gp_real b1 = (gp_real)a.beta1, b2 = (gp_real)a.beta2, eps = (gp_real)a.eps;
     const gp_real c1 = (gp_real)(1 - a.beta1), c2 = (gp_real)(1 - a.beta2);
     for (GP_EACH(i, u.count)) {
-        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real g = gp_decayed(scale * u.g[i], decay, u.w[i]);
         const gp_real m = b1 * u.old[0][i] + c1 * g, v = b2 * u.old[1][i] + c2 * g * g;
         u.state[0][i] = m;
         u.state[1][i] = v;
@@ -115,7 +120,7 @@ static __global__ void gp_rmsprop_elements(gp_update u, gp_rmsprop_attr a)
     const gp_real eps = (gp_real)a.eps, momentum = (gp_real)a.momentum;
     const gp_real scale = gp_update_scale(&u);
     for (GP_EACH(i, u.count)) {
-        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real g = gp_decayed(scale * u.g[i], decay, u.w[i]);
         const gp_real v = alpha * u.old[0][i] + rest * g * g;
         gp_real step = g / (gp_sqrt(v) + eps);
         u.state[0][i] = v;
@@ -131,7 +136,7 @@ static __global__ void gp_adagrad_elements(gp_update u, gp_adagrad_attr a)
     const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), decay = (gp_real)a.weight_decay;
     const gp_real eps = (gp_real)a.eps, scale = gp_update_scale(&u);
     for (GP_EACH(i, u.count)) {
-        const gp_real g = scale * u.g[i] + decay * u.w[i];
+        const gp_real g = gp_decayed(scale * u.g[i], decay, u.w[i]);
         const gp_real v = u.old[0][i] + g * g;
         u.state[0][i] = v;
         u.to[i] = u.w[i] - lr * g / (gp_sqrt(v) + eps);
@@ -147,7 +152,8 @@ static __global__ void gp_lion_elements(gp_update u, gp_lion_attr a)
     const gp_real c1 = (gp_real)(1 - a.beta1), c2 = (gp_real)(1 - a.beta2);
     for (GP_EACH(i, u.count)) {
         const gp_real g = scale * u.g[i], mix = b1 * u.old[0][i] + c1 * g;
-        u.to[i] = shrink * u.w[i] - rate * (gp_real)((mix > 0) - (mix < 0));
+        const gp_real sign = mix > 0 ? (gp_real)1 : mix < 0 ? (gp_real)-1 : mix; /* NaN stays */
+        u.to[i] = shrink * u.w[i] - rate * sign;
         u.state[0][i] = b2 * u.old[0][i] + c2 * g;
     }
 }

@@ -388,3 +388,54 @@ Test(special, norms_do_not_hide_infinities)
             probe_free(&p);
         }
 }
+
+/* ---- Optimizers ------------------------------------------------------------------------------ */
+
+/* A parameter that is infinite stays so where nothing pulls at it; a gradient that is, moves it. */
+Test(special, updates_keep_infinities)
+{
+    static const struct {
+        const char *op, *operands, *settings;
+        bool moves; /* by an infinite gradient */
+    } table[] = {
+        {"sgd", "f32[3] f32[3]", "", true},
+        {"sgd", "f32[3] f32[3] - f32[3]", "momentum = 0.9", true},
+        {"adam", "f32[3] f32[3] - f32[3] f32[3]", "", false},
+        {"adamw", "f32[3] f32[3] - f32[3] f32[3]", "weight_decay = 0", false},
+        {"rmsprop", "f32[3] f32[3] - f32[3]", "", false},
+        {"adagrad", "f32[3] f32[3] - f32[3]", "", false},
+        {"lion", "f32[3] f32[3] - f32[3]", "weight_decay = 0", false},
+    };
+    static const double w[3] = {INF, -INF, 1}, g[3] = {0.5, 0.5, INF}, state[3] = {0.5, 0.5, 0.5};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        Probe p = probe(table[i].op, table[i].operands, table[i].settings,
+                        (const double *const[]){w, g, NULL, state, state});
+        Tensor to = result_of(&p, 0);
+        cr_expect(to.at[0] == INF && to.at[1] == -INF, "%s makes %g, %g of infinities", table[i].op,
+                  to.at[0], to.at[1]);
+        cr_expect(!table[i].moves || to.at[2] == -INF, "%s moves by infinity to %g", table[i].op,
+                  to.at[2]);
+        probe_free(&p);
+    }
+}
+
+Test(special, updates_do_not_hide_nan)
+{
+    static const double w[1] = {1}, g[1] = {NAN}, state[1] = {0.5};
+    static const char *const ops[] = {"sgd", "rmsprop", "adagrad", "lion"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        Probe p = probe(ops[i], i ? "f32[1] f32[1] - f32[1]" : "f32[1] f32[1]", "",
+                        (const double *const[]){w, g, NULL, state});
+        Tensor to = result_of(&p, 0);
+        cr_expect(isnan(to.at[0]), "%s makes %g of NaN", ops[i], to.at[0]);
+        probe_free(&p);
+    }
+    static const double want[] = {NAN, 0, 1, 0.25};
+    static const double gradient[][2] = {{NAN, 1}, {INF, 1}, {0, 0}, {0, 4}};
+    for (int i = 0; i < 4; i++) {
+        Probe p = probe("clip_factor", "f32[2]", "limit = 1", (const double *const[]){gradient[i]});
+        Tensor factor = result_of(&p, 0);
+        expect("clip_factor", &factor, &want[i], 1e-6);
+        probe_free(&p);
+    }
+}
