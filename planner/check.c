@@ -19,9 +19,8 @@
  *
  * A write meets only what lies where it writes, so this is near-linear in the occurrences.
  */
+#include "planner/check_lanes.h"
 #include "planner/check_parts.h"
-#include "planner/check_places.h"
-#include "planner/check_spans.h"
 #include "planner/planner.h"
 
 #include <string.h>
@@ -29,13 +28,19 @@
 /* What an occurrence wrote through a buffer, or what was there before the program began. */
 typedef struct {
     Id buffer, value;
-    uint64_t begin, end;         /* bytes from the first to past the last element */
     uint32_t written, last_read; /* times; last_read counts up while replaying */
     uint32_t covered;            /* when somebody wrote over it: END while it is whole */
     uint32_t absorbed;           /* when it became part of a concat's result around it, or END */
     Id around;                   /* that result as a content, or NONE */
+    uint32_t spared;             /* when a concat last left it where it lies, or END */
     bool persistent;
 } Content;
+
+/* What stood for a value when it was last an operand or a result. */
+typedef struct {
+    Id buffer;
+    uint32_t time; /* + 1; 0: it never was */
+} Argument;
 
 typedef struct {
     Plan *plan;
@@ -43,10 +48,12 @@ typedef struct {
     const Target *target;
     Arena *arena;
     ARRAY(Content) content;
-    Id *held;       /* by buffer: the content written through it last, or NONE */
-    uint32_t *read; /* by buffer: when the program at hand reads it for the last time */
-    Places places;  /* of buffers */
-    Spans spans;    /* of contents */
+    Id *held;           /* by buffer: the content written through it last, or NONE */
+    uint32_t *read;     /* by buffer: when the program at hand reads it for the last time */
+    Places places;      /* of buffers */
+    Lanes lanes;        /* of contents */
+    Argument *argument; /* by value */
+    uint32_t *windowed; /* by buffer: when a concat last found it in its place, + 1 */
     const char *error;
 } Check;
 
@@ -81,11 +88,11 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
                        .covered = END,
                        .absorbed = END,
                        .around = NONE,
+                       .spared = END,
                        .persistent = persistent};
-    places_extent(&c->places, buffer, &content.begin, &content.end);
     ARRAY_PUSH(c->arena, &c->content, content);
     c->held[buffer] = id;
-    spans_add(&c->spans, content.begin, content.end, id);
+    lanes_add(&c->lanes, buffer, id);
 }
 
 /* The buffer holds the next version of a persistent value, in the same bytes. */
@@ -107,23 +114,13 @@ static Id outermost(Check *c, Id id)
     return id;
 }
 
-/* A concat leaves operands that lie in their place as they are, with all that lies in them. */
-static bool is_spared(Check *c, Id id, const Id *keep, Id keeps)
-{
-    Id outer = keeps ? outermost(c, id) : id;
-    for (Id k = 0; k < keeps; k++)
-        if (c->held[keep[k]] == outer)
-            return true;
-    return false;
-}
-
-/* A write through a buffer, and what it leaves as it is. */
+/* A write through a buffer. A concat spares operands that lie in their place, with all that lies in
+ * them. */
 typedef struct {
     Check *c;
     Id buffer;
     uint32_t time;
-    const Id *keep;
-    Id keeps;
+    bool spares;
 } Write;
 
 static bool survives(Id id, void *data)
@@ -135,7 +132,7 @@ static bool survives(Id id, void *data)
     if (content->covered != END || useless)
         return false;
     if (!places_overlap(&c->places, w->buffer, content->buffer) ||
-        is_spared(c, id, w->keep, w->keeps))
+        (w->spares && c->content.at[outermost(c, id)].spared == w->time))
         return true;
     if (content->persistent && !replaces(c, w->buffer, content))
         return !fail(c, "step %u writes %s over %s, which persists", w->time, name_of(c, w->buffer),
@@ -144,13 +141,12 @@ static bool survives(Id id, void *data)
     return false;
 }
 
-/* Whatever the buffer covers is lost from now on, save contents that `keep` names. */
-static bool cover(Check *c, Id buffer, uint32_t time, const Id *keep, Id keeps)
+/* Whatever the buffer covers is lost from now on, save contents that are spared where it spares
+ * any. */
+static bool cover(Check *c, Id buffer, uint32_t time, bool spares)
 {
-    Write write = {c, buffer, time, keep, keeps};
-    uint64_t begin, end;
-    places_extent(&c->places, buffer, &begin, &end);
-    spans_meet(&c->spans, begin, end, survives, &write);
+    Write write = {c, buffer, time, spares};
+    lanes_meet(&c->lanes, buffer, survives, &write);
     return !c->error;
 }
 
@@ -200,37 +196,51 @@ static bool may_take(const Check *c, const Cluster *cluster, Id operand)
     return true;
 }
 
-/* A concat's operand that lies in its own place in the result. */
-static bool in_window(const Check *c, const Node *node, Id operand_buffer, Id result_buffer)
+/* The buffer that stands for a value in the occurrence at hand. */
+static Id argument(const Check *c, Id value, uint32_t time)
 {
-    const Buffer *in = &c->plan->buffer[operand_buffer], *out = &c->plan->buffer[result_buffer];
-    if (strcmp(node->op->name, "concat") != 0 ||
-        c->places.base[operand_buffer] != c->places.base[result_buffer] ||
-        in->layout.rank != out->layout.rank)
-        return false;
-    int axis = (int)node_attr(c->g, (Id)(node - c->g->node.at), "axis")->list[0];
+    if (value == NONE || c->argument[value].time != time + 1)
+        return NONE; /* a literal, or within the loop, or read by nobody */
+    return c->argument[value].buffer;
+}
+
+static bool has_strides_of(const View *window, const View *result)
+{
+    for (int k = 0; k < window->rank; k++)
+        if (window->dim[k] != 1 && window->stride[k] != result->stride[k])
+            return false;
+    return window->rank == result->rank;
+}
+
+/* Notes the operands of a concat that lie in their own place in the result. */
+static void find_windowed(Check *c, const Occurrence *o, uint32_t time)
+{
+    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
+    const Id first = c->plan->clusters->node[cluster->node];
+    const Node *node = &c->g->node.at[first];
+    if (strcmp(node->op->name, "concat") != 0 || cluster->results == 0)
+        return;
+    const Id result = c->plan->arg[o->arg + cluster->operands];
+    const View *out = &c->plan->buffer[result].layout;
+    const int axis = (int)node_attr(c->g, first, "axis")->list[0];
     int64_t begin = 0;
     for (Id i = 0; i < node->uses; i++) {
         Use use = node_use(c->g, node, i);
-        View view = use_view(c->g, use);
-        if (use.value == in->value && use.view == NONE &&
-            in->layout.offset == out->layout.offset + begin * out->layout.stride[axis]) {
-            for (int k = 0; k < in->layout.rank; k++)
-                if (in->layout.dim[k] != 1 && in->layout.stride[k] != out->layout.stride[k])
-                    return false;
-            return true;
-        }
-        begin += view.dim[axis];
+        Id buffer = argument(c, use.value, time);
+        const View *in = buffer == NONE ? NULL : &c->plan->buffer[buffer].layout;
+        if (in && use.view == NONE && c->places.base[buffer] == c->places.base[result] &&
+            in->offset == out->offset + begin * out->stride[axis] && has_strides_of(in, out))
+            c->windowed[buffer] = time + 1;
+        begin += use_view(c->g, use).dim[axis];
     }
-    return false;
 }
 
 /* Operands stay readable while results are written: each pair is apart, or allowed to meet. */
 static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, Id *keeps)
 {
     const Cluster *cluster = &c->plan->clusters->at[o->cluster];
-    const Node *first = &c->g->node.at[c->plan->clusters->node[cluster->node]];
     const Id *in = &c->plan->arg[o->arg], *out = in + cluster->operands;
+    find_windowed(c, o, time);
     for (Id i = 0; i < cluster->operands; i++) {
         if (o->workspace != NONE && places_overlap(&c->places, in[i], o->workspace))
             return fail(c, "step %u: workspace covers its operand %s", time, name_of(c, in[i]));
@@ -241,7 +251,7 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
             if (made->previous == c->plan->buffer[in[i]].value &&
                 places_same(&c->places, in[i], out[k]))
                 continue;
-            if (in_window(c, first, in[i], out[k]))
+            if (c->windowed[in[i]] == time + 1)
                 keep[(*keeps)++] = in[i];
             else if (!places_same(&c->places, in[i], out[k]) || made->output != 0 ||
                      !may_take(c, cluster, c->plan->buffer[in[i]].value))
@@ -277,21 +287,9 @@ static bool check_args(Check *c, const Occurrence *o, uint32_t time)
         if (buffer >= c->plan->buffers || c->plan->buffer[buffer].value != value)
             return fail(c, "step %u: argument %u is not a buffer of %s", time, k,
                         c->g->value.at[value].name);
+        c->argument[value] = (Argument){buffer, time + 1};
     }
     return true;
-}
-
-static Id argument(const Check *c, const Occurrence *o, Id value)
-{
-    const Clusters *clusters = c->plan->clusters;
-    const Cluster *cluster = &clusters->at[o->cluster];
-    for (Id k = 0; k < cluster->operands; k++)
-        if (clusters->operand[cluster->operand + k] == value)
-            return c->plan->arg[o->arg + k];
-    for (Id k = 0; k < cluster->results; k++)
-        if (clusters->result[cluster->result + k] == value)
-            return c->plan->arg[o->arg + cluster->operands + k];
-    return NONE; /* a literal, or within the loop, or read by nobody */
 }
 
 static bool has_gaps(const Check *c, Id buffer)
@@ -309,11 +307,11 @@ static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
         for (Id i = 0; i < node->uses; i++) {
             Use use = node_use(c->g, node, i);
             bool takes = loop || node->op->strided >> (i < 31 ? i : 31) & 1;
-            if (has_gaps(c, argument(c, o, use.value)) && (!takes || use.view != NONE))
+            if (has_gaps(c, argument(c, use.value, time)) && (!takes || use.view != NONE))
                 return fail(c, "step %u: %s reads operand %u with gaps", time, node->name, i);
         }
         for (Id i = 0; i < node->values; i++)
-            if (has_gaps(c, argument(c, o, node_value(node, i))) && !loop &&
+            if (has_gaps(c, argument(c, node_value(node, i), time)) && !loop &&
                 !(node->op->out_strided >> i & 1))
                 return fail(c, "step %u: %s writes output %u with gaps", time, node->name, i);
     }
@@ -347,10 +345,12 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
     Id *keep = ARENA_ARRAY(c->arena, Id, cluster->operands * cluster->results + 1), keeps = 0;
     if (!check_pairs(c, o, time, keep, &keeps))
         return false;
-    if (o->workspace != NONE && !cover(c, o->workspace, time, NULL, 0))
+    for (Id k = 0; k < keeps; k++)
+        c->content.at[c->held[keep[k]]].spared = time;
+    if (o->workspace != NONE && !cover(c, o->workspace, time, false))
         return false;
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
-        if (!cover(c, arg[k], time, keep, keeps))
+        if (!cover(c, arg[k], time, keeps > 0))
             return false;
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++) {
         Id value = c->plan->buffer[arg[k]].value;
@@ -435,7 +435,7 @@ static bool begin_program(Check *c, const Program *program)
 {
     uint32_t time = program->begin;
     find_reads(c, program);
-    spans_clear(&c->spans);
+    lanes_clear(&c->lanes);
     memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
     for (Id i = 0; i < c->plan->buffers; i++) {
         Id value = c->plan->buffer[i].value;
@@ -444,7 +444,7 @@ static bool begin_program(Check *c, const Program *program)
         if (!output && !is_persistent(c, i))
             continue;
         bool whole = value == NONE || c->g->value.at[value].whole == NONE;
-        if (whole ? !cover(c, i, time, NULL, 0) : !check_micro(c, i))
+        if (whole ? !cover(c, i, time, false) : !check_micro(c, i))
             return false;
         put(c, i, time, !output);
     }
@@ -646,15 +646,6 @@ static bool has_state(Check *c)
     return good || fail(c, "there is no place for the target's state");
 }
 
-static void find_spans(Check *c)
-{
-    Id buffers = c->plan->buffers;
-    uint64_t *place = ARENA_ARRAY(c->arena, uint64_t, 2 * (size_t)buffers);
-    for (Id i = 0; i < buffers; i++)
-        places_extent(&c->places, i, &place[2 * i], &place[2 * i + 1]);
-    c->spans = spans_new(c->arena, place, 2 * (size_t)buffers);
-}
-
 static bool replay(Check *c)
 {
     c->places.plan = c->plan;
@@ -666,7 +657,7 @@ static bool replay(Check *c)
         c->error = places_find(&c->places, c->plan, c->target, c->arena);
     if (c->error)
         return false;
-    find_spans(c);
+    c->lanes = lanes_new(c->arena, &c->places);
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &c->plan->program[p];
         if (!begin_program(c, program) || !check_runs(c, program, p))
@@ -690,6 +681,8 @@ const char *plan_check(Plan *plan, const Target *target)
     c->arena = arena;
     c->held = ARENA_ARRAY(arena, Id, plan->buffers);
     c->read = ARENA_ARRAY(arena, uint32_t, plan->buffers);
+    c->windowed = ARENA_ARRAY(arena, uint32_t, plan->buffers);
+    c->argument = ARENA_ARRAY(arena, Argument, plan->graph->value.count);
     if (replay(c))
         find_peak(c);
     const char *error = NULL;

@@ -5,6 +5,7 @@
  * them.
  */
 #include "planner/check_parts.h"
+#include "planner/check_spans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,43 +182,43 @@ static int by_birth(const void *a, const void *b)
     return (m->id > n->id) - (m->id < n->id);
 }
 
-/* The first of `alive`, which stand by offset, that ends above the offset. */
-static size_t find_place(const Root *alive, size_t count, uint64_t offset)
+/* A root that is born, and another that is alive in its bytes. */
+typedef struct {
+    const Root *root, *born, *other;
+} Birth;
+
+static bool is_alive(uint32_t item, void *data)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (alive[middle].b->offset + alive[middle].b->bytes > offset)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    Birth *birth = data;
+    if (birth->root[item].b->death <= birth->born->b->birth)
+        return false;
+    birth->other = &birth->root[item];
+    return true;
 }
 
 static bool check_apart(Lives *v)
 {
     Root *root = ARENA_ARRAY(v->arena, Root, v->plan->buffers + 1);
-    Root *alive = ARENA_ARRAY(v->arena, Root, v->plan->buffers + 1);
-    size_t roots = 0, count = 0;
-    for (Id i = 0; i < v->plan->buffers; i++)
-        if (v->plan->buffer[i].root == i && !v->plan->buffer[i].external)
-            root[roots++] = (Root){&v->plan->buffer[i], i};
+    uint64_t *place = ARENA_ARRAY(v->arena, uint64_t, 2 * (size_t)v->plan->buffers + 1);
+    uint32_t roots = 0;
+    for (Id i = 0; i < v->plan->buffers; i++) {
+        const Buffer *b = &v->plan->buffer[i];
+        if (b->root != i || b->external)
+            continue;
+        place[2 * roots] = b->offset;
+        place[2 * roots + 1] = b->offset + b->bytes;
+        root[roots++] = (Root){b, i};
+    }
     qsort(root, roots, sizeof *root, by_birth);
-    for (size_t i = 0; i < roots; i++) {
-        size_t kept = 0;
-        bool new_time = i == 0 || root[i].b->birth != root[i - 1].b->birth;
-        for (size_t k = 0; new_time && k < count; k++)
-            if (alive[k].b->death > root[i].b->birth)
-                alive[kept++] = alive[k];
-        count = new_time ? kept : count;
-        size_t at = find_place(alive, count, root[i].b->offset);
-        if (at < count && alive[at].b->offset < root[i].b->offset + root[i].b->bytes)
-            return fail(v, "%s and %s share bytes at step %u", name_of(v, alive[at].id),
-                        name_of(v, root[i].id), root[i].b->birth);
-        memmove(alive + at + 1, alive + at, (count - at) * sizeof *alive);
-        alive[at] = root[i];
-        count++;
+    Spans spans = spans_new(v->arena, place, 2 * (size_t)roots);
+    for (uint32_t i = 0; i < roots; i++) {
+        const Buffer *b = root[i].b;
+        Birth birth = {.root = root, .born = &root[i]};
+        spans_meet(&spans, b->offset, b->offset + b->bytes, is_alive, &birth);
+        if (birth.other)
+            return fail(v, "%s and %s share bytes at step %u", name_of(v, birth.other->id),
+                        name_of(v, root[i].id), b->birth);
+        spans_add(&spans, b->offset, b->offset + b->bytes, i);
     }
     return true;
 }

@@ -75,6 +75,30 @@ bool places_overlap(const Places *p, Id first, Id second)
     return boxes_meet(&a->layout, &b->layout, 0, b->layout.offset - a->layout.offset);
 }
 
+bool places_period(const Places *p, Id id, bool outer, Period *period)
+{
+    const Buffer *b = &p->plan->buffer[id];
+    const View *layout = &b->layout;
+    int64_t run = 1; /* elements from the first to past the last of what is in a period */
+    int i = layout->rank - 1, first = 0;
+    while (first < i && layout->dim[first] == 1)
+        first++;
+    for (; i >= 0 && (layout->dim[i] == 1 || layout->stride[i] == run); i--)
+        run *= layout->dim[i];
+    if (b->value == NONE || i < 0)
+        return false;
+    for (; outer && i > first; i--)
+        run += (layout->dim[i] - 1) * layout->stride[i];
+    int64_t apart = layout->stride[i], begin = layout->offset % apart;
+    for (int k = 0; k < i; k++)
+        if (layout->dim[k] != 1 && layout->stride[k] % apart)
+            return false;
+    uint64_t size = element(p, b);
+    *period =
+        (Period){(uint64_t)apart * size, (uint64_t)begin * size, (uint64_t)(begin + run) * size};
+    return begin + run <= apart;
+}
+
 bool places_same(const Places *p, Id first, Id second)
 {
     const Buffer *a = &p->plan->buffer[first], *b = &p->plan->buffer[second];

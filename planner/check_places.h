@@ -18,6 +18,14 @@ const char *places_find(Places *places, const Plan *plan, const Target *target, 
 void places_extent(const Places *places, Id buffer, uint64_t *begin, uint64_t *end);
 /* Is there a byte of both? */
 bool places_overlap(const Places *places, Id first, Id second);
+/* Where a buffer with gaps lies in each of its periods, in bytes: a step along its innermost axis
+ * that leaves gaps, or along its first. */
+typedef struct {
+    uint64_t bytes, begin, end;
+} Period;
+/* False: it has no gaps, or no one period. Buffers of one root and period that share a byte do so
+ * within the period as well. */
+bool places_period(const Places *places, Id buffer, bool outer, Period *period);
 /* Do both hold their elements in the same bytes? */
 bool places_same(const Places *places, Id first, Id second);
 

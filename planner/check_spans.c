@@ -34,6 +34,11 @@ void spans_clear(Spans *spans)
     spans->free = UINT32_MAX;
 }
 
+bool spans_empty(const Spans *spans)
+{
+    return !spans->filled[1];
+}
+
 /* The number of the place, which is there. */
 static size_t number_of(const Spans *spans, uint64_t place)
 {

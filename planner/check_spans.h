@@ -29,6 +29,7 @@ typedef struct {
 /* Takes the places over and sorts them; every span begins and ends at one of them. */
 Spans spans_new(Arena *arena, uint64_t *place, size_t count);
 void spans_clear(Spans *spans);
+bool spans_empty(const Spans *spans);
 void spans_add(Spans *spans, uint64_t begin, uint64_t end, uint32_t item);
 /* Asks `stays` for every item that shares a byte with the span, some of them more than once; an
  * item that does not stay is taken out, where it was met. */

@@ -1,0 +1,41 @@
+/* What was written where, for the checker: contents by the bytes of their buffers.
+ *
+ * Windows of one concat lie between each other: from its first to its last byte, each meets all the
+ * others. But they have a period, a row of the result, and lie apart within it. So the windows of
+ * one root with one period make a lane, which knows them by where they lie in the period, and lies
+ * itself among the contents that are in no lane. Where concats nest there are several periods; the
+ * one in which the windows of the root lie apart best is taken. Near-linear in what a write really
+ * meets.
+ */
+#ifndef GPLAN_CHECK_LANES_H
+#define GPLAN_CHECK_LANES_H
+
+#include "planner/check_places.h"
+#include "planner/check_spans.h"
+
+typedef struct {
+    uint64_t begin, end; /* bytes of all its buffers, from the first to past the last */
+    Spans spans;         /* of items, by where they lie in a period */
+    bool listed;         /* it has items, and lies among those of no lane */
+    uint32_t asked;      /* the question that met it last */
+} Lane;
+
+typedef struct {
+    const Places *places;
+    Spans spans; /* of items that are in no lane, and of lanes */
+    Lane *lane;
+    Id lanes;
+    Id *of;      /* by buffer: its lane, or NONE */
+    bool *outer; /* by root: whose period that is, see places_period */
+    uint32_t questions;
+} Lanes;
+
+Lanes lanes_new(Arena *arena, const Places *places);
+void lanes_clear(Lanes *lanes);
+/* An item that lies where the buffer does; below 2^31. */
+void lanes_add(Lanes *lanes, Id buffer, uint32_t item);
+/* Asks `stays` for every item that may share a byte with the buffer, some of them more than once;
+ * an item that does not stay is taken out, where it was met. */
+void lanes_meet(Lanes *lanes, Id buffer, bool (*stays)(uint32_t item, void *), void *data);
+
+#endif
