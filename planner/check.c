@@ -535,6 +535,7 @@ static bool check_runs(Check *c, const Program *program, int kind)
 static void find_peak(Check *c)
 {
     int64_t *change = ARENA_ARRAY(c->arena, int64_t, c->plan->end + 2);
+    bool *counted = ARENA_ARRAY(c->arena, bool, c->plan->buffers); /* every program finds them */
     for (size_t i = 0; i < c->content.count; i++) {
         const Content *content = &c->content.at[i];
         const Buffer *b = &c->plan->buffer[content->buffer];
@@ -544,13 +545,15 @@ static void find_peak(Check *c)
         if (value &&
             ((value->previous != NONE && !is_collected(c, content->value)) || value->whole != NONE))
             continue; /* the first version, the whole input is counted */
+        if (content->persistent && counted[content->buffer])
+            continue;
+        counted[content->buffer] = content->persistent;
         uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
         if (death > content->covered && !content->persistent)
             death = content->covered;
         if (death > content->absorbed)
             death = content->absorbed;
-        change[content->persistent && content->written ? c->plan->end : content->written] +=
-            (int64_t)b->bytes;
+        change[content->persistent ? 0 : content->written] += (int64_t)b->bytes;
         change[death] -= (int64_t)b->bytes;
     }
     for (int p = 0; p < PROGRAMS; p++)

@@ -428,6 +428,20 @@ static void spoil_often(Victim *v, uint64_t seed, int times)
     plain_free(&plain);
 }
 
+/* The program for outputs is empty then, and the next begins at the same time. */
+Test(check, counts_what_persists_once_where_there_is_no_output)
+{
+    Planned p =
+        planned_training("model fit(batch B = 4)\ninput x : f32[B, 32]\n"
+                         "input y : f32[B, 8]\n"
+                         "train mse(dense(relu(dense(x, 64)), 8), y) using adam(lr = 0.1)\n",
+                         NULL);
+    cr_assert_null(p.fault, "%s", p.fault);
+    cr_assert_leq(p.plan->peak, p.plan->arena);
+    cr_assert_geq(p.plan->peak, p.plan->arena / 2);
+    planned_free(&p);
+}
+
 Test(check, what_passes_computes_the_right_bits_on_models)
 {
     int refused = 0, passed = 0;
