@@ -175,46 +175,6 @@ static void find_lives(Picture *p)
     }
 }
 
-typedef struct {
-    Id root, buffer;
-    uint32_t birth;
-} Tenant;
-
-static int by_root(const void *a, const void *b)
-{
-    const Tenant *m = a, *n = b;
-    if (m->root != n->root)
-        return m->root < n->root ? -1 : 1;
-    if (m->birth != n->birth)
-        return m->birth < n->birth ? -1 : 1;
-    return (m->buffer > n->buffer) - (m->buffer < n->buffer);
-}
-
-/* A value is drawn until another is written over or around it. */
-static void find_ends(Picture *p)
-{
-    Tenant *tenant = ARENA_ARRAY(p->arena, Tenant, p->plan->buffers + 1);
-    Id count = p->plan->buffers;
-    for (Id i = 0; i < count; i++) {
-        tenant[i] = (Tenant){p->plan->buffer[i].root, i, p->life[i].birth};
-        p->life[i].end = p->life[i].death;
-        p->life[p->plan->buffer[i].root].shared |= p->plan->buffer[i].root != i;
-    }
-    qsort(tenant, count, sizeof *tenant, by_root);
-    for (Id i = 0; i < count; i++) {
-        Life *life = &p->life[tenant[i].buffer];
-        for (Id k = i + 1; k < count && tenant[k].root == tenant[i].root; k++) {
-            const Life *later = &p->life[tenant[k].buffer];
-            if (later->birth >= life->end)
-                break;
-            if (later->birth > life->birth && is_drawn(p->plan, tenant[k].buffer) &&
-                later->begin <= life->begin &&
-                later->begin + later->height >= life->begin + life->height)
-                life->end = later->birth;
-        }
-    }
-}
-
 static void find_live(Picture *p)
 {
     uint64_t align = p->options->target ? p->options->target->align : 1;
@@ -251,7 +211,7 @@ Picture *picture_make(const Plan *plan, const EmitOptions *options)
                    .live = ARENA_ARRAY(arena, uint64_t, (size_t)plan->end + 2)};
     list_steps(p);
     find_lives(p);
-    find_ends(p);
+    picture_ends(p);
     find_live(p);
     return p;
 }

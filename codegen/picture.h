@@ -81,6 +81,7 @@ typedef struct {
 Group *groups_make(const Picture *p, size_t *count);
 
 Picture *picture_make(const Plan *plan, const EmitOptions *options);
+void picture_ends(Picture *p); /* ends.c: a part of that */
 /* Whether a map draws it: later versions of what persists lie in its rectangle. */
 bool is_drawn(const Plan *plan, Id buffer);
 bool is_live(const Picture *p, Id buffer, uint32_t time); /* a root in the arena, then */
