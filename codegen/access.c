@@ -78,15 +78,17 @@ Address access_address(const Api *api, Id buffer, const View *view)
     return (Address){AT_ARENA, NONE, b->offset + bytes, turn};
 }
 
-Id access_buffer(const Plan *plan, const Occurrence *o, Id value)
+Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i)
 {
     const Cluster *c = &plan->clusters->at[o->cluster];
-    for (Id i = 0; i < c->operands; i++)
-        if (plan->clusters->operand[c->operand + i] == value)
-            return plan->arg[o->arg + i];
-    for (Id i = 0; i < c->results; i++)
-        if (plan->clusters->result[c->result + i] == value)
-            return plan->arg[o->arg + c->operands + i];
+    for (Id k = 0, at = i < c->operands ? i : 0; k < c->operands; k++) {
+        if (plan->clusters->operand[c->operand + at] == value)
+            return plan->arg[o->arg + at];
+        at = (at ? at : c->operands) - 1;
+    }
+    for (Id k = 0; k < c->results; k++)
+        if (plan->clusters->result[c->result + k] == value)
+            return plan->arg[o->arg + c->operands + k];
     return NONE;
 }
 
@@ -98,12 +100,12 @@ bool access_is_done(const Plan *plan, const Occurrence *o)
     const Node *node = &g->node.at[id];
     if (c->nodes != 1 || strcmp(node->op->name, "concat") != 0 || c->results == 0)
         return false;
-    const Buffer *result = &plan->buffer[access_buffer(plan, o, node->value)];
+    const Buffer *result = &plan->buffer[access_buffer(plan, o, node->value, 0)];
     int axis = (int)node_attr(g, id, "axis")->list[0];
     int64_t begin = 0;
     for (Id i = 0; i < node->uses; i++) {
         Use use = node_use(g, node, i);
-        const Buffer *b = &plan->buffer[access_buffer(plan, o, use.value)];
+        const Buffer *b = &plan->buffer[access_buffer(plan, o, use.value, i)];
         View view = use_view(g, use);
         if (use.view != NONE || b->root != result->root ||
             b->layout.offset != result->layout.offset + begin * result->layout.stride[axis] ||

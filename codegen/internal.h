@@ -3,6 +3,7 @@
 #define GPLAN_CODEGEN_INTERNAL_H
 
 #include "codegen/codegen.h"
+#include "frontend/names.h"
 #include "frontend/size.h"
 
 /* ---- Text that grows (text.c) --------------------------------------------------------------- */
@@ -28,8 +29,8 @@ Text out_done(const Out *o);
 
 typedef struct {
     Arena *arena;
-    ARRAY(const char *) taken;
-    bool macros; /* in capitals, and longer than what is claimed: few words clash */
+    NameTable *taken; /* NULL: nothing yet */
+    bool macros;      /* in capitals, and longer than what is claimed: few words clash */
 } Names;
 
 /* `wanted` made an identifier that is no keyword, nothing of the C library, and not taken yet;
@@ -103,8 +104,9 @@ typedef struct {
  */
 View access_view(const Plan *plan, Use use, Id buffer);
 Address access_address(const Api *api, Id buffer, const View *view);
-/* The buffer of an operand or result of an occurrence. */
-Id access_buffer(const Plan *plan, const Occurrence *o, Id value);
+/* The buffer of an operand or result of an occurrence. The operand of a node's use i is its i-th,
+ * or stands a little before that: it is looked for from there. */
+Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i);
 /* All operands of a concat were written in their place by those who made them. */
 bool access_is_done(const Plan *plan, const Occurrence *o);
 

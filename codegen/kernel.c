@@ -94,7 +94,7 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
     const Value *value = &g->value.at[use.value];
     const char *name = operand_name(p, node, i);
     assert(value->kind != VALUE_LITERAL); /* kernels get a copy of one */
-    Id buffer = access_buffer(e->plan, o, use.value);
+    Id buffer = access_buffer(e->plan, o, use.value, i);
     View view = access_view(e->plan, use, buffer);
     out(&p->parameters, ", const %s *%s", c_type((Dtype)value->dtype), name);
     emission_address(e, access_address(e->api, buffer, &view));
@@ -108,7 +108,7 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
     const bool tail =
         cluster_has_tail(e->plan->graph, clusters, c); /* what that makes lies there */
     Id id = tail ? clusters->result[c->result] : node_value(node, i),
-       buffer = access_buffer(e->plan, o, id);
+       buffer = access_buffer(e->plan, o, id, 0);
     const Value *value = &e->plan->graph->value.at[id];
     if (buffer == NONE) { /* nobody reads it */
         View view = value_view(value);

@@ -37,7 +37,7 @@ static Access *find_access(Loop *l, Use use)
 static void add_access(Loop *l, Use use, bool result)
 {
     const Plan *plan = l->e->plan;
-    Id buffer = access_buffer(plan, l->o, use.value);
+    Id buffer = access_buffer(plan, l->o, use.value, 0);
     assert(l->accesses < MAX_ACCESSES && buffer != NONE);
     View at = access_view(plan, use, buffer);
     Address address = access_address(l->e->api, buffer, &at);

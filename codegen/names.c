@@ -94,14 +94,6 @@ static bool is_ours(const char *name)
     return gp && (!name[2] || name[2] == '_' || strncmp(name, "GPLAN_", 6) == 0);
 }
 
-static bool is_taken(const Names *names, const char *name)
-{
-    for (size_t i = 0; i < names->taken.count; i++)
-        if (strcmp(names->taken.at[i], name) == 0)
-            return true;
-    return false;
-}
-
 const char *name_claim(Names *names, const char *wanted)
 {
     bool starts = isalpha((unsigned char)*wanted) && !is_ours(wanted);
@@ -109,9 +101,11 @@ const char *name_claim(Names *names, const char *wanted)
     for (char *at = name; *at; at++)
         if (!isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80)
             *at = '_';
-    while (is_reserved(names, name) || is_taken(names, name))
+    if (!names->taken)
+        names->taken = names_new(names->arena);
+    while (is_reserved(names, name) || names_find(names->taken, name) != UINT32_MAX)
         name = arena_printf(names->arena, "%s_", name);
-    ARRAY_PUSH(names->arena, &names->taken, name);
+    *names_at(names->taken, name) = 1;
     return name;
 }
 

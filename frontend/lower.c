@@ -92,11 +92,16 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
 static Use output_use(Lower *l, const Frame *frame, const Stmt *stmt, Use use)
 {
     View view = use_view(l->g, use);
-    bool own = l->g->value.at[use.value].node != NONE && view_is_dense(&view);
-    for (size_t i = 0; i < l->g->output.count; i++)
-        own &= l->g->output.at[i].use.value != use.value;
+    bool own = l->g->value.at[use.value].node != NONE && view_is_dense(&view) &&
+               !(use.value < l->shown.count && l->shown.at[use.value]);
     Call from = {.place = stmt->name.place, .scope = frame->scope, .name = stmt->name.text};
-    return own ? use : call_op(l->g, &from, "copy", 1, &use);
+    if (!own)
+        use = call_op(l->g, &from, "copy", 1, &use);
+    while (use.value != NONE && l->shown.count <= use.value)
+        ARRAY_PUSH(l->arena, &l->shown, false);
+    if (use.value != NONE)
+        l->shown.at[use.value] = true;
+    return use;
 }
 
 static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
@@ -113,12 +118,12 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
             unknown_name(l, frame, stmt->name.text, stmt->name.place);
         val = binding ? binding->val : POISON;
     }
-    for (size_t i = 0; i < l->g->output.count; i++)
-        if (strcmp(l->g->output.at[i].name, stmt->name.text) == 0) {
-            lower_error(l, frame, stmt->name.place, "%s is an output twice", stmt->name.text);
-            diag_note(l->diag, l->g->output.at[i].place, "first here");
-            return;
-        }
+    uint32_t *place = names_at(l->outputs, stmt->name.text);
+    if (*place != UINT32_MAX) {
+        lower_error(l, frame, stmt->name.place, "%s is an output twice", stmt->name.text);
+        diag_note(l->diag, l->g->output.at[*place].place, "first here");
+        return;
+    }
     Id input = graph_find(l->g, stmt->name.text);
     if (val.kind != VAL_POISON && input != NONE && l->g->value.at[input].kind == VALUE_INPUT) {
         lower_error(l, frame, stmt->name.place, "%s is an input and cannot be an output too",
@@ -135,6 +140,7 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
     } else {
         val.use = output_use(l, frame, stmt, val.use);
     }
+    *names_at(l->outputs, stmt->name.text) = (uint32_t)l->g->output.count;
     ARRAY_PUSH(l->arena, &l->g->output,
                (Output){.use = val.use, .name = stmt->name.text, .place = stmt->name.place});
 }
@@ -408,7 +414,8 @@ bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines)
                  .define = define,
                  .defines = defines,
                  .earlier = g->value.count,
-                 .used = names_new(g->arena)};
+                 .used = names_new(g->arena),
+                 .outputs = names_new(g->arena)};
     int errors = diag_errors(l->diag);
     Frame *frame = frame_new(l, NULL, NULL, false);
     frame->path = "";

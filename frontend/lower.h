@@ -117,6 +117,8 @@ typedef struct {
     size_t earlier;  /* values that were there before: of other lowerings */
     NameTable *used; /* names of layers -> place in used_place */
     ARRAY(Place) used_place;
+    NameTable *outputs;  /* their names -> their places in the graph */
+    ARRAY(bool) shown;   /* by value: an output has its bytes */
     uint32_t time;       /* counts bindings */
     uint32_t block_time; /* of the block declared last */
     uint32_t steps;
