@@ -61,11 +61,7 @@ static const char *const checked =
     "        if ((code = checked(m, (int)(call))) != @_OK)     \\\n"
     "            return code;                                  \\\n"
     "    } while (0)\n"
-    "#define START(kernel, ...)                                \\\n"
-    "    do {                                                  \\\n"
-    "        GP_START(kernel, 1, 1, 0, STREAM, __VA_ARGS__);   \\\n"
-    "        CHECK(cudaGetLastError());                        \\\n"
-    "    } while (0)\n"
+    "#define START(kernel, ...) CHECK(GP_START(kernel, 1, 1, 0, STREAM, __VA_ARGS__))\n"
     "\n";
 
 static void write_before(const Emission *e, Out *o)
@@ -222,9 +218,11 @@ const Dialect dialect_cuda = {
                 "\n",
     .nan_check =
         "        const gp_real *at = RESULT(low);\n"
-        "        GP_START(gp_find_nan, gp_blocks(result[low].rows * result[low].count, GP_BLOCK),\n"
-        "                 GP_BLOCK, 0, STREAM, &STATE->nan, at, result[low].rows,\n"
-        "                 result[low].count, result[low].stride);\n",
+        "        const dim3 grid = gp_blocks(result[low].rows * result[low].count, GP_BLOCK);\n"
+        "        if (GP_START(gp_find_nan, grid, GP_BLOCK, 0, STREAM, &STATE->nan, at,\n"
+        "                     result[low].rows, result[low].count, result[low].stride) !=\n"
+        "            cudaSuccess)\n"
+        "            return -1;\n",
     .nan_found = "    int32_t found = 0;\n"
                  "    if (cudaMemcpyAsync(&found, &STATE->nan, sizeof found, "
                  "cudaMemcpyDeviceToHost,\n"
@@ -261,9 +259,16 @@ const Dialect dialect_cuda = {
               "in. */\n"
               "static GP_NOINLINE int op_end($ *m, const gp_run *run, int op, int code)\n"
               "{\n"
-              "    if (code == GP_EDEVICE)\n"
-              "        snprintf(m->detail, sizeof m->detail, \"%s: %s\", op_failed[op],\n"
-              "                 gp_why(((const gp_device *)run->device)->why));\n"
+              "    if (code == GP_EDEVICE) {\n"
+              "        const char *const why = gp_why(((const gp_device *)run->device)->why);\n"
+              "        if (gp_is_broken(STREAM)) {\n"
+              "            snprintf(m->detail, sizeof m->detail,\n"
+              "                     \"something that ran before %s failed on the device: %s\",\n"
+              "                     $_op_name(op), why);\n"
+              "            return @_EDEVICE | @_OPS << 4;\n"
+              "        }\n"
+              "        snprintf(m->detail, sizeof m->detail, \"%s: %s\", op_failed[op], why);\n"
+              "    }\n"
               "    if (code != GP_OK)\n"
               "        return code == GP_EDEVICE ? code | op << 4 : failed(m, code | op << 4);\n"
               "#ifdef GPLAN_CHECK_NAN\n"

@@ -67,15 +67,27 @@ extern __shared__ double gp_shared_bytes[];
 #define GP_SHARED(type, name, dims) __shared__ type name dims
 #define GP_SHARED_DYNAMIC(type, name) type *const name = (type *)gp_shared_bytes
 #define GP_START(kernel, grid, block, bytes, stream, ...) \
-    kernel<<<grid, block, bytes, stream>>>(__VA_ARGS__)
+    gp_start(kernel, grid, block, bytes, stream, __VA_ARGS__)
+
+template <class T> struct gp_same {
+    typedef T type;
+};
+
+/* kernel<<<grid, block, bytes, stream>>>(argument...) with an answer of its own. Who asks
+ * cudaGetLastError instead is told what any call before has left there, and takes it from those
+ * whom it is for. */
+template <class... P>
+static inline cudaError_t gp_start(void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes,
+                                   cudaStream_t stream, typename gp_same<P>::type... argument)
+{
+    void *at[] = {(void *)&argument...};
+    return cudaLaunchKernel((const void *)kernel, grid, block, at, bytes, stream);
+}
 #endif
 
 /* GP_LAUNCH(c, kernel, grid, block, bytes of dynamic shared memory, arguments) in a GP_KERNEL. */
-#define GP_LAUNCH(c, kernel, grid, block, bytes, ...)                               \
-    do {                                                                            \
-        GP_START(kernel, grid, block, bytes, gp_device_of(c)->stream, __VA_ARGS__); \
-        GP_CUDA_CALL(c, cudaGetLastError());                                        \
-    } while (0)
+#define GP_LAUNCH(c, kernel, grid, block, bytes, ...) \
+    GP_CUDA_CALL(c, GP_START(kernel, grid, block, bytes, gp_device_of(c)->stream, __VA_ARGS__))
 
 /* An index outside its table: the first op to meet one stays. */
 GP_DEVICE void gp_bad_index(int32_t *error, int32_t op)

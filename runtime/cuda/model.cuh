@@ -17,6 +17,15 @@ GP_HOST const char *gp_why(int why)
                    : cudaGetErrorString((cudaError_t)why);
 }
 
+/* Whether a call was refused for what ran on the device before it: then nothing works any more. A
+ * stream that is being captured says only that it is. */
+GP_HOST int gp_is_broken(cudaStream_t stream)
+{
+    const cudaError_t error = cudaStreamQuery(stream);
+    return error != cudaSuccess && error != cudaErrorNotReady &&
+           error != cudaErrorStreamCaptureUnsupported;
+}
+
 /* A cluster of elementwise ops over `count` elements, in the function that is called for it. */
 #define GP_LAUNCH_EACH(call_run, kernel, count, ...)                         \
     do {                                                                     \

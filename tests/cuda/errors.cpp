@@ -1,6 +1,7 @@
 /* What can go wrong with the model lookup, each as a code and in words:
  *
- *     errors                 arenas that do not fit, indices outside their table
+ *     errors                 arenas that do not fit, indices outside their table, what others did
+ *     errors broken          a kernel of somebody else's that fails in the middle of a step
  *     errors all             every function once; where CUDA_ON_CPU_FAIL makes a call fail, whoever
  *                            made it must say so. Prints what was said, or "all is well". */
 #include "target.h"
@@ -98,6 +99,46 @@ static void said(int code)
     expect((code != 0) == (lookup_error(&model)[0] != 0), "an error in words where there is one");
 }
 
+/* What the caller did wrong before is neither the model's fault nor taken from the caller. */
+static void others()
+{
+    expect(cudaSetDevice(99) != cudaSuccess, "there is no such device");
+    expect_ok(lookup_forward(&model), "the model has nothing to do with it");
+    expect_ok(lookup_sync(&model), "sync");
+    expect(cudaGetLastError() == cudaErrorInvalidDevice, "it is still the caller's to see");
+}
+
+static __global__ void fails(int)
+{
+    if (threadIdx.x == 0)
+        __syncthreads();
+}
+
+/* A device that is broken in the middle of a step is not the fault of the next op. */
+static int fail_once(void *user, uint64_t, int, int)
+{
+    if (++*(int *)user == 2)
+        expect(cuda_on_cpu_launch("fails", 1, 32, 0, stream, fails, 0) == cudaSuccess &&
+                   cudaStreamSynchronize(stream) != cudaSuccess,
+               "a kernel that fails");
+    return 0;
+}
+
+static void broken()
+{
+    int ops = 0;
+    float loss;
+    expect_ok(lookup_set_words(&model, words.data()), "set");
+    expect_ok(lookup_set_next(&model, next_words.data()), "set");
+    lookup_progress(&model, fail_once, &ops);
+    const int code = lookup_step(&model, &loss);
+    expect(ops == 2, "the third op is not started");
+    expect(LOOKUP_ERROR_KIND(code) == LOOKUP_EDEVICE, "the code of the device");
+    expect(LOOKUP_ERROR_OP(code) == LOOKUP_OPS, "no op is blamed");
+    expect(has(lookup_error(&model), "ran before"), "in words");
+    expect(has(lookup_error(&model), "unspecified launch failure"), "in CUDA's words");
+}
+
 /* Every function; the first code that is not 0. */
 static int all()
 {
@@ -131,8 +172,13 @@ static int all()
     return code;
 }
 
-int main(int argc, char **)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "broken") == 0) {
+        model_begin(false);
+        broken();
+        return 0;
+    }
     if (argc > 1) {
         const int code = all();
         const int kind = LOOKUP_ERROR_KIND(code);
@@ -151,6 +197,7 @@ int main(int argc, char **)
     bad_index(INT32_MIN, "the lowest of all");
     bad_class();
     progress();
+    others();
     model_end();
     return 0;
 }

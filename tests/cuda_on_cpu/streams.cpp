@@ -211,6 +211,19 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return device_answer(cudaSuccess);
 }
 
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    const auto on = find(stream);
+    if (!on)
+        return device_answer(cudaErrorInvalidResourceHandle);
+    if (on->capturing) {
+        on->spoiled = true;
+        return device_answer(cudaErrorStreamCaptureUnsupported);
+    }
+    const cudaError_t error = device_answer(cudaSuccess);
+    return error == cudaSuccess && !on->queue.empty() ? cudaErrorNotReady : error;
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     const auto on = find(stream);
