@@ -29,6 +29,7 @@ static const char *const tell =
     "    device.blas = (cublasHandle_t)m->blas;\n"
     "    device.run = &STATE->run;\n"
     "    device.error = &STATE->error;\n"
+    "    device.power = STATE->power;\n"
     "    return device;\n"
     "}\n"
     "\n"

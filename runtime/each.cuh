@@ -19,6 +19,7 @@ GP_UNUSED static each_device *each_device_get()
         return &one;
     if (cublasCreate(&one.device.blas) != CUBLAS_STATUS_SUCCESS ||
         cudaMalloc(&one.device.error, sizeof *one.device.error) != cudaSuccess ||
+        cudaMalloc(&one.device.power, 2 * sizeof *one.device.power) != cudaSuccess ||
         cudaMalloc(&one.run, sizeof *one.run) != cudaSuccess)
         return NULL;
     one.device.run = one.run;
@@ -34,6 +35,7 @@ template <class Kernel> static int each_call_kernel(gp_call *call, Kernel kernel
     const gp_run *given = call->run;
     gp_run run = *given;
     run.device = &on->device;
+    on->device.has_power = 0; /* each call is a run of its own */
     call->run = &run;
     int32_t error = 0;
     int code = GP_EDEVICE;

@@ -33,6 +33,9 @@ typedef struct {
     cublasHandle_t blas;
     const gp_run *run; /* in device memory */
     int32_t *error;    /* in device memory: 1 + the op that met a bad index first; 0: none */
+    double *power;     /* in device memory: two numbers that adam's updates of a step share, */
+    int32_t has_power; /* whether this run has made them, */
+    double beta[2];    /* and from what */
     int32_t op;        /* which op is called: set before each call */
     int32_t why;       /* where a kernel returned GP_EDEVICE: what CUDA said, or minus what cuBLAS
                           said */

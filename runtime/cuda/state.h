@@ -11,9 +11,10 @@ typedef struct {
     double lr, share; /* of the schedule, as are the next three */
     uint64_t warmup, steps;
     int32_t schedule;
-    int32_t error; /* 1 + the first op that met a bad index; 0: none */
-    double sum;    /* of the losses of the micro-batches so far */
-    int32_t nan;   /* an op made one (-DGPLAN_CHECK_NAN) */
+    int32_t error;   /* 1 + the first op that met a bad index; 0: none */
+    double sum;      /* of the losses of the micro-batches so far */
+    double power[2]; /* what adam's updates share: see update.cuh */
+    int32_t nan;     /* an op made one (-DGPLAN_CHECK_NAN) */
 } gp_state;
 
 #endif

@@ -88,14 +88,25 @@ typedef struct {
     gp_real rate, root, shrink;
 } gp_adam_factors;
 
-/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula. */
-static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, int decoupled)
+/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula.
+ *
+ * Two powers in double cost more than the update of a block: one thread computes them, once for all
+ * updates of a step that have the same betas. */
+static __global__ void gp_adam_powers(double *power, const gp_run *run, double beta1, double beta2)
+{
+    const double t = (double)run->step + 1;
+    power[0] = 1 - pow(beta1, t);
+    power[1] = 1 / sqrt(1 - pow(beta2, t));
+}
+
+static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, const double *power,
+                                        int decoupled)
 {
     GP_SHARED(gp_adam_factors, factor, [1]);
-    if (threadIdx.x == 0) { /* powers in double cost more than all the rest */
-        const double t = (double)u.run->step + 1, lr = u.run->lr * a.lr_scale;
-        factor->rate = (gp_real)(lr / (1 - pow(a.beta1, t)));
-        factor->root = (gp_real)(1 / sqrt(1 - pow(a.beta2, t)));
+    if (threadIdx.x == 0) { /* a division in double is dear too */
+        const double lr = u.run->lr * a.lr_scale;
+        factor->rate = (gp_real)(lr / power[0]);
+        factor->root = (gp_real)power[1];
         factor->shrink = decoupled ? (gp_real)(1 - lr * a.weight_decay) : 1;
     }
     __syncthreads();
@@ -172,16 +183,27 @@ GP_KERNEL(sgd)
     return GP_OK;
 }
 
+GP_UNUSED static int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoupled)
+{
+    gp_device *const device = gp_device_of(c);
+    if (!device->has_power || device->beta[0] != a->beta1 || device->beta[1] != a->beta2) {
+        GP_LAUNCH(c, gp_adam_powers, 1, 1, 0, device->power, device->run, a->beta1, a->beta2);
+        device->has_power = 1;
+        device->beta[0] = a->beta1;
+        device->beta[1] = a->beta2;
+    }
+    GP_UPDATE_LAUNCH(c, gp_adam_elements, *a, device->power, decoupled);
+    return GP_OK;
+}
+
 GP_KERNEL(adam)
 {
-    GP_UPDATE_LAUNCH(c, gp_adam_elements, *(const gp_adam_attr *)c->attr, 0);
-    return GP_OK;
+    return gp_adam_step(c, (const gp_adam_attr *)c->attr, 0);
 }
 
 GP_KERNEL(adamw)
 {
-    GP_UPDATE_LAUNCH(c, gp_adam_elements, *(const gp_adamw_attr *)c->attr, 1);
-    return GP_OK;
+    return gp_adam_step(c, (const gp_adamw_attr *)c->attr, 1);
 }
 
 GP_KERNEL(rmsprop)

@@ -99,6 +99,27 @@ static void said(int code)
     expect((code != 0) == (lookup_error(&model)[0] != 0), "an error in words where there is one");
 }
 
+/* Linked with --wrap=pow. */
+static int powers;
+extern "C" double __real_pow(double x, double y);
+extern "C" double __wrap_pow(double x, double y)
+{
+    powers++;
+    return __real_pow(x, y);
+}
+
+/* Adam's two powers are the same for three parameters. */
+static void powers_of_a_step()
+{
+    float loss;
+    powers = 0;
+    expect_ok(lookup_step(&model, &loss), "step");
+    expect(powers == 2, "two powers in a step");
+    expect_ok(lookup_replay(&model, &loss), "replay");
+    expect_ok(lookup_replay(&model, &loss), "replay");
+    expect(powers == 6, "and in each that is replayed");
+}
+
 /* What the caller did wrong before is neither the model's fault nor taken from the caller. */
 static void others()
 {
@@ -197,6 +218,7 @@ int main(int argc, char **argv)
     bad_index(INT32_MIN, "the lowest of all");
     bad_class();
     progress();
+    powers_of_a_step();
     others();
     model_end();
     return 0;
