@@ -55,12 +55,17 @@ static const char *const checked =
     "    return @_EDEVICE | @_OPS << 4;\n"
     "}\n"
     "\n"
-    "/* The same, and leaves the function; a launch of one thread. */\n"
+    "/* The same, and leaves the function. */\n"
     "#define CHECK(call)                                       \\\n"
     "    do {                                                  \\\n"
     "        if ((code = checked(m, (int)(call))) != @_OK)     \\\n"
     "            return code;                                  \\\n"
     "    } while (0)\n"
+    "/* The model's device is the current one until the function ends. */\n"
+    "#define HERE                            \\\n"
+    "    const gp_on_device here(m->device); \\\n"
+    "    CHECK(here.why)\n"
+    "/* A launch of one thread. */\n"
     "#define START(kernel, ...) CHECK(GP_START(kernel, 1, 1, 0, STREAM, __VA_ARGS__))\n"
     "\n";
 
@@ -96,6 +101,7 @@ static const char *const create = "int $_create($ *m, void *stream)\n"
                                   "{\n"
                                   "    if (!m->arena)\n"
                                   "        return;\n"
+                                  "    const gp_on_device here(m->device);\n"
                                   "    (void)cudaStreamSynchronize(STREAM);\n"
                                   "    if (m->graph)\n"
                                   "        (void)cudaGraphExecDestroy((cudaGraphExec_t)m->graph);\n"
@@ -109,6 +115,18 @@ static const char *const create = "int $_create($ *m, void *stream)\n"
                                   "    m->arena = NULL;\n"
                                   "}\n\n";
 
+static const char *const known_device =
+    "    int code;\n"
+    "    cudaPointerAttributes where;\n"
+    "    CHECK(cudaGetDevice(&m->device));\n"
+    "    CHECK(cudaPointerGetAttributes(&where, arena));\n"
+    "    if (where.type == cudaMemoryTypeDevice && where.device != m->device) {\n"
+    "        snprintf(m->detail, sizeof m->detail,\n"
+    "                 \"the arena lies on device %d, but device %d is the current one\",\n"
+    "                 where.device, m->device);\n"
+    "        return @_EARENA;\n"
+    "    }\n";
+
 static void write_init(const Emission *e, Out *o)
 {
     api_write(e->api, o,
@@ -116,11 +134,11 @@ static void write_init(const Emission *e, Out *o)
               "{\n"
               "    memset(m, 0, sizeof *m);\n");
     api_write(e->api, o, frame_check_arena);
+    api_write(e->api, o, known_device);
     out(o, "    m->stream = stream;\n");
     runs_init(e->api, o);
     if (inline_reaches(e->arena, e->file.at, e->file.count, "cuda/blas.cuh")) /* calls cuBLAS */
         api_write(e->api, o,
-                  "    int code;\n"
                   "    cublasHandle_t blas;\n"
                   "    CHECK(-(int)cublasCreate(&blas));\n"
                   "    m->blas = blas;\n"
@@ -148,13 +166,19 @@ static void write_copies(const Emission *e, Out *o)
             continue;
         if (*t->kind == 'I')
             out(o,
-                "int %s(%s *m, const %s *host)\n{\n    m->detail[0] = 0;\n"
+                "int %s(%s *m, const %s *host)\n{\n"
+                "    m->detail[0] = 0;\n"
+                "    int code;\n"
+                "    HERE;\n"
                 "    return checked(m, cudaMemcpyAsync(m->arena + %llu, host, %llu,\n"
                 "                                      cudaMemcpyHostToDevice, STREAM));\n}\n\n",
                 t->copy, api->prefix, type, offset, bytes);
         else
             out(o,
-                "int %s(%s *m, %s *host)\n{\n    m->detail[0] = 0;\n"
+                "int %s(%s *m, %s *host)\n{\n"
+                "    m->detail[0] = 0;\n"
+                "    int code;\n"
+                "    HERE;\n"
                 "    const %s *const at = %s(m);\n"
                 "    if (!at)\n"
                 "        return failed(m, %s_EOUTPUT);\n"
@@ -173,7 +197,7 @@ static const char *const own[] = {
     "state_of",  "device_of", "clock_op", "use_stream", "capture_on",  "op_failed", "place",
     "dim3",      "char2",     "char4",    "int2",       "int4",        "float2",    "float4",
     "threadIdx", "blockIdx",  "blockDim", "gridDim",    "warpSize",    "CHECK",     "START",
-    "STATE",     "STREAM",    NULL};
+    "STATE",     "STREAM",    "HERE",     "here",       NULL};
 
 const Dialect dialect_cuda = {
     .target = "cuda",
@@ -296,6 +320,7 @@ const Dialect dialect_cuda = {
         "static int begin($ *m, size_t first, uint64_t seed)\n"
         "{\n"
         "    int code;\n"
+        "    HERE;\n"
         "    gp_run run = {};\n"
         "    run.seed = seed;\n"
         "    run.threads = 1;\n"
@@ -323,7 +348,9 @@ const Dialect dialect_cuda = {
         "        if (begun != @_OK)\n"
         "            return begun;\n",
     .item_more = ", gp_self(model)->stream",
-    .wait = "    const int waited = checked(m, cudaStreamSynchronize(STREAM));\n"
+    .wait = "    const gp_on_device here(m->device);\n"
+            "    const int waited = checked(m, here.why ? here.why\n"
+            "                                             : (int)cudaStreamSynchronize(STREAM));\n"
             "    if (waited != @_OK)\n"
             "        return waited;\n",
     .reset_type = "int",
@@ -352,6 +379,7 @@ const Dialect dialect_cuda = {
         "    @_EOUTPUT, /* the last run did not compute this output */\n",
     .fields =
         "    unsigned char *arena; /* on the device */\n"
+        "    int device;           /* its number */\n"
         "    void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */\n"
         "    void *graph, *owned;  /* a cudaGraphExec_t; the arena of $_create */\n"
         "    uint64_t told, bound; /* what the device knows, what the graph holds: hashes */\n"
@@ -367,9 +395,13 @@ const Dialect dialect_cuda = {
         "call\n"
         " * that returned the loss. The other functions are the places on the device. */\n",
     .declared_init =
-        "/* Takes device memory that everything lives in; it is neither read nor written yet. All "
-        "that\n"
-        " * is done is put on the stream, a cudaStream_t; NULL: the default stream. */\n"
+        "/* Takes memory of the current device that everything lives in; it is neither read nor "
+        "written\n"
+        " * yet. All that is done is put on the stream, a cudaStream_t of this device; NULL: its "
+        "default\n"
+        " * stream. The model stays on this device: every function makes it the current one while "
+        "it\n"
+        " * runs, whichever is current for the caller. */\n"
         "int $_init($ *m, void *arena, size_t bytes, void *stream);\n"
         "/* The same in memory that it takes itself: the one cudaMalloc, of @_ARENA_BYTES. */\n"
         "int $_create($ *m, void *stream);\n"

@@ -17,6 +17,24 @@ GP_HOST const char *gp_why(int why)
                    : cudaGetErrorString((cudaError_t)why);
 }
 
+/* Makes a model's device the current one, and gives the caller's back at the end of the function.
+ */
+struct gp_on_device {
+    int device, before, why;
+
+    explicit gp_on_device(int device_)
+        : device(device_), before(device_), why((int)cudaGetDevice(&before))
+    {
+        if (why == 0 && before != device)
+            why = (int)cudaSetDevice(device);
+    }
+    ~gp_on_device()
+    {
+        if (before != device)
+            (void)cudaSetDevice(before);
+    }
+};
+
 /* Whether a call was refused for what ran on the device before it: then nothing works any more. A
  * stream that is being captured says only that it is. */
 GP_HOST int gp_is_broken(cudaStream_t stream)

@@ -1,6 +1,7 @@
 /* What can go wrong with the model lookup, each as a code and in words:
  *
- *     errors                 arenas that do not fit, indices outside their table, what others did
+ *     errors                 arenas that do not fit, indices outside their table, what others did,
+ *                            another device
  *     errors broken          a kernel of somebody else's that fails in the middle of a step
  *     errors all             every function once; where CUDA_ON_CPU_FAIL makes a call fail, whoever
  *                            made it must say so. Prints what was said, or "all is well". */
@@ -49,6 +50,7 @@ static void bad_class()
     expect_ok(lookup_set_next(&model, next_words.data()), "set");
     expect(LOOKUP_ERROR_KIND(lookup_eval(&model, &loss)) == LOOKUP_EINDEX, "a class that is none");
     next_words[3] = 2;
+    expect_ok(lookup_set_next(&model, next_words.data()), "set");
 }
 
 static int see(void *user, uint64_t, int op, int ops)
@@ -160,19 +162,29 @@ static void broken()
     expect(has(lookup_error(&model), "unspecified launch failure"), "in CUDA's words");
 }
 
-/* Every function; the first code that is not 0. */
-static int all()
+static void stay_on(int device)
+{
+    int current = -1;
+    expect(cudaGetDevice(&current) == cudaSuccess && current == device, "the caller's device");
+}
+
+/* Every function of a model on a device, while another one is current where `moves`; the first code
+ * that is not 0. `best` is what it computed. */
+static int all(int device, cudaStream_t own, bool moves, std::vector<float> &best)
 {
     float loss;
-    std::vector<float> best(LOOKUP_BEST_COUNT);
-    cudaStream_t own = NULL;
+    best.assign(LOOKUP_BEST_COUNT, 0);
+    expect(!moves || cudaSetDevice(device) == cudaSuccess, "a second device");
     int code = lookup_create(&model, own);
     said(code);
+    expect(!moves || cudaSetDevice(1 - device) == cudaSuccess, "the other one");
 #define DO(call)                  \
     if (code == 0) {              \
         code = (call);            \
         said(code);               \
     }                             \
+    if (moves)                    \
+        stay_on(1 - device);      \
     if (code != 0 && model.arena) \
     lookup_free(&model)
     DO(lookup_reset(&model, 1));
@@ -188,9 +200,36 @@ static int all()
     DO(lookup_replay(&model, &loss));
     DO(lookup_save(&model, "all.safetensors"));
     DO(lookup_load(&model, "all.safetensors"));
+    DO(lookup_forward(&model));
+    DO(lookup_get_best(&model, best.data()));
+    DO(lookup_sync(&model));
     if (code == 0)
         lookup_free(&model);
     return code;
+}
+
+/* A model stays where it was made, on a stream of its own or on its device's default stream. */
+static void two_devices()
+{
+    std::vector<float> first, second;
+    cudaStream_t own = NULL;
+    expect_ok(all(0, NULL, false, first), "all");
+    expect_ok(all(0, NULL, true, second), "from another device");
+    expect(first == second, "the same results");
+    expect_ok(all(1, NULL, true, second), "on another device");
+    expect(first == second, "the same results there");
+    expect(cudaSetDevice(1) == cudaSuccess &&
+               cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking) == cudaSuccess,
+           "a stream there");
+    expect_ok(all(1, own, true, second), "on its stream");
+    expect(first == second, "the same results on its stream");
+    expect(cudaStreamDestroy(own) == cudaSuccess, "the stream is the caller's");
+    expect(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&arena, ARENA) == cudaSuccess &&
+               cudaSetDevice(0) == cudaSuccess,
+           "memory there");
+    expect(lookup_init(&model, arena, ARENA, NULL) == LOOKUP_EARENA, "memory of another device");
+    expect(has(lookup_error(&model), "lies on device 1"), "in words");
+    expect(cudaFree(arena) == cudaSuccess, "the arena is the caller's");
 }
 
 int main(int argc, char **argv)
@@ -201,7 +240,8 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc > 1) {
-        const int code = all();
+        std::vector<float> best;
+        const int code = all(0, NULL, false, best);
         const int kind = LOOKUP_ERROR_KIND(code);
         if (code != 0)
             expect(kind == LOOKUP_EDEVICE || kind == LOOKUP_EFILE, "the code of a refused call");
@@ -209,6 +249,7 @@ int main(int argc, char **argv)
         return 0;
     }
     small_arenas();
+    two_devices();
     model_begin(false);
     expect_ok(lookup_set_words(&model, words.data()), "set");
     expect_ok(lookup_set_next(&model, next_words.data()), "set");
