@@ -196,7 +196,8 @@ $(B)/cuda/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) \
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 
-# Every example's .cu through nvcc, for all architectures; `make test` takes a few for one.
+# Every example's .cu through nvcc, as tests/cuda/nvcc.sh says for which architectures; `make test`
+# takes a few for one.
 cuda-check:
 	@$(MAKE) --no-print-directory -s setup PACKAGES='$(BUILD_PACKAGES) g++'
 	@$(MAKE) --no-print-directory -s gplan
@@ -217,7 +218,8 @@ $(B)/tests/barriers/barriers_test: $(B)/tests/barriers/barriers_test.o $(CASES:%
 # one program. `make test` runs one that was compiled for the CPU; nvcc makes the real one.
 NVCC := $(or $(shell command -v nvcc),/usr/local/cuda/bin/nvcc)
 CUDA_FLAGS := -std=c++17 -Werror all-warnings $(CPPFLAGS)
-ARCHITECTURES ?= 75 80 90
+# Empty: all that kernels are made for.
+ARCHITECTURES ?=
 TABLE_CU := $(B)/selftest/table$(subst $() ,_,_$(strip $(ARCHITECTURES))).o
 BOTH_TABLES := $(patsubst %.c,$(B)/%.o,$(filter-out %/run_memory.c,$(CASES)) \
 	tests/selftest/selftest.c) $(B)/selftest/c.o
@@ -235,7 +237,7 @@ $(B)/selftest/on_cpu: $(BOTH_TABLES) $(B)/selftest/cuda.o $(B)/selftest/device.o
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(TABLE_CU): $(G)/adapters.cpp $(KERNELS)
 	@mkdir -p $(@D)
-	$(NVCC) $(CUDA_FLAGS) $(foreach arch,$(ARCHITECTURES),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	$(NVCC) $(CUDA_FLAGS) $$(tests/cuda/architectures.sh '$(NVCC)' flags $(ARCHITECTURES)) \
 	  -Druntime_kernel=runtime_kernel_cuda --threads 2 -x cu -c $< -o $@
 $(B)/selftest/device.cu.o: tests/selftest/device.cu
 	@mkdir -p $(@D)

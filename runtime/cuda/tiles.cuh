@@ -18,6 +18,14 @@ enum { GP_TILE_DEPTH = 16, GP_TILE_THREADS = 128 };
 /* Each thread: 8 rows of the tile, and 4 columns that are 16 apart. */
 enum { GP_TILE_ROWS = 8, GP_TILE_COLUMNS = 4, GP_TILE_ACROSS = GP_TILE / GP_TILE_COLUMNS };
 
+/* Threads of a block, and on sm_120 how many blocks there are at once: left to itself its compiler
+ * holds a thread to 128 registers, and spills. Three blocks leave 168. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1200
+#define GP_TILE_BOUNDS __launch_bounds__(GP_TILE_THREADS, 3)
+#else
+#define GP_TILE_BOUNDS __launch_bounds__(GP_TILE_THREADS)
+#endif
+
 #ifndef GP_NARROW /* digits up to this are counted in 32 bits */
 #define GP_NARROW 0x3fffffff
 #endif
@@ -220,8 +228,7 @@ GP_DEVICE void gp_tile_store(const gp_tiles &p, int64_t row, int64_t column, int
 }
 
 /* Reads the next step of both operands while it multiplies the last one. */
-template <class Int>
-static __global__ void __launch_bounds__(GP_TILE_THREADS) gp_tiles_multiply(const gp_tiles p)
+template <class Int> static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(const gp_tiles p)
 {
     GP_SHARED(gp_four, left, [GP_TILE_DEPTH][GP_TILE / 4 + 1]);
     GP_SHARED(gp_real, right, [GP_TILE_DEPTH][GP_TILE]);

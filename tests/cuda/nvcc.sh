@@ -1,9 +1,9 @@
 #!/bin/sh
 # Emitted CUDA through nvcc: tests/cuda/nvcc.sh GPLAN all|some
-# Compiles and links the examples without a warning: all of them for the architectures that this
-# toolkit has out of sm_75, sm_80 and sm_90, or some for one. The programs are run too: on a
-# machine without a GPU they must say so, with a code and in words. Without nvcc there is nothing
-# to do, and that is said.
+# Compiles and links the examples without a warning. all: every example, for the oldest and the
+# newest out of the architectures that architectures.sh knows, and four of them for each. some: two,
+# for the oldest. The programs are run too: on a machine without a GPU they must say so, with a code
+# and in words. Without nvcc there is nothing to do, and that is said.
 set -u
 gplan=$1
 which=$2
@@ -12,17 +12,26 @@ here=$(cd "$(dirname "$0")" && pwd)
 examples=$here/../../examples
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 
-# One model in the folder at hand: its name, its options.
+# The object has code for what was asked for, and nothing else.
+is_made_for() { # FLAGS
+    # shellcheck disable=SC2086
+    printf '%s\n' $1 | sed -n 's/.*code=//p' | sort >wanted
+    ../fatbin model.o | sort | diff wanted -
+}
+
+# One model in the folder at hand: its name.
 if [ "$which" = one ]; then
     model=$3
-    shift 3
     capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
+    flags=$FEW
+    case $model in bert | lenet | mlp | unet) flags=$ALL ;; esac
     # shellcheck disable=SC2086
     mkdir -p "$model" && cd "$model" &&
-        "$gplan" "$examples/$model.g" --effort 1 --quiet "$@" -o "$model.cu" >log 2>&1 &&
-        "$nvcc" -Werror all-warnings -O1 $ARCHITECTURES -c "$model.cu" -o model.o >>log 2>&1 &&
-        "$nvcc" -Werror all-warnings $ARCHITECTURES "-DMODEL=$model" "-DCAPITALS=$capitals" \
+        "$gplan" "$examples/$model.g" --effort 1 --quiet -o "$model.cu" >log 2>&1 &&
+        "$nvcc" -Werror all-warnings -O1 $flags -c "$model.cu" -o model.o >>log 2>&1 &&
+        "$nvcc" -Werror all-warnings $flags "-DMODEL=$model" "-DCAPITALS=$capitals" \
             -include "$model.h" "$here/link.cu" model.o -lcublas -o program >>log 2>&1 &&
+        is_made_for "$flags" >>log 2>&1 &&
         ./program >>log 2>&1 && echo "passed $model: $(tail -n 1 log)" && exit 0
     echo "failed $model:"
     head -n 20 log
@@ -33,21 +42,24 @@ if [ ! -x "$nvcc" ]; then
     echo 'there is no nvcc: emitted CUDA was run on the CPU, but not compiled for a GPU'
     exit 0
 fi
-ARCHITECTURES=
-for number in 75 80 90; do
-    "$nvcc" --list-gpu-code | grep -qx "sm_$number" || continue
-    [ "$which" = some ] && [ -n "$ARCHITECTURES" ] && break
-    ARCHITECTURES="$ARCHITECTURES -gencode arch=compute_$number,code=sm_$number"
-done
-export ARCHITECTURES
+numbers=$("$here/architectures.sh" "$nvcc" numbers) || exit 1
+oldest=$(echo "$numbers" | head -n 1)
+newest=$(echo "$numbers" | tail -n 1)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-echo "nvcc:$ARCHITECTURES"
+cd "$work" && g++ -O1 "$here/fatbin.cpp" -o fatbin || exit 1
 if [ "$which" = some ]; then
-    printf '%s\n' mlp lenet
+    FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest")
+    ALL=$FEW
+    examples_wanted='mlp lenet'
 else
-    basename -s .g "$examples"/*.g
-fi | xargs -P 2 -n 1 "$here/nvcc.sh" "$gplan" one >results
+    FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest" "$newest")
+    ALL=$("$here/architectures.sh" "$nvcc" flags)
+    examples_wanted=$(basename -s .g "$examples"/*.g)
+fi
+export FEW ALL
+echo "nvcc: $(echo "$ALL" | tr "\n" " ")"
+# shellcheck disable=SC2086
+printf '%s\n' $examples_wanted | xargs -P 2 -n 1 "$here/nvcc.sh" "$gplan" one >results
 cat results
 ! grep -q '^failed' results

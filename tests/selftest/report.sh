@@ -1,5 +1,5 @@
 #!/bin/sh
-# What each kernel takes of a GPU: tests/selftest/report.sh NVCC TABLE ARCHITECTURE...
+# What each kernel takes of a GPU: tests/selftest/report.sh NVCC TABLE [ARCHITECTURE...]
 # Registers of a thread, bytes of shared memory of a block, and bytes that are spilled from
 # registers into memory. Elementwise rows, each a kernel of the table, are one line with the most
 # that one of them takes. A kernel that spills is an error. Without nvcc there is nothing to do.
@@ -13,10 +13,7 @@ if [ ! -x "$nvcc" ]; then
 fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-for number; do
-    "$nvcc" --list-gpu-code | grep -qx "sm_$number" || continue
-    echo "$number"
-done >"$work/architectures"
+"$(dirname "$0")/../cuda/architectures.sh" "$nvcc" numbers "$@" >"$work/architectures" || exit 1
 
 # ptxas says of each kernel: its name, then spills, then registers and shared memory.
 resources() { # ARCHITECTURE
