@@ -55,7 +55,8 @@ help:
 	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
 	@echo 'make random-models models at random, planned in every way, compiled and run: MODELS=2000 SEED=0'
 	@echo 'make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat"'
-	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one'
+	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one;'
+	@echo '                with a GPU runs some on it beside C: steps, replays, files'
 	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
 	@echo 'make cuda-selftest compares every CUDA kernel with C on a GPU'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
@@ -197,11 +198,12 @@ $(B)/cuda/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) \
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 
 # Every example's .cu through nvcc, as tests/cuda/nvcc.sh says for which architectures; `make test`
-# takes a few for one.
+# takes a few for one. Then whole models beside C, where there is a GPU.
 cuda-check:
 	@$(MAKE) --no-print-directory -s setup PACKAGES='$(BUILD_PACKAGES) g++'
 	@$(MAKE) --no-print-directory -s gplan
 	@tests/cuda/nvcc.sh ./gplan all
+	@tests/cuda/gpu.sh ./gplan
 
 # Kernels that say of each load and store where it goes: see tests/cuda_on_cpu/race.h. Without the
 # other sanitizers, which cannot watch the same code.

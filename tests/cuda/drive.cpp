@@ -3,11 +3,12 @@
  * header included first; -DTRAINS where it trains, -DFORWARD where it has outputs, -DON_DEVICE for
  * CUDA.
  *
- *     drive DUMP STEPS plain|silent|replay|created|saved
+ *     drive DUMP STEPS plain|silent|replay|created|saved|from [FILE]
  *
  * plain asks for the loss of each step; silent does not, and waits once at the end; replay captures
  * the step after the first one; created lets the model allocate its arena; saved saves, spoils and
- * loads the model in the middle. What is left is saved as DUMP.safetensors. */
+ * loads the model in the middle; from does too, but loads a file that another program saved. What
+ * is left is saved as DUMP.safetensors. */
 #include "target.h"
 
 static void write_tensor(FILE *file, const M(_tensor) & t)
@@ -35,14 +36,15 @@ static void save(const std::string &path)
 }
 
 #ifdef TRAINS
-static void train(FILE *file, long steps, const std::string &how)
+static void train(FILE *file, long steps, const std::string &how, const char *saved)
 {
     float loss = 0;
     for (long i = 0; i < steps; i++) {
-        if (how == "saved" && i == steps / 2) {
-            save("middle.safetensors");
+        if (saved && i == steps / 2) {
+            if (how == "saved")
+                save(saved);
             expect_ok(reset(99), "reset");
-            expect_ok(M(_load)(&model, "middle.safetensors"), "load");
+            expect_ok(M(_load)(&model, saved), "load");
         }
         draw_inputs(100 + (uint64_t)i);
         if (how == "silent")
@@ -65,8 +67,8 @@ static void train(FILE *file, long steps, const std::string &how)
 
 int main(int argc, char **argv)
 {
-    expect(argc == 4, "usage: drive DUMP STEPS HOW");
-    const std::string how = argv[3];
+    const std::string how = argc > 3 ? argv[3] : "";
+    expect(argc == (how == "from" ? 5 : 4), "usage: drive DUMP STEPS HOW [FILE]");
     FILE *file = fopen(argv[1], "w");
     expect(file != NULL, "a file to write");
     model_begin(how == "created");
@@ -78,7 +80,8 @@ int main(int argc, char **argv)
     write_kind(file, KIND_OUTPUT, KIND_OUTPUT);
 #endif
 #ifdef TRAINS
-    train(file, strtol(argv[2], NULL, 10), how);
+    const char *saved = how == "from" ? argv[4] : how == "saved" ? "middle.safetensors" : NULL;
+    train(file, strtol(argv[2], NULL, 10), how, saved);
 #endif
     save(std::string(argv[1]) + ".safetensors");
     model_end();

@@ -1,18 +1,15 @@
 #!/bin/sh
 # Emitted CUDA, run on the CPU by tests/cuda_on_cpu beside the emitted C: tests/cuda/run.sh gplan
 # Whole models must compute what the C program does, whatever the order of threads, within a
-# budget or not, step by step or replayed. With nvcc on the machine a few are compiled with it too;
-# `make cuda-check` takes them all.
+# budget or not, step by step or replayed: beside.sh, which gpu.sh runs on a GPU. With nvcc on the
+# machine a few are compiled with it too; `make cuda-check` takes them all.
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
 without_bless
-examples=$root/examples
-train=$root/tests/train
 emitted=$root/tests/emit
 emulator=$root/tests/cuda_on_cpu
 cd "$work" || exit 1
 loud=yes
-without=
 # The kernels and programs of both targets in the same arithmetic; fields that are left out of an
 # initializer are 0; kernels come with those of their kind.
 cpp='-std=c++17 -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-function
@@ -32,126 +29,28 @@ emulate() {
     g++ $cpp -O1 "$here/near.cpp" -o near
 }
 
-# drive as PROGRAM for the model that was emitted as FOLDER/MODEL.c or .cu
-build_c() { # MODEL FOLDER PROGRAM FLAGS...
-    model=$1
-    folder=$2
-    program=$3
-    shift 3
-    gcc -std=c11 -O1 -ffp-contract=off -c "$folder/$model.c" -o c.o &&
-        build "$model" "$folder" "$program" c.o "$@"
-}
-
-build_cuda() { # MODEL FOLDER PROGRAM FLAGS...
-    model=$1
-    folder=$2
-    program=$3
-    shift 3
-    # shellcheck disable=SC2086
-    g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$folder/$model.cu" \
-        -o cu.o &&
-        build "$model" "$folder" "$program" cu.o -DON_DEVICE $build_flags -DGP_CUDA_ON_CPU \
-            -I"$emulator" emulator_*.o "$@"
-}
-
-build() { # MODEL FOLDER PROGRAM OBJECT FLAGS...
-    model=$1
-    folder=$2
-    program=$3
-    object=$4
-    shift 4
-    capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
-    grep -q "int ${model}_step(" "$folder/$model.h" && set -- "$@" -DTRAINS
-    grep -q "int ${model}_forward(" "$folder/$model.h" && set -- "$@" -DFORWARD
-    # shellcheck disable=SC2086
-    g++ $cpp "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" -include "$folder/$model.h" \
-        -I"$here" "${main:-$here/drive.cpp}" "$object" "$@" -lm -o "$program"
-}
-
-# ---- Whole models beside the C program --------------------------------------------------------
-
-# Both plans, both programs; then every way to run CUDA's gives the same bytes.
-model() { # MODEL SOURCE TOLERANCE OPTIONS...
-    model=$1
-    source=$2
-    tolerance=$3
-    shift 3
-    mkdir -p c cuda
-    # shellcheck disable=SC2086
-    "$gplan" "$source" "$@" --quiet -o "c/$model.c" &&
-        "$gplan" "$source" "$@" --quiet -o "cuda/$model.cu" &&
-        build_c "$model" c on_c && ./on_c "c/$model.dump" 4 plain &&
-        build_cuda "$model" cuda on_cuda && ./on_cuda "cuda/$model.dump" 4 plain &&
-        ./near "$tolerance" "c/$model.dump" "cuda/$model.dump" $without
-}
-
-# The program of the last model in other ways.
-same() { # MODEL HOW ORDER [STREAMS]
-    CUDA_ON_CPU_ORDER=$3 CUDA_ON_CPU_STREAMS=${4:-late} ./on_cuda other.dump 4 "$2" && cmp "cuda/$1.dump" other.dump
-}
-
-# Steps that nobody waits for: all but the losses.
-silent() { # MODEL
-    ./on_cuda silent.dump 4 silent && grep -v '^loss ' "cuda/$1.dump" | cmp - silent.dump
-}
-
-ways() { # MODEL
-    check "$1 in descending order" same "$1" plain descending
-    check "$1 in shuffled order" same "$1" plain shuffled shuffled
-    check "$1 in memory of its own" same "$1" created ascending
-    if grep -q "int $1_step(" "cuda/$1.h"; then
-        check "$1 replayed" same "$1" replay ascending
-        check "$1 replayed, shuffled" same "$1" replay shuffled shuffled
-        check "$1 without waiting" silent "$1"
-        check "$1 saved and loaded" same "$1" saved ascending
-    fi
-}
-
-# Under the smallest budget there is, with all checks compiled in: the same bytes.
-budget() { # MODEL SOURCE OPTIONS...
-    model=$1
-    source=$2
+device_object() { # SOURCE OBJECT FLAGS...
+    source=$1
+    object=$2
     shift 2
-    mkdir -p tight
-    set -- "$@" --accumulate 1 --slices never # those round in another way
-    least=$("$gplan" "$source" "$@" --target cuda --quiet --min-budget) &&
-        "$gplan" "$source" "$@" --quiet --budget "$least" -o "tight/$model.cu" &&
-        grep -q "_ARENA_BYTES ${least}ull" "tight/$model.h" &&
-        build_cuda "$model" tight on_less -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE &&
-        ./on_less tight.dump 4 plain && cmp "cuda/$model.dump" tight.dump &&
-        ./on_less tight.dump 4 replay && cmp "cuda/$model.dump" tight.dump
+    # shellcheck disable=SC2086
+    g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" "$@" -x c++ -c "$source" -o "$object"
 }
+
+device_program() { # PROGRAM FLAGS...
+    program=$1
+    shift
+    # shellcheck disable=SC2086
+    g++ $cpp $build_flags -DGP_CUDA_ON_CPU -I"$emulator" "$@" emulator_*.o -lm -o "$program"
+}
+
+orders='descending shuffled' # of threads and blocks
+tolerance=
+# shellcheck source=tests/cuda/beside.sh
+. "$here/beside.sh"
 
 check 'the emulator' emulate
-check each model each "$here/each.g" 1e-6
-ways each
-loops() { grep '^chain ' c/each.dump >chain && grep '^chain ' cuda/each.dump | cmp - chain; }
-check 'each: loops bit for bit' loops
-check 'each: the same file' cmp c/each.dump.safetensors cuda/each.dump.safetensors
-
-check 'mlp' model mlp "$examples/mlp.g" 1e-4 -D B=4 -D H=19
-ways mlp
-check 'lenet' model lenet "$examples/lenet.g" 1e-4 -D B=2
-ways lenet
-check 'lenet within a budget' budget lenet "$examples/lenet.g" -D B=2
-# The gradient of a bias of keys is 0 but for rounding, of which adam makes a whole step.
-without=.bk
-gpt2='-D B=4 -D T=7 -D C=12 -D L=3 -D H=3 -D V=13'
-# shellcheck disable=SC2086
-{
-    check 'gpt2' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2
-    ways gpt2
-    check 'gpt2 within a budget' budget gpt2 "$examples/gpt2.g" $gpt2
-    check 'gpt2 in slices' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --slices always
-    ways gpt2
-    check 'gpt2 in micro-batches' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --accumulate 2
-    ways gpt2
-}
-without=
-check 'batchnorm' model resnet "$train/resnet.g" 1e-4
-ways resnet
-check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
-ways dropout
+whole_models
 
 # ---- Whatever a model may have ----------------------------------------------------------------
 
