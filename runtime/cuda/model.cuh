@@ -36,12 +36,14 @@ struct gp_on_device {
 };
 
 /* Whether a call was refused for what ran on the device before it: then nothing works any more. A
- * stream that is being captured says only that it is. */
+ * stream that is being captured must not be asked. */
 GP_HOST int gp_is_broken(cudaStream_t stream)
 {
+    cudaStreamCaptureStatus now = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &now) == cudaSuccess && now != cudaStreamCaptureStatusNone)
+        return 0;
     const cudaError_t error = cudaStreamQuery(stream);
-    return error != cudaSuccess && error != cudaErrorNotReady &&
-           error != cudaErrorStreamCaptureUnsupported;
+    return error != cudaSuccess && error != cudaErrorNotReady;
 }
 
 /* A cluster of elementwise ops over `count` elements, in the function that is called for it. */

@@ -237,6 +237,17 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 /* ---- Graphs --------------------------------------------------------------------------------- */
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    const auto on = find(stream);
+    if (!on)
+        return device_answer(cudaErrorInvalidResourceHandle);
+    *status = !on->capturing ? cudaStreamCaptureStatusNone
+              : on->spoiled  ? cudaStreamCaptureStatusInvalidated
+                             : cudaStreamCaptureStatusActive;
+    return device_answer(cudaSuccess);
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
     if (!stream || stream->capturing)
