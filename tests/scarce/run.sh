@@ -52,11 +52,11 @@ memory bad.g
 memory nowhere.g
 memory verify plan.json
 memory verify pack.csv
-memory pack pack.csv -o out.csv
-memory pack pack.csv -o out.svg
-memory pack pack.csv --capacity 3
-memory remat remat.graph --budget 1K -o out.schedule
-memory remat remat.graph --budget min
+memory pack pack.csv -o out.csv --quiet
+memory pack pack.csv -o out.svg --quiet
+memory pack pack.csv --capacity 3 --quiet
+memory remat remat.graph --budget 1K -o out.schedule --quiet
+memory remat remat.graph --budget min --quiet
 memory --ops
 
 # ---- Files -----------------------------------------------------------------------------------------
@@ -68,9 +68,9 @@ for old in '' yes; do # new files, then others in their place
     for kind in h dot svg html json; do
         files long.g -o out.$kind
     done
-    files pack pack.csv -o out.csv
-    files pack pack.csv -o out.svg
-    files remat remat.graph --budget 1K -o out.schedule
+    files pack pack.csv -o out.csv --quiet
+    files pack pack.csv -o out.svg --quiet
+    files remat remat.graph --budget 1K -o out.schedule --quiet
     [ -n "$old" ] || {
         for name in out.c out.cu out.h out.dot out.svg out.html out.json out.csv out.schedule; do
             echo old >$name
