@@ -55,6 +55,7 @@ help:
 	@echo 'make soak       the random tests for long: SOAK=1000 graphs'
 	@echo 'make random-models models at random, planned in every way, compiled and run: MODELS=2000 SEED=0'
 	@echo 'make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat"'
+	@echo 'make check-examples  every example at its full size against naive loops in double; EXAMPLES=gpt2'
 	@echo 'make cuda-check compiles and links every example for GPUs with nvcc, where there is one;'
 	@echo '                with a GPU runs some on it beside C: steps, replays, files'
 	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
@@ -196,6 +197,19 @@ $(B)/cuda/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) \
 		$(B)/cuda/adapters.o $(EMULATOR) $(B)/libgplan.a
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
+
+# Examples by naive loops in double. The loops are quick and without sanitizers; the rest of what is
+# linked has them.
+INTERPRETER := $(patsubst %.c,$(B)/%.o,$(filter-out %/subject.c,$(wildcard tests/interpreter/*.c)))
+$(INTERPRETER): private OPTIMIZE := -O3 -march=native $(OPENMP)
+$(B)/tests/interpreter/interpreter: $(INTERPRETER) $(B)/libgplan.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -ldl -o $@
+check-programs: $(B)/tests/interpreter/interpreter
+.PHONY: check-examples
+check-examples:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) libgomp1'
+	@$(MAKE) --no-print-directory -s -j2 $(B)/gplan $(B)/tests/interpreter/interpreter
+	@tests/interpreter/run.sh $(B)/gplan full $(EXAMPLES)
 
 # Every example's .cu through nvcc, as tests/cuda/nvcc.sh says for which architectures; `make test`
 # takes a few for one. Then whole models beside C, where there is a GPU.

@@ -1,0 +1,110 @@
+#!/bin/sh
+# Every example against the interpreter: its forward pass, its loss, and one step of training, as
+# emitted C that is compiled as users do. usage: tests/interpreter/run.sh GPLAN [full] [EXAMPLE...]
+#
+# Channels, features, heads and classes are the example's own; images and texts are smaller here, and
+# equal layers fewer. `full` takes them as they are, for a batch of one or two, and each example also
+# within the smallest budget: `make check-examples`, which takes an hour.
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+cd "$root" || exit 1
+interpreter=$(dirname "$gplan")/tests/interpreter/interpreter
+export OMP_WAIT_POLICY=passive
+loud=yes
+
+# NAME.so in $work: the model with these options, under names that are the same for all.
+build() { # NAME MODEL.g OPTIONS...
+    name=$1
+    model=$(basename "$2" .g)
+    file=$2
+    shift 2
+    capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
+    mkdir -p "$work/$name" &&
+        "$gplan" "$file" --threads 2 --quiet "$@" -o "$work/$name/$model.c" &&
+        gcc -std=c11 -O3 -march=native -fopenmp -fPIC -c "$work/$name/$model.c" \
+            -o "$work/$name/model.o" &&
+        gcc -std=c11 -O1 -fPIC -I. "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" \
+            -include "$work/$name/$model.h" -c tests/interpreter/subject.c \
+            -o "$work/$name/subject.o" &&
+        gcc -shared -fopenmp "$work/$name/model.o" "$work/$name/subject.o" -o "$work/$name.so" -lm
+}
+
+# The defines stand last, and are the interpreter's too.
+compare() { # MODEL "OPTIONS OF THE INTERPRETER" "OPTIONS OF THE PLAN" -D NAME=N...
+    file=examples/$1.g
+    how=$2
+    plan=$3
+    name=$1
+    shift 3
+    case $how in *--unclipped*)
+        how=${how#--unclipped}
+        sed 's/clip = [0-9.]*/clip = 1000000.0/' "$file" >"$work/$name.g"
+        file=$work/$name.g
+        ;;
+    esac
+    build "$name" "$file" $plan "$@" && "$interpreter" "$file" "$@" $how "$work/$name.so"
+}
+
+full=''
+[ "${2:-}" != full ] || full=yes
+shift
+[ -z "$full" ] || shift
+wanted=" $* "
+
+run() { # MODEL ...: as for compare, where it was asked for
+    case $wanted in *" $1 "* | '  ') check "$1" compare "$@" ;; esac
+}
+
+if [ -z "$full" ]; then
+    run mlp '--steps 2' '' -D B=2
+    run lenet '--steps 2' '' -D B=2
+    run oom_d '--steps 2' '' -D B=2
+    run oom_a '' '' -D B=1 -D S=96
+    run oom_b '' '--accumulate 2' -D B=2 -D S=62
+    run oom_c '' '' -D B=1 -D S=16
+    run lstm '--steps 2' '' -D B=2 -D T=6
+    run gpt2 '--unclipped' '--accumulate 2 --slices always' -D B=2 -D T=40 -D L=2 -D V=5003
+    run bert '' '' -D B=2 -D T=40 -D L=2 -D V=5003
+    run resnet50 '' '' -D B=2 -D S=64
+    run mobilenetv2 '' '' -D B=2 -D S=128
+    run densenet121 '' '' -D B=2 -D S=64
+    run inception '' '' -D B=1 -D S=64
+    run vgg16 '' '' -D B=1 -D S=32
+    run unet '' '' -D B=2 -D S=48
+    finish
+    exit
+fi
+
+# As they are: with all the memory a plan likes, and with the least there is.
+whole() { # MODEL "OPTIONS OF THE INTERPRETER" -D NAME=N...
+    file=examples/$1.g
+    how=$2
+    name=$1
+    shift 2
+    least=$("$gplan" "$file" --threads 2 --min-budget "$@") &&
+        build "$name" "$file" "$@" &&
+        build "${name}_least" "$file" --budget "$least" "$@" &&
+        "$interpreter" "$file" "$@" $how "$work/$name.so" "$work/${name}_least.so"
+}
+
+full() {
+    case $wanted in *" $1 "* | '  ') check "$1" whole "$@" ;; esac
+}
+
+full mlp '--steps 2'
+full lenet '--steps 2'
+full oom_d '--steps 2'
+full oom_a '' -D B=1
+full oom_b '' -D B=1
+full oom_c '' -D B=1
+full lstm '--steps 2' -D B=2
+full bert '' -D B=2
+full gpt2 '' -D B=1
+full resnet50 '' -D B=2
+full mobilenetv2 '' -D B=2
+full densenet121 '' -D B=2
+full inception '' -D B=2
+full vgg16 '' -D B=1
+full unet '' -D B=1
+finish
