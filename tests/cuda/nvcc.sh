@@ -1,9 +1,10 @@
 #!/bin/sh
 # Emitted CUDA through nvcc: tests/cuda/nvcc.sh GPLAN all|some
-# Compiles and links the examples without a warning. all: every example, for the oldest and the
-# newest out of the architectures that architectures.sh knows, and four of them for each. some: two,
-# for the oldest. The programs are run too: on a machine without a GPU they must say so, with a code
-# and in words. Without nvcc there is nothing to do, and that is said.
+# Compiles and links the examples without a warning, and without a register that is spilled. all:
+# every example, for the oldest and the newest out of the architectures that architectures.sh knows,
+# and four of them for each. some: two, for the oldest. The programs are run too: on a machine
+# without a GPU they must say so, with a code and in words. Without nvcc there is nothing to do, and
+# that is said.
 set -u
 gplan=$1
 which=$2
@@ -28,7 +29,8 @@ if [ "$which" = one ]; then
     # shellcheck disable=SC2086
     mkdir -p "$model" && cd "$model" &&
         "$gplan" "$examples/$model.g" --effort 1 --quiet -o "$model.cu" >log 2>&1 &&
-        "$nvcc" -Werror all-warnings -O1 $flags -c "$model.cu" -o model.o >>log 2>&1 &&
+        "$nvcc" -Werror all-warnings -Xptxas -warn-spills -O1 $flags -c "$model.cu" -o model.o \
+            >>log 2>&1 &&
         "$nvcc" -Werror all-warnings $flags "-DMODEL=$model" "-DCAPITALS=$capitals" \
             -include "$model.h" "$here/link.cu" model.o -lcublas -o program >>log 2>&1 &&
         is_made_for "$flags" >>log 2>&1 &&
