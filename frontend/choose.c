@@ -166,8 +166,29 @@ static double lower_bound(double bound, const Outcome *outcome, const PlanOption
     return own < bound ? own : bound;
 }
 
-Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidates *from,
-                     const PlanOptions *how)
+/* Any plan within the budget, or else the smallest, in equal parts of half the time that there is:
+ * what is searched for longest may be what does not fit. */
+static Outcome attempt_any(const Subject *s, const char *name, int64_t value,
+                           const Candidates *from, const PlanOptions *how)
+{
+    Outcome best = {.valid = false};
+    PlanOptions now = *how;
+    now.smallest = true;
+    now.seconds = how->seconds / 2 / (double)from->count;
+    for (size_t i = 0; i < from->count && !watch_stopped(); i++) {
+        Outcome outcome = attempt(s, name, value, from->at[i].choice, &now);
+        bool better = is_better(&outcome, &best, how);
+        outcome_drop(better ? &best : &outcome);
+        if (better)
+            best = outcome;
+        if (best.valid && best.arena <= how->budget)
+            break;
+    }
+    return best;
+}
+
+static Outcome attempt_all(const Subject *s, const char *name, int64_t value, Candidates *from,
+                           const PlanOptions *how)
 {
     Outcome best = {.valid = false};
     PlanOptions now = *how;
@@ -198,6 +219,29 @@ Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidat
     if (best.valid)
         best.plan->cut |= cut;
     return best;
+}
+
+Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidates *from,
+                     const PlanOptions *how)
+{
+    Outcome any = {.valid = false};
+    PlanOptions now = *how;
+    double begin = remat_seconds();
+    if (how->seconds > 0 && how->budget && from->count > 1)
+        any = attempt_any(s, name, value, from, how);
+    double left = how->seconds - (remat_seconds() - begin);
+    now.seconds = how->seconds > 0 ? (left > 0.01 ? left : 0.01) : 0;
+    Outcome best = attempt_all(s, name, value, from, &now);
+    bool better = any.valid && best.valid && best.plan->cut && is_better(&any, &best, how);
+    outcome_drop(better ? &best : &any);
+    if (!better)
+        return best;
+    any.plan->cut = true;
+    any.plan->cost_bound = any.plan->least_cost; /* of all of them no more is known */
+    for (size_t i = 0; i < from->count; i++)
+        if (from->at[i].least < any.plan->cost_bound)
+            any.plan->cost_bound = from->at[i].least;
+    return any;
 }
 
 Outcome attempt_micro(const Subject *s, const PlanOptions *how)

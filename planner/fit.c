@@ -282,10 +282,10 @@ static void search(Fit *f, uint64_t budget, bool all)
     if (options->no_recompute ||
         (most <= budget && !all && (options->budget || !options->smallest)))
         return;
-    f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
-    meet_smallest(f);
+    meet_smallest(f); /* first, so that a search that is cut has it */
     if (options->smallest)
         return;
+    f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
     meet_chains(f, all ? most : budget, all);
     if (!is_cut(f) && (f->clusters->count <= MANY_CLUSTERS || !has_chain(f)))
         climb(f, all ? most : budget, most);
@@ -317,8 +317,7 @@ Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
     uint64_t budget = options->budget ? options->budget : UINT64_MAX;
     search(&f, budget, false);
     const Met *best = choose(&f, budget);
-    PlanOptions now = options_now(&f);
-    Plan *plan = plan_order(g, clusters, &best->order, target, &now, best->pack_effort);
+    Plan *plan = plan_order(g, clusters, &best->order, target, options, 0, &best->packing);
     plan->least_cost = f.progress.least_cost;
     plan->cost_bound = f.progress.bound;
     plan->effort = f.effort;

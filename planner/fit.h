@@ -13,10 +13,12 @@ enum { EFFORT = 1000, EFFORT_PER_CLUSTER = 2 };
  * not meet its bound at once; and on the smallest, where every byte counts. */
 enum { PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000 };
 
-/* An order that was met, what it needs when packed, and its cost. */
+/* An order that was met, what it needs when packed, and its cost. Where it was packed is kept: with
+ * less time left it would pack larger. */
 typedef struct {
     Order order;
-    uint64_t arena, peak, pack_effort;
+    uint64_t arena, peak;
+    Packing packing;
     double cost;
 } Met;
 
@@ -51,7 +53,7 @@ PlanOptions options_now(const Fit *f); /* with the seconds that are left */
 bool is_cut(Fit *f);                   /* by the user, or the seconds are over */
 uint64_t full_effort(const Fit *f);
 
-/* Packs the order; only what the plan comes to is kept. */
+/* Packs the order; only what the plan comes to is kept, and where its buffers lie. */
 const Met *meet(Fit *f, const Order *order, uint64_t pack_steps);
 bool is_less(double a, double b); /* by more than the order of a sum changes it */
 /* On cost first and arena second, of those within the budget; NULL: there is none. */

@@ -33,8 +33,11 @@ const Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
     Graph g = *f->g;
     g.arena = arena_new();
     PlanOptions options = options_now(f);
-    const Plan *plan = plan_order(&g, f->clusters, order, f->target, &options, pack_effort);
-    Met met = {*order, plan->arena, plan->peak, pack_effort, plan->cost};
+    const Plan *plan = plan_order(&g, f->clusters, order, f->target, &options, pack_effort, NULL);
+    Packing packing = {ARENA_ARRAY(f->g->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
+    for (Id i = 0; i < plan->buffers; i++)
+        packing.offset[i] = plan->buffer[i].offset;
+    Met met = {*order, plan->arena, plan->peak, packing, plan->cost};
     f->persistent = plan->persistent;
     arena_free(g.arena);
     ARRAY_PUSH(f->g->arena, &f->met, met);

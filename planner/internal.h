@@ -52,9 +52,16 @@ bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id oper
 uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time);
 uint64_t round_up(uint64_t bytes, uint64_t align);
 
-/* plan.c: the packed plan of an order; pack_effort: steps of the packer. */
+/* Where the buffers of an order lie. */
+typedef struct {
+    uint64_t *offset; /* by buffer */
+    uint64_t height, bound;
+} Packing;
+
+/* plan.c: the plan of an order, packed in at most so many steps of the packer, or as it was packed
+ * before (NULL: it was not). */
 Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-                 const PlanOptions *options, uint64_t pack_effort);
+                 const PlanOptions *options, uint64_t pack_effort, const Packing *packed);
 /* abstract.c: a program as what planner/remat.h searches on; `relaxed`: with sizes that no plan can
  * be below, whatever lies in whatever. */
 enum { BLOCK_DEPTHS = 3 };

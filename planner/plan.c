@@ -87,6 +87,28 @@ static Plan *choose_windows(Planner *p)
 
 /* ---- Offsets -------------------------------------------------------------------------------- */
 
+static void place(Plan *plan, const Packing *packed)
+{
+    for (Id i = 0; i < plan->buffers; i++)
+        plan->buffer[i].offset = packed->offset[plan->buffer[i].root];
+    plan->arena = packed->height;
+    plan->bound = packed->bound;
+}
+
+static bool is_packed(const Plan *plan, Id buffer)
+{
+    return plan->buffer[buffer].root == buffer && !plan->buffer[buffer].external;
+}
+
+static void sum_persistent(Plan *plan, const Target *target)
+{
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        if (is_packed(plan, i) && b->birth == 0 && b->death >= plan->end && b->kind <= BUFFER_INPUT)
+            plan->persistent += round_up(b->bytes, target->align);
+    }
+}
+
 static void pack(Plan *plan, const Target *target, uint64_t effort, double seconds)
 {
     Arena *arena = plan->graph->arena;
@@ -95,7 +117,7 @@ static void pack(Plan *plan, const Target *target, uint64_t effort, double secon
     size_t count = 0;
     for (Id i = 0; i < plan->buffers; i++) {
         Buffer *b = &plan->buffer[i];
-        if (b->root != i || b->external)
+        if (!is_packed(plan, i))
             continue;
         buffer[count] = i;
         item[count++] = (PackBuffer){.lower = b->birth,
@@ -103,19 +125,15 @@ static void pack(Plan *plan, const Target *target, uint64_t effort, double secon
                                      .size = round_up(b->bytes, target->align),
                                      .align = target->align,
                                      .fixed = PACK_FREE};
-        if (b->birth == 0 && b->death >= plan->end && b->kind <= BUFFER_INPUT)
-            plan->persistent += round_up(b->bytes, target->align);
     }
     PackProblem problem = {.buffer = item, .count = count};
     PackOptions how = {.effort = effort, .seconds = seconds};
     PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, count)};
     pack_solve(&problem, &how, &solution); /* without a capacity it always packs */
+    Packing packed = {ARENA_ARRAY(arena, uint64_t, plan->buffers), solution.height, solution.bound};
     for (size_t k = 0; k < count; k++)
-        plan->buffer[buffer[k]].offset = solution.offset[k];
-    for (Id i = 0; i < plan->buffers; i++)
-        plan->buffer[i].offset = plan->buffer[plan->buffer[i].root].offset;
-    plan->arena = solution.height;
-    plan->bound = solution.bound;
+        packed.offset[buffer[k]] = solution.offset[k];
+    place(plan, &packed);
 }
 
 /* ---- The floor ------------------------------------------------------------------------------ */
@@ -205,7 +223,7 @@ static void find_floor(Plan *plan, uint32_t align)
 }
 
 Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-                 const PlanOptions *options, uint64_t pack_effort)
+                 const PlanOptions *options, uint64_t pack_effort, const Packing *packed)
 {
     Planner p = {.g = g,
                  .clusters = clusters,
@@ -220,7 +238,11 @@ Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, c
     for (Id i = 0; i < clusters->count; i++)
         p.work[i] = target->workspace(target, g, clusters, i);
     Plan *plan = choose_windows(&p);
-    pack(plan, target, pack_effort, options->seconds);
+    sum_persistent(plan, target);
+    if (packed)
+        place(plan, packed);
+    else
+        pack(plan, target, pack_effort, options->seconds);
     find_floor(plan, target->align);
     for (int k = 0; k < PROGRAMS; k++)
         for (Id i = 0; i < order->count[k]; i++)
