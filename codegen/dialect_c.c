@@ -123,7 +123,6 @@ static const char *const none[] = {NULL};
 const Dialect dialect_c = {
     .target = "c",
     .kernel = "c/%s.h",
-    .bad_index = "GP_EINDEX",
     .needs = needs,
     .words = none,
     .own = none,
@@ -247,9 +246,9 @@ const Dialect dialect_c = {
         "int $_eval($ *m, float *loss);\n"
         "/* One step of training on the batch in the inputs; the loss is that before the update, "
         "and\n"
-        " * may be NULL. Where it fails with an index outside its table no parameter has changed; "
-        "where\n"
-        " * the progress function stopped it some may have: load or reset then. */\n"
+        " * may be NULL. Where it fails with an index outside its table nothing that is saved has "
+        "changed; where\n"
+        " * the progress function stopped it, some of it may have: load or reset then. */\n"
         "int $_step($ *m, float *loss);\n",
     .declared_more = "/* From 1 to @_THREADS_MAX; it changes no bit of any result. */\n"
                      "void $_threads($ *m, int threads);\n",

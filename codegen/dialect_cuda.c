@@ -202,7 +202,6 @@ static const char *const own[] = {
 const Dialect dialect_cuda = {
     .target = "cuda",
     .kernel = "cuda/%s.cuh",
-    .bad_index = "gp_bad_index",
     .needs = needs,
     .words = words,
     .own = own,

@@ -308,15 +308,11 @@ const char *const frame_check_bound =
     "            return @_EBIND;\n"
     "        }\n";
 
-/* Only kernels that look things up can fail, and their text says so. */
+/* Only kernels that look things up can fail. */
 static bool can_fail(const Emission *e, const EmitCall *call)
 {
     const Cluster *c = &e->plan->clusters->at[call->occurrence->cluster];
-    const OpRow *op = e->plan->graph->node.at[e->plan->clusters->node[c->node]].op;
-    if (op->flags & OP_ELEMENTWISE)
-        return false;
-    const char *text = runtime_text(kernel_file(e, op));
-    return text && strstr(text, e->dialect->bad_index);
+    return e->plan->graph->node.at[e->plan->clusters->node[c->node]].op->flags & OP_LOOKS_UP;
 }
 
 static const char *const error_texts =

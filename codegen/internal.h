@@ -153,7 +153,6 @@ typedef struct Loop Loop; /* loop.h */
 struct Dialect {
     const char *target;       /* its name */
     const char *kernel;       /* the file of a kernel in the runtime: "c/%s.h" */
-    const char *bad_index;    /* what the text of a kernel has that may meet one */
     const char *const *needs; /* files that every program has, up to a NULL */
     const char *const *words; /* functions of the header beside those of every target, likewise */
     const char *const *own;   /* names in its files that no model may have, likewise */

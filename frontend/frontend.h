@@ -208,6 +208,9 @@ typedef struct Graph {
     ARRAY(Scope) scope;
     ARRAY(Output) output;
     Train train;
+    ARRAY(struct Call *)
+    staged;                       /* of the step being lowered: running_stats, to be committed with
+                                     the updates */
     struct NameTable *names;      /* of inputs, parameters, consts and state */
     struct NameTable *node_names; /* of the nodes of the program being lowered */
     ProgramKind program;          /* that nodes are being added to */
@@ -226,6 +229,11 @@ static inline Id node_value(const Node *n, Id i)
 {
     return n->value + i;
 }
+
+/* Whether the step can fail in it. What the way back looks up, the way forward has before. */
+bool node_may_fail(const Node *node);
+/* Whether it changes what is saved, so that a step which fails must not have come to it. */
+bool node_commits(const Graph *g, const Node *node);
 
 static inline uint32_t program_times(const Graph *g, int program)
 {
@@ -296,6 +304,7 @@ enum {
     OP_WEIGHS = 512,  /* elementwise: weighs each sample by its share in the mean of the batch.
                          Samples stand on axis 0; summed over them it is a share of the loss */
     OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
+    OP_LOOKS_UP = 2048, /* its kernel fails where it meets an index outside its table */
     OP_TAIL = 1024,     /* its kernel runs elementwise ops behind it on what it has made, where the
                            target has such kernels: gp_call.then */
 };
@@ -470,7 +479,9 @@ void slice_losses(Graph *g);
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */
 bool gradients(Graph *g, Use loss, Use **gradient);
-/* Appends the optimizer's ops: each parameter becomes its next version. */
+/* Appends the optimizer's ops: each parameter becomes its next version; and what the step has
+ * staged, so that one which fails changes nothing. False with a message where a parameter would get
+ * its next version from both. */
 bool updates(Graph *g, const Use *gradient);
 /* Removes what no output, loss or effect needs, merges equal nodes; order is kept. */
 void simplify(Graph *g);

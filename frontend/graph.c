@@ -22,6 +22,7 @@ void graph_program(Graph *g, ProgramKind program, bool training)
 {
     g->program = program;
     g->training = training;
+    g->staged.count = 0;
     g->node_names = names_new(g->arena);
 }
 
@@ -44,6 +45,25 @@ Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank
         *names_at(g->names, name) = id;
     ARRAY_PUSH(g->arena, &g->value, value);
     return id;
+}
+
+bool node_may_fail(const Node *node)
+{
+    return node->op->flags & OP_LOOKS_UP && node->phase == PHASE_FORWARD;
+}
+
+bool node_commits(const Graph *g, const Node *node)
+{
+    for (Id i = 0; i < node->values; i++) {
+        Id value = node_value(node, i);
+        if (g->value.at[value].previous == NONE)
+            continue;
+        while (g->value.at[value].previous != NONE)
+            value = g->value.at[value].previous;
+        if (g->value.at[value].kind == VALUE_PARAM || g->value.at[value].kind == VALUE_STATE)
+            return true;
+    }
+    return false;
 }
 
 Id graph_find(const Graph *g, const char *name)

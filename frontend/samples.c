@@ -382,6 +382,12 @@ static bool *find_needed(const Graph *g, size_t first, int output)
             needed[g->value.at[g->output.at[i].use.value].node] = true;
     if (g->program != PROGRAM_FORWARD && output == ALL)
         needed[g->value.at[g->train.loss.value].node] = true;
+    for (size_t i = 0; i < g->staged.count && output == ALL; i++)
+        for (size_t k = 0; k < g->staged.at[i]->use.count; k++) {
+            Id node = g->value.at[g->staged.at[i]->use.at[k].value].node;
+            if (node != NONE)
+                needed[node] = true;
+        }
     for (size_t n = g->node.count; n-- > first;) {
         const Node *node = &g->node.at[n];
         needed[n] |= (node->op->flags & OP_EFFECT) != 0;

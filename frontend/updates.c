@@ -3,8 +3,10 @@
  * Requires: the gradients of the program being built. Leaves: an update for each, standing as
  * early as it may: behind the gradient and behind the last reader of the old version. So a
  * gradient is freed as soon as it is applied, unless clipping needs all of them at once or
- * micro-batches are summed first. An optimizer is a row like any other: its operands are w, g and
- * the factor that clipping gives; what else it has is state that the row itself makes.
+ * micro-batches are summed first. What the step has staged (running statistics) is committed here
+ * too, behind everything that can fail; over micro-batches it is kept beside the state until then.
+ * An optimizer is a row like any other: its operands are w, g and the factor that clipping gives;
+ * what else it has is state that the row itself makes.
  */
 #include "frontend/frontend.h"
 
@@ -106,6 +108,84 @@ static bool accumulate(Graph *g, Use *gradient, size_t values)
     return true;
 }
 
+/* ---- What the step has staged ---------------------------------------------------------------- */
+
+/* A statistic that the optimizer would change as well has no one next version. */
+static bool check_staged(Graph *g, const Use *gradient)
+{
+    for (size_t i = 0; i < g->staged.count; i++)
+        for (int k = 0; k < 2; k++) {
+            const Call *c = g->staged.at[i];
+            Id value = c->use.at[k].value;
+            if (gradient[value].value == NONE)
+                continue;
+            diag_error(g->diag, c->place,
+                       "batchnorm: %s is trained, so it cannot hold the running %s too",
+                       g->value.at[value].name, k ? "var" : "mean");
+            diag_note(g->diag, g->value.at[value].place, "it is declared here");
+            diag_hint(g->diag, "declare a param of its own for the statistics, or leave them out");
+            return false;
+        }
+    return true;
+}
+
+/* Appends a call of `op` for a state, in the place of what was staged; the new version. */
+static Use append(Graph *g, const Call *from, Id state, const char *op, Use a, Use b)
+{
+    Call c = call_begin(g, from, op);
+    c.phase = PHASE_UPDATE;
+    c.name = arena_printf(g->arena, "%s.%s", g->value.at[state].name, op);
+    call_use(g, &c, a);
+    call_use(g, &c, b);
+    return call_finish(g, &c) ? c.result.at[0] : nothing;
+}
+
+/* A copy of the state that micro-batches work on. */
+static Use begin_staged(Graph *g, const Call *from, Id state)
+{
+    const Value is = g->value.at[state];
+    Id staged = graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.staged", is.name),
+                            (Dtype)is.dtype, is.rank, is.dim, is.place);
+    return append(g, from, state, "stage", use_of(staged), use_of(state));
+}
+
+/* By state: its last version so far, or a copy's; each call that shares it goes on from there. */
+static bool move_staged(Graph *g, Use *last)
+{
+    for (size_t i = 0; i < g->staged.count; i++) {
+        Call *c = g->staged.at[i];
+        Id state[2] = {c->use.at[0].value, c->use.at[1].value};
+        for (int k = 0; k < 2; k++) {
+            if (last[state[k]].value == NONE)
+                last[state[k]] =
+                    g->train.times > 1 ? begin_staged(g, c, state[k]) : use_of(state[k]);
+            c->use.at[k] = last[state[k]];
+        }
+        c->phase = PHASE_UPDATE;
+        if (last[state[0]].value == NONE || last[state[1]].value == NONE || !call_finish(g, c))
+            return false;
+        for (int k = 0; k < 2; k++)
+            last[state[k]] = c->result.at[k];
+    }
+    return true;
+}
+
+/* In the program that runs once: the state takes over what micro-batches made of its copy. */
+static bool commit_staged(Graph *g, const Use *last, size_t values)
+{
+    for (Id v = 0; v < values && g->train.times > 1; v++) {
+        if (last[v].value == NONE)
+            continue;
+        Id copy = last[v].value;
+        while (g->value.at[copy].previous != NONE)
+            copy = g->value.at[copy].previous;
+        Call from = {.place = g->train.place};
+        if (append(g, &from, v, "commit", use_of(v), use_of(copy)).value == NONE)
+            return false;
+    }
+    return true;
+}
+
 /* ---- The updates ---------------------------------------------------------------------------- */
 
 static bool update(Graph *g, Id parameter, Use gradient, Use scale)
@@ -128,15 +208,19 @@ static bool update(Graph *g, Id parameter, Use gradient, Use scale)
 
 /* ---- As early as may be --------------------------------------------------------------------- */
 
-/* By node: the first place where it may stand: behind what it reads and behind every reader of
- * what it overwrites. Nodes that are no updates stay. */
+/* By node: the first place where it may stand: behind what it reads, behind every reader of what it
+ * overwrites, and where it commits something behind all that can fail. Nodes that are no updates
+ * stay. */
 static Id *find_places(const Graph *g)
 {
     Id *place = ARENA_ARRAY(g->arena, Id, g->node.count);
     Id *reader = ARENA_ARRAY(g->arena, Id, g->value.count); /* the last one that is no update */
+    Id last_lookup = 0; /* of the way forward; the way back looks up the same */
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
         place[n] = n;
+        if (node_may_fail(node))
+            last_lookup = n;
         for (Id i = 0; i < node->uses && node->phase != PHASE_UPDATE; i++)
             if (node_use(g, node, i).value != NONE)
                 reader[node_use(g, node, i).value] = n;
@@ -145,7 +229,7 @@ static Id *find_places(const Graph *g)
         const Node *node = &g->node.at[n];
         if (node->phase != PHASE_UPDATE || node->program != PROGRAM_MICRO)
             continue;
-        place[n] = 0;
+        place[n] = node_commits(g, node) ? last_lookup : 0;
         for (Id i = 0; i < node->uses; i++) {
             Id value = node_use(g, node, i).value;
             if (value == NONE)
@@ -183,13 +267,17 @@ bool updates(Graph *g, const Use *gradients)
 {
     size_t values = g->value.count;
     Use *gradient = ARENA_ARRAY(g->arena, Use, values), scale;
+    Use *last = ARENA_ARRAY(g->arena, Use, values);
     memcpy(gradient, gradients, values * sizeof *gradient);
-    if (!accumulate(g, gradient, values) || !clip_values(g, gradient, values) ||
-        !clip_norm(g, gradient, values, &scale))
+    memset(last, 0xff, values * sizeof *last); /* NONE */
+    if (!check_staged(g, gradient) || !move_staged(g, last) || !accumulate(g, gradient, values) ||
+        !clip_values(g, gradient, values) || !clip_norm(g, gradient, values, &scale))
         return false;
     for (Id v = 0; v < values; v++)
         if (gradient[v].value != NONE && !update(g, v, gradient[v], scale))
             return false;
+    if (!commit_staged(g, last, values))
+        return false;
     move_up(g);
     return true;
 }

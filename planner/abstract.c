@@ -13,11 +13,15 @@ typedef struct {
     const Clusters *clusters;
     const Target *target;
     const PlanOptions *options;
-    bool relaxed;   /* sizes that no plan can be below, for bounds */
-    Id *number;     /* by value: its number in the problem */
-    bool *output;   /* by value */
-    bool *external; /* by value: an output whose bytes are the caller's */
-    bool *joined;   /* by value: a concat reads it, so it may lie in the result */
+    bool relaxed;           /* sizes that no plan can be below, for bounds */
+    Id *number;             /* by value: its number in the problem */
+    bool *output;           /* by value */
+    bool *external;         /* by value: an output whose bytes are the caller's */
+    bool *joined;           /* by value: a concat reads it, so it may lie in the result */
+    bool *followed;         /* by value: a new version that a later node of the program reads */
+    bool *waits;            /* by node: it waits for all that may fail */
+    bool waiting;           /* something in the program waits for what may fail */
+    ARRAY(RematId) checked; /* values without bytes of nodes that may fail: they have not */
     Abstract a;
     ARRAY(RematValue) value;
     ARRAY(RematId) read;
@@ -46,6 +50,12 @@ static void mark_values(Build *b)
         for (Id i = 0; g->node.at[n].op == concat && i < g->node.at[n].uses; i++)
             if (node_use(g, &g->node.at[n], i).value != NONE)
                 b->joined[node_use(g, &g->node.at[n], i).value] = true;
+    for (size_t n = 0; n < g->node.count; n++)
+        for (Id i = 0; i < g->node.at[n].uses; i++) {
+            Id value = node_use(g, &g->node.at[n], i).value;
+            if (value != NONE && g->value.at[value].previous != NONE)
+                b->followed[value] = true;
+        }
 }
 
 /* ---- Nodes and values ----------------------------------------------------------------------- */
@@ -64,8 +74,34 @@ static void add_value(Build *b, Id value, RematId node, bool pinned)
                             .flags = flags});
 }
 
+/* Which nodes must wait for what may fail: they commit something, and do not follow from all of it
+ * anyway. Up to 64 of those are told apart. */
+static void find_waiting(Build *b)
+{
+    uint64_t *from = ARENA_ARRAY(b->g->arena, uint64_t, b->g->value.count), *needs;
+    uint32_t checks = 0;
+    b->waits = ARENA_ARRAY(b->g->arena, bool, b->a.problem.nodes);
+    needs = ARENA_ARRAY(b->g->arena, uint64_t, b->a.problem.nodes);
+    for (RematId n = 0; n < b->a.problem.nodes; n++) {
+        const Cluster *c = &b->clusters->at[b->a.cluster[n]];
+        for (Id k = 0; k < c->operands; k++)
+            needs[n] |= from[b->clusters->operand[c->operand + k]];
+        if (node_may_fail(&b->g->node.at[b->clusters->node[c->node]]))
+            needs[n] |= (uint64_t)1 << (checks++ & 63);
+        for (Id k = 0; k < c->results; k++)
+            from[b->clusters->result[c->result + k]] = needs[n];
+    }
+    uint64_t all = checks < 64 ? ((uint64_t)1 << checks) - 1 : UINT64_MAX;
+    for (RematId n = 0; n < b->a.problem.nodes; n++) {
+        const Cluster *c = &b->clusters->at[b->a.cluster[n]];
+        b->waits[n] = checks && (needs[n] != all || checks > 64) &&
+                      node_commits(b->g, &b->g->node.at[b->clusters->node[c->node]]);
+        b->waiting |= b->waits[n];
+    }
+}
+
 /* What persists is read too where a later version takes its bytes: not after that. */
-static void add_reads(Build *b, RematNode *node, const Cluster *c)
+static void add_reads(Build *b, RematNode *node, const Cluster *c, bool waits)
 {
     node->read = (RematId)b->read.count;
     for (Id k = 0; k < c->operands; k++) {
@@ -77,7 +113,18 @@ static void add_reads(Build *b, RematNode *node, const Cluster *c)
         }
         ARRAY_PUSH(b->g->arena, &b->read, b->number[value]);
     }
+    for (size_t i = 0; i < b->checked.count && waits; i++)
+        ARRAY_PUSH(b->g->arena, &b->read, b->checked.at[i]);
     node->reads = (RematId)b->read.count - node->read;
+}
+
+/* A value without bytes, for the order alone. */
+static void add_token(Build *b, Id value, RematId node)
+{
+    if (value != NONE)
+        b->number[value] = (Id)b->value.count;
+    ARRAY_PUSH(b->g->arena, &b->value,
+               (RematValue){.node = node, .killer = REMAT_NONE, .drop_at = REMAT_NONE});
 }
 
 static void add_pairs(Build *b, Id cluster, RematId id, Id value)
@@ -105,12 +152,19 @@ static void add_results(Build *b, RematNode *node, Id cluster, RematId id)
         } else if (b->number[previous] != NONE) { /* lies where the old version lay */
             b->value.at[b->number[previous]].killer = id;
         }
+        if (b->followed[value])
+            add_token(b, value, id);
+    }
+    if (b->waiting && node_may_fail(&b->g->node.at[b->clusters->node[c->node]])) {
+        ARRAY_PUSH(b->g->arena, &b->checked, (RematId)b->value.count);
+        add_token(b, NONE, id);
     }
     node->values = (RematId)b->value.count - node->value;
 }
 
 static void add_nodes(Build *b, uint32_t times)
 {
+    find_waiting(b);
     for (RematId n = 0; n < b->a.problem.nodes; n++) {
         Id cluster = b->a.cluster[n];
         uint64_t work = b->target->workspace(b->target, b->g, b->clusters, cluster);
@@ -118,7 +172,7 @@ static void add_nodes(Build *b, uint32_t times)
         node->cost = times * cluster_cost(b->g, b->clusters, b->target, cluster);
         node->work = (int64_t)round_up(work, b->target->align);
         node->flags = has_effect(b, cluster) ? REMAT_ONCE : 0;
-        add_reads(b, node, &b->clusters->at[cluster]);
+        add_reads(b, node, &b->clusters->at[cluster], b->waits[n]);
         add_results(b, node, cluster, n);
     }
 }
@@ -269,6 +323,7 @@ Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target
     b.output = ARENA_ARRAY(g->arena, bool, g->value.count);
     b.external = ARENA_ARRAY(g->arena, bool, g->value.count);
     b.joined = ARENA_ARRAY(g->arena, bool, g->value.count);
+    b.followed = ARENA_ARRAY(g->arena, bool, g->value.count);
     memset(b.number, 0xff, g->value.count * sizeof *b.number);
     mark_values(&b);
     b.a.cluster = order->cluster[program];

@@ -10,6 +10,7 @@
  *  - parameters, state and inputs are never written, and each lies in the one buffer that the plan
  *    names; so does every output, whole, when its program ends; those that micro-batches fill are
  *    nobody else's while it runs;
+ *  - what is saved changes only behind all that can fail;
  *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once; a program
  *    runs as often as its micro-batches make up the whole;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
@@ -530,6 +531,30 @@ static bool check_runs(Check *c, const Program *program, int kind)
     return true;
 }
 
+/* What is saved changes only when nothing can fail any more. */
+static bool check_commits(Check *c, const Program *program)
+{
+    const Clusters *clusters = c->plan->clusters;
+    bool *ran = ARENA_ARRAY(c->arena, bool, clusters->count);
+    Id left = 0;
+    for (Id i = 0; i < program->count; i++) {
+        Id id = program->at[i].cluster;
+        left += !ran[id] && node_may_fail(&c->g->node.at[clusters->node[clusters->at[id].node]]);
+        ran[id] = true;
+    }
+    memset(ran, 0, clusters->count * sizeof *ran);
+    for (Id i = 0; i < program->count; i++) {
+        Id id = program->at[i].cluster;
+        const Node *node = &c->g->node.at[clusters->node[clusters->at[id].node]];
+        left -= !ran[id] && node_may_fail(node);
+        ran[id] = true;
+        if (left && node_commits(c->g, node))
+            return fail(c, "step %u: %s changes what is saved before all that can fail has run",
+                        program->begin + i, node->name);
+    }
+    return true;
+}
+
 /* Bytes of contents between the step that wrote them and the last that reads them. What a result
  * was written over or around is counted with the result from then on. */
 static void find_peak(Check *c)
@@ -663,7 +688,7 @@ static bool replay(Check *c)
     c->lanes = lanes_new(c->arena, &c->places);
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &c->plan->program[p];
-        if (!begin_program(c, program) || !check_runs(c, program, p))
+        if (!begin_program(c, program) || !check_runs(c, program, p) || !check_commits(c, program))
             return false;
         for (Id i = 0; i < program->count; i++)
             if (!replay_one(c, &program->at[i], program->begin + i))

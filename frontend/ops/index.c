@@ -158,6 +158,7 @@ static int batch_scatter_add(const Graph *g, const Node *n, int operand, int axi
 
 const OpRow ops_index[] = {
     {.name = "gather",
+     .flags = OP_LOOKS_UP,
      .help =
          "slices of x along an axis, picked by index: the axis is replaced by the dims of index",
      .args = {{.name = "x", .help = "any dtype, one dimension or more"},
@@ -184,6 +185,7 @@ const OpRow ops_index[] = {
      .params = params_embedding,
      .build = build_embedding},
     {.name = "one_hot",
+     .flags = OP_LOOKS_UP,
      .help = "f32[..., depth]: 1 at the id, 0 elsewhere",
      .args = {{.name = "ids", .help = "i32 or i64, from 0 to less than depth"},
               {.name = "depth", .kind = ARG_INT, .flags = ARG_FRONT, .help = "of the new axis"}},
@@ -191,6 +193,7 @@ const OpRow ops_index[] = {
      .flops = flops_none,
      .batch = batch_each},
     {.name = "scatter_add",
+     .flags = OP_LOOKS_UP,
      .help = "x with rows of updates added to its rows at index; index may repeat a row",
      .args = {{.name = "x", .help = "f32"},
               {.name = "index", .help = "i32 or i64, from 0 to less than the size of axis 0"},

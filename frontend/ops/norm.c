@@ -208,26 +208,54 @@ static bool params_batchnorm(Graph *g, Call *c)
            (call_has(c, 4) || call_state(g, c, "var", init_const(1), 1, &channels));
 }
 
-/* Training takes the statistics of the batch, and moves the running ones towards them. */
+/* A step changes its running statistics, so they are whole tensors that are kept, one for each. */
+static bool check_running(Graph *g, const Call *c)
+{
+    for (int i = 3; i < 5; i++) {
+        Use use = call_operand(c, i);
+        const Value *value = &g->value.at[use.value];
+        if ((value->kind == VALUE_PARAM || value->kind == VALUE_STATE) && use.view == NONE)
+            continue;
+        call_error_at(g, c, i, "a step cannot keep the running %s in %s", c->op->args[i].name,
+                      value->kind == VALUE_CONST   ? "a const"
+                      : value->kind == VALUE_INPUT ? "an input"
+                      : value->kind != VALUE_PARAM ? "a result"
+                                                   : "a part of a param");
+        diag_hint(g->diag, "declare a param of its own for it, or leave it out");
+        return false;
+    }
+    if (call_operand(c, 3).value != call_operand(c, 4).value)
+        return true;
+    call_error_at(g, c, 4, "the running mean and var are one tensor");
+    diag_hint(g->diag, "declare a param for each of them, or leave both out");
+    return false;
+}
+
+/* Training takes the statistics of the batch; the running ones move towards them when the step is
+ * sure to succeed: see updates.c. */
 static bool build_batchnorm_train(Graph *g, Call *c)
 {
+    if (!check_running(g, c))
+        return false;
     View x = call_view(g, c, 0);
     double eps = call_attr(c, "eps")->number;
-    Call norm = call_begin(g, c, "batchnorm_train"), running = call_begin(g, c, "running_stats");
+    Call norm = call_begin(g, c, "batchnorm_train"), *running = ARENA_NEW(g->arena, Call);
+    *running = call_begin(g, c, "running_stats");
     call_set(&norm, "eps", eps);
     call_set(&norm, "over", call_attr(c, "over")->number);
     for (int i = 0; i < 3; i++)
         call_use(g, &norm, call_operand(c, i));
     if (!call_finish(g, &norm))
         return false;
-    call_set(&running, "eps", eps);
-    call_set(&running, "momentum", call_attr(c, "momentum")->number);
-    call_set(&running, "count", (double)(view_count(&x) / x.dim[1]));
+    call_set(running, "eps", eps);
+    call_set(running, "momentum", call_attr(c, "momentum")->number);
+    call_set(running, "count", (double)(view_count(&x) / x.dim[1]));
     Use operand[4] = {call_operand(c, 3), call_operand(c, 4), norm.result.at[1], norm.result.at[2]};
     for (int i = 0; i < 4; i++)
-        call_use(g, &running, operand[i]);
+        call_use(g, running, operand[i]);
+    ARRAY_PUSH(g->arena, &g->staged, running);
     call_result(g, c, norm.result.at[0]);
-    return call_finish(g, &running);
+    return true;
 }
 
 /* (x - mean) * (scale / sqrt(var + eps)) + bias: the factor is worked out once for a channel. */

@@ -123,6 +123,6 @@ const OpRow ops_norm_grad[] = {
      .shape = shape_running,
      .updates = {1, 2},
      .flags = OP_HIDDEN | OP_EFFECT,
-     .batch = batch_each},
+     .batch = batch_never},
     {0},
 };

@@ -305,7 +305,8 @@ static void check_case(const OpCase *row, bool *passed)
 /* Of what these compute, nothing is a sample's. */
 static bool is_of_no_sample(const OpRow *op)
 {
-    static const char *const names[] = {"accumulate", "add_window", "clip_factor", "collect"};
+    static const char *const names[] = {"accumulate", "add_window",    "clip_factor", "collect",
+                                        "commit",     "running_stats", "stage"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op->name, names[i]) == 0)
             return true;

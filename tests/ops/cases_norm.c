@@ -117,6 +117,29 @@ static Tensor batchnorm(const Case *c)
     return y;
 }
 
+/* Operands: the running mean and var, the mean and inverse deviation of a batch. */
+#define RUNNING "f32[3] f32[3]:0.1..4 f32[3] f32[3]:0.2..2"
+
+static Tensor running_mean(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    for (int64_t i = 0; i < y.count; i++)
+        y.at[i] = c->in[0].at[i] + case_number(c, "momentum") * (c->in[2].at[i] - c->in[0].at[i]);
+    return y;
+}
+
+/* The variance of a batch is that of a sample. */
+static Tensor running_var(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    double count = case_number(c, "count"), sample = count > 1 ? count / (count - 1) : 1;
+    for (int64_t i = 0; i < y.count; i++) {
+        double var = 1 / (c->in[3].at[i] * c->in[3].at[i]) - case_number(c, "eps");
+        y.at[i] = c->in[1].at[i] + case_number(c, "momentum") * (var * sample - c->in[1].at[i]);
+    }
+    return y;
+}
+
 OP_CASES(norm) = {
     {"layernorm", "f32[3, 5] - -", "", layernorm},
     {"layernorm", "f32[5] f32[5] f32[5]", "", layernorm},
@@ -139,6 +162,9 @@ OP_CASES(norm) = {
     {"batchnorm", "f32[4, 3] f32[3] f32[3] f32[3] f32[3]:0.1..4", "eps = 0.01", batchnorm},
     {"batchnorm", "f32[2, 3, 9] - - - -", "momentum = 0.2, over = micro", batchnorm},
     {"batchnorm", "f32[2, 1, 2, 3, 2] - - - -", "", batchnorm},
+    {"running_stats", RUNNING, "momentum = 0.2, eps = 0.01, count = 8", running_mean},
+    {"running_stats", RUNNING, "momentum = 0.2, eps = 0.01, count = 8", running_var, .output = 1},
+    {"running_stats", RUNNING, "momentum = 0.1, eps = 0.01, count = 1", running_var, .output = 1},
     {0},
 };
 

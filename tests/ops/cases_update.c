@@ -100,7 +100,7 @@ static Tensor ref_lion(const Case *c)
     return y;
 }
 
-/* The first micro-batch of a step starts the sum. */
+/* The first micro-batch of a step starts the sum, and what is staged. */
 static Tensor ref_accumulate(const Case *c)
 {
     return c->in[1];
@@ -176,6 +176,8 @@ OP_CASES(update) = {
     {"lion", "f32[6] f32[6] - f32[6]", "weight_decay = 0.1", ref_lion},
     {"lion", "f32[6] f32[6] - f32[6]", "", ref_lion, .output = 1},
     {"accumulate", "f32[2, 5] f32[2, 5]", "", ref_accumulate},
+    {"stage", "f32[5] f32[5]", "", ref_accumulate},
+    {"commit", "f32[5] f32[5]", "", ref_accumulate},
     {"collect", "f32[6, 5] f32[2, 5]", "axis = 0", ref_collect},
     {"collect", "f32[2, 6, 3] f32[2, 2, 3]", "axis = 1", ref_collect},
     {"clip_factor", "f32[3, 4] f32[7]", "limit = 2", ref_clip_factor},

@@ -181,6 +181,38 @@ mixed() { # what is of the whole batch is computed at once, and the step in micr
 }
 check 'an output of the whole batch' mixed
 
+# ---- Running statistics -----------------------------------------------------------------------
+
+statistics() { # MICRO-BATCHES OPTIONS...
+    micros=$1
+    shift
+    emit statistics "$here/statistics.g" --accumulate "$micros" "$@" &&
+        build statistics statistics running $sanitize -DGPLAN_POISON "-DMICROS=$micros" && ./running
+}
+for micros in 1 2; do
+    check "a norm that is applied twice, $micros" statistics $micros
+    check "the same in the least memory, $micros" statistics $micros --budget \
+        "$("$gplan" "$here/statistics.g" --accumulate $micros --min-budget)"
+done
+
+not_kept() { # each at its place, with what to do
+    (cd "$here" && ! "$gplan" --color=never statistics_err.g) 2>said && diff "$here/statistics_err.err" said
+}
+check 'statistics that a step cannot keep' not_kept
+trained() { # by the optimizer as well
+    printf 'model t(batch B = 4)\ninput x : f32[B, 8]\nparam s : [8] = ones\nparam z : [8]\n%s' \
+        'train mean(batchnorm(x, s, z, z, s)) using sgd()' >trained.g
+    refuses 'trained.g:5:12: error: batchnorm: z is trained, so it cannot hold the running mean' trained.g
+}
+check 'statistics that are trained' trained
+read_too() { # what a step reads of them is what the step before left
+    printf '%s\n' 'model t(batch B = 4)' 'input x : f32[B, 8]' 'param s : [8] = ones' 'param b : [8]' \
+        'frozen param m : [8]' 'frozen param v : [8] = ones' 'h = batchnorm(x, s, b, m, v) * m + v' \
+        'output o = batchnorm(h, s, b, m, v)' 'train mean(o * x) using sgd()' >read.g
+    emit read read.g
+}
+check 'statistics that the model reads' read_too
+
 # ---- Dropout ----------------------------------------------------------------------------------
 
 masks() { # TIMES

@@ -1,0 +1,24 @@
+/* State that a step may yet fail to change: micro-batches work on a copy of it, which the first one
+ * begins, and which is committed when all of them have succeeded. */
+#ifndef GP_STAGE_H
+#define GP_STAGE_H
+
+#include "base.h"
+
+/* Operands: the copy so far, the state. */
+GP_KERNEL(stage)
+{
+    const gp_real *from = c->run->micro == 0 ? c->in[1].data : c->in[0].data;
+    if (from != c->out[0].data)
+        memcpy(c->out[0].data, from, (size_t)gp_count(&c->in[0]) * sizeof *from);
+    return GP_OK;
+}
+
+/* Operands: the state, the copy. */
+GP_KERNEL(commit)
+{
+    memcpy(c->out[0].data, c->in[1].data, (size_t)gp_count(&c->in[0]) * sizeof(gp_real));
+    return GP_OK;
+}
+
+#endif
