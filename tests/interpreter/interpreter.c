@@ -53,6 +53,9 @@ static Graph *lower_for(Arena *arena, Diag *diag, const Source *source, const As
         exit(1);
     if (!g->train.present)
         stop("%s has no train statement", options.path);
+    for (size_t i = 0; i < g->staged.count; i++) /* running statistics: each of its own here */
+        if (!call_finish(g, g->staged.at[i]))
+            exit(1);
     return g;
 }
 
