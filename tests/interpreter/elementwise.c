@@ -57,36 +57,33 @@ static double gelu_inner(double x)
 F(add, x[0] + x[1])
 D(add, 1, 1)
 F(sub, x[0] - x[1])
-D(sub, 1, -1) F(mul, x[0] * x[1]) D(mul, x[1], x[0]) F(divide, x[0] / x[1]) D(divide, 1 / x[1],
-                                                                              -x[0] / (x[1] * x[1]))
-    F(power, pow(x[0], x[1])) D(power, x[1] == 0 ? 0 : x[1] * pow(x[0], x[1] - 1),
-                                x[0] > 0 ? y * log(x[0]) : 0) F(maximum, x[0] >= x[1] ? x[0] : x[1])
-        D(maximum, x[0] >= x[1],
-          !(x[0] >= x[1])) F(minimum, x[0] <= x[1] ? x[0] : x[1]) D(minimum,
-                                                                    x[0] <= x[1], !(x[0] <= x[1]))
-            F(neg, -x[0]) D(neg, -1) F(absolute, fabs(x[0])) D(
-                absolute,
-                x[0] > 0   ? 1
-                : x[0] < 0 ? -1
-                           : 0)
-                F(square, x[0] * x[0]) D(square, 2 * x[0]) F(exponential, exp(x[0])) D(
-                    exponential,
-                    y) F(logarithm,
-                         log(
-                             x[0])) D(logarithm, 1 / x[0]) F(root, sqrt(x[0]))
-                    D(root, 1 / (2 * y)) F(rsqrt, 1 / sqrt(x[0])) D(rsqrt, -y / (2 * x[0])) F(
+D(sub, 1, -1)
+F(mul, x[0] * x[1])
+D(mul, x[1], x[0])
+F(divide, x[0] / x[1]) D(divide, 1 / x[1], -x[0] / (x[1] * x[1])) F(power, pow(x[0], x[1])) D(
+    power, x[1] == 0 ? 0 : x[1] * pow(x[0], x[1] - 1),
+    x[0] > 0 ? y * log(x[0]) : 0) F(maximum, x[0] >= x[1] ? x[0] : x[1]) D(maximum, x[0] >= x[1],
+                                                                           !(x[0] >= x[1]))
+    F(minimum, x[0] <= x[1] ? x[0] : x[1]) D(minimum, x[0] <= x[1], !(x[0] <= x[1])) F(neg, -x[0])
+        D(neg, -1) F(absolute, fabs(x[0])) D(
+            absolute,
+            x[0] > 0   ? 1
+            : x[0] < 0 ? -1
+                       : 0)
+            F(square, x[0] * x[0]) D(square, 2 * x[0]) F(exponential, exp(x[0])) D(
+                exponential, y) F(logarithm, log(x[0]))
+                D(logarithm, 1 / x[0]) F(root, sqrt(x[0])) D(root, 1 / (2 * y))
+                    F(rsqrt, 1 / sqrt(x[0])) D(rsqrt, -y / (2 * x[0])) F(reciprocal, 1 / x[0]) D(
                         reciprocal,
-                        1 / x[0]) D(reciprocal, -1 / (x[0] * x[0]))
-                        F(sine, sin(x[0])) D(sine, cos(x[0])) F(cosine, cos(x[0])) D(
-                            cosine,
-                            -sin(
-                                x[0])) F(error,
-                                         erf(x[0])) D(error, 2 / sqrt(pi) * exp(-x[0] * x[0]))
-                            F(hyperbolic, tanh(x[0])) D(hyperbolic, 1 - y * y) F(
+                        -1 / (x[0] *
+                              x[0])) F(sine,
+                                       sin(x[0])) D(sine, cos(x[0]))
+                        F(cosine, cos(x[0])) D(cosine, -sin(x[0])) F(error, erf(x[0])) D(
+                            error, 2 / sqrt(pi) *
+                                       exp(-x[0] * x[0])) F(hyperbolic, tanh(x[0]))
+                            D(hyperbolic, 1 - y * y) F(logistic, sigmoid(x[0])) D(
                                 logistic,
-                                sigmoid(
-                                    x[0])) D(logistic,
-                                             y *(1 - y)) F(softplus, softplus(x[0]))
+                                y *(1 - y)) F(softplus, softplus(x[0]))
                                 D(softplus, sigmoid(x[0])) F(silu, x[0] * sigmoid(x[0])) D(
                                     silu,
                                     sigmoid(x[0]) *
@@ -110,7 +107,8 @@ D(sub, 1, -1) F(mul, x[0] * x[1]) D(mul, x[1], x[0]) F(divide, x[0] / x[1]) D(di
                                                     F(gelu_tanh,
                                                       x[0] / 2 * (1 + tanh(gelu_inner(x[0]))))
                                                         D(gelu_tanh,
-                                                          (1 + tanh(gelu_inner(x[0]))) / 2 +
+                                                          (1 + tanh(gelu_inner(x[0]))) /
+                                                                  2 +
                                                               x[0] / 2 *
                                                                   (1 -
                                                                    tanh(gelu_inner(x[0])) *

@@ -66,9 +66,9 @@ if [ -z "$full" ]; then
     run lstm '--steps 2' '' -D B=2 -D T=6
     run gpt2 '--unclipped' '--accumulate 2 --slices always' -D B=2 -D T=40 -D L=2 -D V=5003
     run bert '' '' -D B=2 -D T=40 -D L=2 -D V=5003
-    run resnet50 '' '' -D B=2 -D S=64
+    run resnet50 '' '' -D B=2 -D S=96
     run mobilenetv2 '' '' -D B=2 -D S=128
-    run densenet121 '' '' -D B=2 -D S=64
+    run densenet121 '' '' -D B=2 -D S=96
     run inception '' '' -D B=1 -D S=64
     run vgg16 '' '' -D B=1 -D S=32
     run unet '' '' -D B=2 -D S=48

@@ -1,0 +1,233 @@
+/* How far an emitted program is from the interpreter, tensor by tensor. */
+#include "tests/interpreter/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double TOLERANCE = 1e-5, ULP = 0x1p-23;
+/* An error may be so many times what float loops are off by, but is never taken above this. */
+static const double ROUNDED_TIMES = 4, COARSEST = 2e-3;
+
+typedef struct {
+    double error, rounded, scale; /* largest so far */
+} Gap;
+
+/* One element: what it should be, what it is, what it is with rounded results. `least`: what is
+ * not an error, since the number itself has no more digits. */
+static void gap_add(Gap *gap, double want, double is, double rounded, double size, double least)
+{
+    double error = fabs(is - want) - least;
+    if (isnan(error) || error > gap->error) /* nothing is larger than NaN: it stays */
+        gap->error = error;
+    gap->rounded = fmax(gap->rounded, fabs(rounded - want));
+    gap->scale = fmax(gap->scale, fabs(size));
+}
+
+static void judge(Verdict *v, const char *name, const char *part, Gap gap)
+{
+    double error = gap.error <= 0 ? 0 : gap.error / gap.scale;
+    double limit = v->final ? fmin(ROUNDED_TIMES * gap.rounded / gap.scale, COARSEST) : 0;
+    bool good = error <= TOLERANCE, coarse = !good && error <= limit;
+    v->compared++;
+    v->wrong += !good && !coarse;
+    v->coarse += coarse;
+    if (v->table || (!good && !coarse && v->final))
+        printf("  %-60s %9.2e%s\n", name, error,
+               good     ? ""
+               : coarse ? "  (float resolves no more)"
+                        : "  WRONG");
+    if (good && error >= v->worst) {
+        v->worst = error;
+        snprintf(v->where, sizeof v->where, "%s%s", name, part);
+    }
+    if (!good && !(error <= v->coarsest)) {
+        v->coarsest = error;
+        snprintf(v->coarse_where, sizeof v->coarse_where, "%s%s", name, part);
+    }
+}
+
+static void compare_loss(const Machine *m, const Machine *rounded, float loss, const char *name,
+                         Verdict *v)
+{
+    Id value = m->g->train.loss.value;
+    double want = *m->value[value];
+    Gap gap = {0};
+    gap_add(&gap, want, loss, rounded ? *rounded->value[value] : want, want, 0);
+    judge(v, name, "", gap);
+}
+
+static void compare_outputs(const Subject *s, const Machine *m, const Machine *rounded, Verdict *v)
+{
+    for (size_t i = 0; i < m->g->output.count; i++) {
+        const Output *output = &m->g->output.at[i];
+        size_t at;
+        SubjectTensor t = subject_tensor_named(s, output->name, &at);
+        double *want = machine_read(m, output->use);
+        double *coarse = machine_read(rounded ? rounded : m, output->use);
+        Gap gap = {0};
+        for (int64_t k = 0; k < subject_count(&t); k++)
+            gap_add(&gap, want[k], s->output[at][k], coarse[k], want[k], 0);
+        judge(v, output->name, "", gap);
+        free(want);
+        free(coarse);
+    }
+}
+
+/* Running statistics, by the share that the batch has in them. */
+static void compare_statistics(const Subject *s, const Machine *m, const Machine *rounded,
+                               Verdict *v)
+{
+    for (Id n = 0; n < m->g->node.count; n++) {
+        const Node *node = &m->g->node.at[n];
+        for (Id k = 0; k < 2 && strcmp(node->op->name, "running_stats") == 0; k++) {
+            const char *name = m->g->value.at[node_use(m->g, node, k).value].name;
+            size_t at;
+            SubjectTensor t = subject_tensor_named(s, name, &at);
+            const double *want = m->value[node_value(node, k)];
+            const double *coarse = (rounded ? rounded : m)->value[node_value(node, k)];
+            double kept = 1 - node_attr(m->g, n, "momentum")->number;
+            Gap gap = {0};
+            for (int64_t i = 0; i < subject_count(&t); i++)
+                gap_add(&gap, want[i], subject_element(s, &t, i), coarse[i],
+                        want[i] - kept * s->before[at][i], ULP * fabs(want[i]));
+            judge(v, name, "", gap);
+        }
+    }
+}
+
+/* The largest gradient of all: what one that is 0 by symmetry is measured by. */
+static double largest_gradient(const Machine *m)
+{
+    double most = 0;
+    for (Id p = 0; p < m->g->value.count; p++)
+        for (int64_t i = 0; m->gradient[p] && i < value_count(&m->g->value.at[p]); i++)
+            most = fmax(most, fabs(m->gradient[p][i]));
+    return most;
+}
+
+typedef struct {
+    const Subject *s;
+    const Model *model;
+    Optimizer optimizer;
+    Id parameter;
+    const double *w; /* before */
+    SubjectTensor tensor, state[MAX_STATES];
+    const double *before[MAX_STATES];
+    double floor; /* of a gradient's size */
+} Update;
+
+/* The gradient of a key's bias is 0 whatever the model: all scores of a query move alike. */
+static double gradient_floor(const Machine *m, Id parameter, double most)
+{
+    double here = 0;
+    for (int64_t i = 0; i < value_count(&m->g->value.at[parameter]); i++)
+        here = fmax(here, fabs(m->gradient[parameter][i]));
+    return here < 1e-9 * most ? most : 0;
+}
+
+static void state_after(const Update *u, const Machine *m, double clip, int64_t i, double w,
+                        double *after)
+{
+    double before[MAX_STATES] = {0};
+    for (int k = 0; k < MAX_STATES; k++)
+        before[k] = u->before[k] ? u->before[k][i] : 0;
+    optimizer_state(&u->optimizer, w, clip * m->gradient[u->parameter][i], before, after);
+}
+
+static void compare_state(const Update *u, int k, Verdict *v)
+{
+    const Model *model = u->model;
+    Gap gap = {0};
+    double least[MAX_STATES] = {0};
+    optimizer_state(&u->optimizer, 0, u->floor, (double[MAX_STATES]){0}, least);
+    gap.scale = least[k];
+    for (int64_t i = 0; i < subject_count(&u->tensor); i++) {
+        double want[MAX_STATES], coarse[MAX_STATES] = {0}, alone[MAX_STATES];
+        state_after(u, model->train, model->clip, i, u->w[i], want);
+        state_after(u, model->train, model->clip, i, 0, alone); /* without the decay of weights */
+        memcpy(coarse, want, sizeof want);
+        if (model->rounded_train)
+            state_after(u, model->rounded_train, model->rounded_clip, i, u->w[i], coarse);
+        gap_add(&gap, want[k], subject_element(u->s, &u->state[k], i), coarse[k],
+                alone[k] - u->before[k][i], ULP * fabs(want[k]));
+    }
+    judge(v, u->state[k].name, "", gap);
+}
+
+static void compare_parameter(const Update *u, Verdict *v)
+{
+    const Model *model = u->model;
+    Gap gap = {0};
+    bool stateless = !u->optimizer.state[0];
+    for (int64_t i = 0; i < subject_count(&u->tensor); i++) {
+        double before[MAX_STATES] = {0}, after[MAX_STATES] = {0};
+        for (int k = 0; k < MAX_STATES; k++)
+            if (u->optimizer.state[k]) {
+                before[k] = u->before[k][i];
+                after[k] = subject_element(u->s, &u->state[k], i);
+            }
+        double g = model->clip * model->train->gradient[u->parameter][i];
+        double want =
+            optimizer_parameter(&u->optimizer, u->w[i], g, before, after, model->train->step);
+        double coarse = want;
+        if (stateless && model->rounded_train)
+            coarse = optimizer_parameter(&u->optimizer, u->w[i],
+                                         model->rounded_clip *
+                                             model->rounded_train->gradient[u->parameter][i],
+                                         before, after, model->train->step);
+        /* two roundings: of what is subtracted from, and of the result */
+        gap_add(&gap, want, subject_element(u->s, &u->tensor, i), coarse, want - u->w[i],
+                2 * ULP * fmax(fabs(want), fabs(u->w[i])));
+    }
+    judge(v, u->tensor.name, " (update)", gap);
+}
+
+static void compare_updates(const Subject *s, const Model *model, Verdict *v)
+{
+    const Machine *m = model->train;
+    double most = largest_gradient(m);
+    for (Id p = 0; p < m->g->value.count; p++) {
+        const Value *value = &m->g->value.at[p];
+        size_t at;
+        if (value->kind != VALUE_PARAM)
+            continue;
+        if (!m->gradient[p] && m->wanted[p])
+            continue; /* nothing that counts reads it */
+        Update u = {.s = s, .model = model, .parameter = p};
+        u.tensor = subject_tensor_named(s, value->name, &at);
+        u.w = s->before[at];
+        if (!m->wanted[p]) { /* frozen */
+            Gap gap = {.scale = 1};
+            for (int64_t i = 0; i < subject_count(&u.tensor); i++)
+                gap_add(&gap, u.w[i], subject_element(s, &u.tensor, i), u.w[i], 0, 0);
+            judge(v, value->name, "", gap);
+            continue;
+        }
+        u.optimizer = optimizer_of(m->g, value->name);
+        u.floor = model->clip * gradient_floor(m, p, most);
+        for (int k = 0; k < MAX_STATES && u.optimizer.state[k]; k++) {
+            char name[512];
+            snprintf(name, sizeof name, "%s.%s.%s", value->name, u.optimizer.name,
+                     u.optimizer.state[k]);
+            u.state[k] = subject_tensor_named(s, name, &at);
+            u.before[k] = s->before[at];
+        }
+        for (int k = 0; k < MAX_STATES && u.optimizer.state[k]; k++)
+            compare_state(&u, k, v);
+        compare_parameter(&u, v);
+    }
+}
+
+Verdict compare(const Subject *s, const Model *model, int step, bool final, bool table)
+{
+    Verdict v = {.final = final, .table = table};
+    if (step == 0) {
+        compare_outputs(s, model->infer, model->rounded_infer, &v);
+        compare_loss(model->infer, model->rounded_infer, s->eval_loss, "loss of eval", &v);
+    }
+    compare_loss(model->train, model->rounded_train, s->step_loss, "loss of step", &v);
+    compare_statistics(s, model->train, model->rounded_train, &v);
+    compare_updates(s, model, &v);
+    return v;
+}
