@@ -3,8 +3,8 @@
 # emitted C that is compiled as users do. usage: tests/interpreter/run.sh GPLAN [full] [EXAMPLE...]
 #
 # Channels, features, heads and classes are the example's own; images and texts are smaller here, and
-# equal layers fewer. `full` takes them as they are, for a batch of one or two, and each example also
-# within the smallest budget: `make check-examples`, which takes an hour.
+# equal layers fewer. `full` takes them as they are, for a batch of one or two (unet's images have a
+# quarter of the places), and each example also within the smallest budget: `make check-examples`.
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
 without_bless
@@ -15,35 +15,33 @@ loud=yes
 
 # NAME.so in $work: the model with these options, under names that are the same for all.
 build() { # NAME MODEL.g OPTIONS...
-    name=$1
-    model=$(basename "$2" .g)
+    to=$work/$1
     file=$2
+    model=$(basename "$2" .g)
     shift 2
     capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
-    mkdir -p "$work/$name" &&
-        "$gplan" "$file" --threads 2 --quiet "$@" -o "$work/$name/$model.c" &&
-        gcc -std=c11 -O3 -march=native -fopenmp -fPIC -c "$work/$name/$model.c" \
-            -o "$work/$name/model.o" &&
+    mkdir -p "$to" &&
+        "$gplan" "$file" --threads 2 --quiet "$@" -o "$to/$model.c" &&
+        gcc -std=c11 -O3 -march=native -fopenmp -fPIC -c "$to/$model.c" -o "$to/model.o" &&
         gcc -std=c11 -O1 -fPIC -I. "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" \
-            -include "$work/$name/$model.h" -c tests/interpreter/subject.c \
-            -o "$work/$name/subject.o" &&
-        gcc -shared -fopenmp "$work/$name/model.o" "$work/$name/subject.o" -o "$work/$name.so" -lm
+            -include "$to/$model.h" -c tests/interpreter/subject.c -o "$to/subject.o" &&
+        gcc -shared -fopenmp "$to/model.o" "$to/subject.o" -o "$to.so" -lm
 }
 
 # The defines stand last, and are the interpreter's too.
 compare() { # MODEL "OPTIONS OF THE INTERPRETER" "OPTIONS OF THE PLAN" -D NAME=N...
-    file=examples/$1.g
+    text=examples/$1.g
     how=$2
     plan=$3
-    name=$1
+    example=$1
     shift 3
     case $how in *--unclipped*)
         how=${how#--unclipped}
-        sed 's/clip = [0-9.]*/clip = 1000000.0/' "$file" >"$work/$name.g"
-        file=$work/$name.g
+        sed 's/clip = [0-9.]*/clip = 1000000.0/' "$text" >"$work/$example.g"
+        text=$work/$example.g
         ;;
     esac
-    build "$name" "$file" $plan "$@" && "$interpreter" "$file" "$@" $how "$work/$name.so"
+    build "$example" "$text" $plan "$@" && "$interpreter" "$text" "$@" $how "$work/$example.so"
 }
 
 full=''
@@ -78,14 +76,14 @@ fi
 
 # As they are: with all the memory a plan likes, and with the least there is.
 whole() { # MODEL "OPTIONS OF THE INTERPRETER" -D NAME=N...
-    file=examples/$1.g
+    text=examples/$1.g
     how=$2
-    name=$1
+    example=$1
     shift 2
-    least=$("$gplan" "$file" --threads 2 --min-budget "$@") &&
-        build "$name" "$file" "$@" &&
-        build "${name}_least" "$file" --budget "$least" "$@" &&
-        "$interpreter" "$file" "$@" $how "$work/$name.so" "$work/${name}_least.so"
+    least=$("$gplan" "$text" --threads 2 --min-budget "$@") &&
+        build "$example" "$text" "$@" &&
+        build "${example}_least" "$text" --budget "$least" "$@" &&
+        "$interpreter" "$text" "$@" $how "$work/$example.so" "$work/${example}_least.so"
 }
 
 full() {
@@ -106,5 +104,5 @@ full mobilenetv2 '' -D B=2
 full densenet121 '' -D B=2
 full inception '' -D B=2
 full vgg16 '' -D B=1
-full unet '' -D B=1
+full unet '' -D B=1 -D S=256
 finish
