@@ -60,6 +60,7 @@ help:
 	@echo '                with a GPU runs some on it beside C: steps, replays, files'
 	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
 	@echo 'make cuda-selftest compares every CUDA kernel with C on a GPU'
+	@echo 'make check-peers compares ops, optimizers and models with PyTorch; PYTHON=... that has it'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
 	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat, bench-fit'
 	@echo 'make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch and ONNX Runtime'
@@ -390,6 +391,13 @@ bench-peers:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BENCH_PACKAGES)'
 	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench
 	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak) $(PYTHON)
+
+# The same weights and inputs through gplan, PyTorch and ONNX Runtime: see tests/peers/check.py.
+.PHONY: check-peers
+check-peers:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) libgomp1'
+	@$(MAKE) --no-print-directory -s -j2 gplan
+	@$(PYTHON) tests/peers/check.py ./gplan $(ONLY)
 
 lint:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BUILD_PACKAGES) $(LINT_PACKAGES)'
