@@ -390,6 +390,7 @@ bench-cpu-rows:
 bench-peers:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(BENCH_PACKAGES)'
 	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench
+	@$(PYTHON) tests/peers/check.py ./gplan resnet50 gpt2
 	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak) $(PYTHON)
 
 # The same weights and inputs through gplan, PyTorch and ONNX Runtime: see tests/peers/check.py.

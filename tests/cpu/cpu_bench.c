@@ -1,5 +1,8 @@
 /* What the kernels reach on this machine, next to the fastest libraries at hand, in one run.
  *
+ * Before anything is timed, the result is compared with plain loops in double and with the peer's:
+ * a wrong one prints WRONG, and the program ends with status 1.
+ *
  * One thread: seconds of the CPU, so that a busy machine disturbs little. More: seconds of the
  * clock. Both sides take turns and the best of several counts.
  * usage: cpu_bench [threads] [op]: only rows of ops whose names begin so; `peak` prints what the
@@ -17,6 +20,7 @@
 #include "runtime/c/softmax.h"
 #include "runtime/c/update.h"
 #include "tests/cpu/peers.h"
+#include "tests/cpu/right.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +31,7 @@ void omp_set_num_threads(int threads);
 enum { TURNS = 7 };
 static int threads = 1;
 static const char *chosen = "";
+static int wrongs; /* rows whose result is wrong */
 
 static int wanted(const char *op)
 {
@@ -72,6 +77,7 @@ typedef size_t Space(const gp_call *c);
 typedef struct {
     double ours, peer;
     size_t bytes; /* of workspace */
+    int wrong;    /* the result, or the peer's is another */
 } Times;
 
 static double seconds_of(Kernel *kernel, const gp_call *c, void (*peer)(void *), void *user,
@@ -86,13 +92,15 @@ static double seconds_of(Kernel *kernel, const gp_call *c, void (*peer)(void *),
     return (now() - start) / times;
 }
 
-static Times measure(Kernel *kernel, Space *space, gp_call c, void (*peer)(void *), void *user)
+static Times measure(Kernel *kernel, Space *space, gp_call c, Right *right, void (*peer)(void *),
+                     void *user)
 {
-    const gp_run run = {.threads = threads};
+    const gp_run run = {.threads = threads, .lr = 0.01};
     c.run = &run;
-    Times t = {1e30, 1e30, space ? space(&c) : 0};
+    Times t = {1e30, 1e30, space ? space(&c) : 0, 0};
     c.work = numbers((int64_t)(t.bytes / sizeof(float)) + 16);
     const double once = seconds_of(kernel, &c, NULL, NULL, 1);
+    t.wrong = right && !right(&c);
     const int times = once > 0.02 ? 1 : (int)(0.02 / (once + 1e-7)) + 1;
     for (int i = 0; i < TURNS; i++) {
         const double ours = seconds_of(kernel, &c, NULL, NULL, times);
@@ -118,8 +126,9 @@ static void row(const char *op, const char *shape, double amount, Times t, int w
         printf(" %8.1f   %5.2f", amount / t.peer, t.peer / t.ours);
     else
         printf("        -       -");
-    printf(" %10zu\n", t.bytes);
+    printf(" %10zu%s\n", t.bytes, t.wrong ? "  WRONG" : "");
     fflush(stdout);
+    wrongs += t.wrong;
 }
 
 /* ---- Products ---------------------------------------------------------------------------------
@@ -141,9 +150,11 @@ static Times product(int64_t m, int64_t n, int64_t k, int with_peer)
 {
     const gp_tensor in[2] = {DENSE(m, k), DENSE(k, n)}, out[2] = {DENSE(m, n), DENSE(m, n)};
     Product p = {m, n, k, in[0].data, in[1].data, out[1].data};
-    const Times t = measure(gp_matmul, gp_matmul_workspace,
-                            (gp_call){.in = in, .ins = 2, .out = out, .outs = 1},
-                            with_peer ? peer_product : NULL, &p);
+    Times t = measure(gp_matmul, gp_matmul_workspace,
+                      (gp_call){.in = in, .ins = 2, .out = out, .outs = 1}, right_product,
+                      with_peer ? peer_product : NULL, &p);
+    if (with_peer)
+        t.wrong |= !same_as_peer(out[0].data, out[1].data, m * n);
     release(2, in);
     release(2, out);
     return t;
@@ -208,11 +219,18 @@ static void convolution(const ConvShape *s, ConvKind kind, int with_peer)
     static Kernel *const kernel[] = {gp_conv2d, gp_conv_transpose2d, gp_conv2d_weight_grad};
     static Space *const space[] = {gp_conv2d_workspace, gp_conv_transpose2d_workspace,
                                    gp_conv2d_weight_grad_workspace};
+    static Right *const right[] = {right_conv, right_conv_by_x, right_conv_by_w};
     with_peer = with_peer && conv_prepare(s, kind, x.data, w.data, y.data);
-    const Times t =
-        measure(kernel[kind], space[kind], call[kind], with_peer ? peer_conv : NULL, NULL);
-    if (with_peer)
+    /* the peer writes to the same place as ours, last */
+    Times t = measure(kernel[kind], space[kind], call[kind], right[kind],
+                      with_peer ? peer_conv : NULL, NULL);
+    if (with_peer) {
+        const gp_run run = {.threads = threads};
+        gp_call again = call[kind];
+        again.run = &run;
+        t.wrong |= !right[kind](&again);
         conv_end();
+    }
     const double work = 2e-9 * (double)(gp_count(&y) * (s->c / s->groups) * s->kernel * s->kernel);
     row(name[kind], s->name, work, t, with_peer);
     release(3, (const gp_tensor[]){x, w, y});
@@ -282,14 +300,14 @@ static void copy(void)
 
 /* Bytes that must move, read and written, next to a copy that moves as many. */
 static void memory_row(const char *op, const char *shape, Kernel *kernel, Space *space, gp_call c,
-                       double bytes)
+                       Right *right, double bytes)
 {
     if (!wanted(op))
         return;
     Copy copy = {.bytes = (size_t)bytes / 2};
     copy.to = numbers((int64_t)(copy.bytes / 4));
     copy.from = numbers((int64_t)(copy.bytes / 4));
-    row(op, shape, bytes / 1e9, measure(kernel, space, c, peer_copy, &copy), 1);
+    row(op, shape, bytes / 1e9, measure(kernel, space, c, right, peer_copy, &copy), 1);
     free(copy.to);
     free((void *)(uintptr_t)copy.from);
 }
@@ -306,22 +324,27 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
     const struct {
         const char *op, *shape;
         Kernel *kernel;
+        Right *right;
         gp_call call;
         const void *attr;
         double share; /* of the bytes of x, that move */
-    } row[] = {{"maxpool2d", "2x2 of " IMAGES_TEXT, gp_maxpool2d, forward, &two, 1.25},
-               {"maxpool2d", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d, forward, &three, 1.25},
-               {"maxpool2d_grad", "2x2 of " IMAGES_TEXT, gp_maxpool2d_grad, back, &two, 2.25},
-               {"maxpool2d_grad", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d_grad, back, &three, 2.25},
-               {"avgpool2d", "2x2 of " IMAGES_TEXT, gp_avgpool2d, forward, &even, 1.25},
-               {"avgpool2d_grad", "2x2 of " IMAGES_TEXT, gp_avgpool2d_grad,
-                (gp_call){.in = &y, .ins = 1, .out = &dx, .outs = 1}, &even, 1.25},
-               {"global_avgpool", IMAGES_TEXT, gp_global_avgpool,
-                (gp_call){.in = &x, .ins = 1, .out = &mean, .outs = 1}, NULL, 1}};
+    } row[] = {
+        {"maxpool2d", "2x2 of " IMAGES_TEXT, gp_maxpool2d, right_maxpool, forward, &two, 1.25},
+        {"maxpool2d", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d, right_maxpool, forward, &three, 1.25},
+        {"maxpool2d_grad", "2x2 of " IMAGES_TEXT, gp_maxpool2d_grad, right_maxpool_grad, back, &two,
+         2.25},
+        {"maxpool2d_grad", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d_grad, right_maxpool_grad, back,
+         &three, 2.25},
+        {"avgpool2d", "2x2 of " IMAGES_TEXT, gp_avgpool2d, right_avgpool, forward, &even, 1.25},
+        {"avgpool2d_grad", "2x2 of " IMAGES_TEXT, gp_avgpool2d_grad, right_avgpool_grad,
+         (gp_call){.in = &y, .ins = 1, .out = &dx, .outs = 1}, &even, 1.25},
+        {"global_avgpool", IMAGES_TEXT, gp_global_avgpool, right_global_avgpool,
+         (gp_call){.in = &x, .ins = 1, .out = &mean, .outs = 1}, NULL, 1}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         gp_call c = row[i].call;
         c.attr = row[i].attr;
-        memory_row(row[i].op, row[i].shape, row[i].kernel, NULL, c, row[i].share * bytes);
+        memory_row(row[i].op, row[i].shape, row[i].kernel, NULL, c, row[i].right,
+                   row[i].share * bytes);
     }
     free(mean.data);
 }
@@ -329,30 +352,31 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
 static void memory_rows(void)
 {
     gp_tensor x = DENSE(ROWS, WIDTH), y = DENSE(ROWS, WIDTH),
-              row_of[3] = {DENSE(WIDTH), DENSE(WIDTH)};
+              row_of[4] = {DENSE(WIDTH), DENSE(WIDTH), DENSE(WIDTH), DENSE(WIDTH)};
     const gp_tensor none = {0}, scale[] = {x, row_of[0], row_of[1]}, norm[] = {y, none, none};
     const gp_tensor mean = DENSE(ROWS), inverse = DENSE(ROWS), dx = DENSE(ROWS, WIDTH);
     const gp_tensor back[] = {x, y, row_of[0], mean, inverse},
-                    slopes[] = {dx, row_of[0], row_of[1]};
+                    slopes[] = {dx, row_of[2], row_of[3]};
     const double size = 4.0 * (double)gp_count(&x);
     memory_row("softmax", ROWS_TEXT, gp_softmax, NULL,
                (gp_call){.in = &x, .ins = 1, .out = &y, .outs = 1, .attr = &(gp_softmax_attr){1}},
-               2 * size);
+               right_softmax, 2 * size);
     memory_row(
         "layernorm", ROWS_TEXT, gp_layernorm, NULL,
         (gp_call){
             .in = scale, .ins = 3, .out = norm, .outs = 3, .attr = &(gp_layernorm_attr){1, 1e-5}},
-        2 * size);
+        right_layernorm, 2 * size);
     memory_row(
         "norm_grad", ROWS_TEXT, gp_norm_grad, gp_norm_grad_workspace,
         (gp_call){
             .in = back, .ins = 5, .out = slopes, .outs = 3, .attr = &(gp_norm_grad_attr){1, 1}},
-        3 * size);
-    release(2, row_of);
+        right_norm_grad, 3 * size);
+    release(4, row_of);
     release(5, (const gp_tensor[]){x, y, mean, inverse, dx});
 
     const gp_tensor image = DENSE(IMAGES, 256, 56, 56), out = DENSE(IMAGES, 256, 56, 56);
     const gp_tensor per[] = {DENSE(256), DENSE(256), DENSE(256), DENSE(256)};
+    const gp_tensor slope[] = {DENSE(256), DENSE(256)};
     const gp_tensor up = DENSE(IMAGES, 256, 56, 56), small = DENSE(IMAGES, 256, 28, 28);
     const double plane = 4.0 * (double)gp_count(&image);
     memory_row("batchnorm", IMAGES_TEXT, gp_batchnorm_train, NULL,
@@ -361,21 +385,39 @@ static void memory_rows(void)
                          .out = (gp_tensor[]){out, per[2], per[3]},
                          .outs = 3,
                          .attr = &(gp_batchnorm_train_attr){1e-5}},
-               3 * plane); /* twice read, once written */
+               right_batchnorm, 3 * plane); /* twice read, once written */
     memory_row("batchnorm_grad", IMAGES_TEXT, gp_batchnorm_grad, NULL,
                (gp_call){.in = (gp_tensor[]){image, up, per[0], per[2], per[3]},
                          .ins = 5,
-                         .out = (gp_tensor[]){out, per[0], per[1]},
+                         .out = (gp_tensor[]){out, slope[0], slope[1]},
                          .outs = 3},
-               5 * plane);
+               right_batchnorm_grad, 5 * plane);
     pool_rows(image, out, small);
-    memory_row("adamw", "25690112", gp_adamw, NULL,
+    /* Its two states are one here, which is read before it is written: a right result is one of
+     * the first run, out of place. */
+    const gp_tensor to = DENSE(IMAGES, 256, 56, 56), state = DENSE(IMAGES, 256, 56, 56);
+    const gp_adamw_attr rates = {0.9, 0.999, 1e-8, 0.1, 1};
+    for (int64_t i = 0; i < gp_count(&out); i++)
+        ((float *)out.data)[i] = fabsf(((float *)out.data)[i]);
+    Times first = {0};
+    if (wanted("adamw")) {
+        const gp_tensor old[] = {image, up, none, out, out}, now_at[] = {to, state, state};
+        const gp_run run = {.threads = threads, .lr = 0.01};
+        const gp_call c = {
+            .in = old, .ins = 5, .out = now_at, .outs = 3, .attr = &rates, .run = &run};
+        gp_adamw(&c);
+        first.wrong = !right_adamw(&c);
+        wrongs += first.wrong;
+    }
+    memory_row(first.wrong ? "adamw WRONG" : "adamw", "25690112", gp_adamw, NULL,
                (gp_call){.in = (gp_tensor[]){image, up, none, out, out},
                          .ins = 5,
                          .out = (gp_tensor[]){image, out, out},
                          .outs = 3,
-                         .attr = &(gp_adamw_attr){0.9, 0.999, 1e-8, 0.1, 1}},
-               5 * plane); /* its two states are one here */
+                         .attr = &rates},
+               NULL, 5 * plane);
+    release(2, slope);
+    release(2, (const gp_tensor[]){to, state});
     release(4, per);
     release(4, (const gp_tensor[]){image, out, up, small});
 }
@@ -386,7 +428,7 @@ static void attention(void)
         return;
     const int64_t b = 2, h = 12, t = 1024, d = 64;
     const gp_tensor q = DENSE(b, h, t, d), k = DENSE(b, h, t, d), v = DENSE(b, h, t, d);
-    const gp_tensor out = DENSE(b, t, h, d), lse = DENSE(b, h, t), none = {0};
+    const gp_tensor out = DENSE(b, t, h, d), lse = DENSE(b, h, t, 2), none = {0};
     const gp_tensor grad[] = {DENSE(b, t, h, d), DENSE(b, t, h, d), DENSE(b, t, h, d),
                               DENSE(b, t, h, d)};
     const gp_attend_attr a = {1, 0.125};
@@ -398,7 +440,7 @@ static void attention(void)
                           .out = (gp_tensor[]){out, lse},
                           .outs = 2,
                           .attr = &a},
-                NULL, NULL),
+                right_attend, NULL, NULL),
         0);
     row("attend_grad", "2 x 12 x 1024 x 64 causal", 2.5 * work,
         measure(gp_attend_grad, gp_attend_grad_workspace,
@@ -407,7 +449,7 @@ static void attention(void)
                           .out = grad,
                           .outs = 3,
                           .attr = &a},
-                NULL, NULL),
+                right_attend_grad, NULL, NULL),
         0);
     release(4, grad);
     release(5, (const gp_tensor[]){q, k, v, out, lse});
@@ -440,5 +482,7 @@ int main(int argc, char **argv)
     attention();
     printf("%-14s %-28s %8s\n", "", "", "GB/s");
     memory_rows();
-    return 0;
+    if (wrongs)
+        printf("%d WRONG\n", wrongs);
+    return wrongs > 0;
 }

@@ -1,9 +1,12 @@
 /* Times an emitted model: the best of a few runs of the forward pass or, with -DSTEP, of the
  * training step. Compiled with -DMODEL=name -DMODEL_UPPER=NAME -DHEADER='"name.h"'; with
  * -DGPLAN_PROFILE it also prints what each kind of op takes, in percent.
+ * With -DEXPECTED='an expression of x, y and b in double' the output z is compared with it first;
+ * where it is another, the program prints WRONG and ends with status 1.
  * usage: model [threads] [runs]; prints seconds, arena bytes and resident bytes. */
 #include HEADER
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +29,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Reals between 0 and 1; ids that every table has. */
+/* Reals between -1 and 1, other ones in each tensor; ids that every table has. */
 static void fill_inputs(MODEL *m)
 {
     size_t count;
@@ -36,12 +39,28 @@ static void fill_inputs(MODEL *m)
             continue;
         unsigned char *at = m->arena + t[i].offset;
         for (size_t k = 0; k < t[i].bytes / 4; k++) {
-            const float real = (float)(k * 2654435761u % 1000) / 1000;
+            const float real = (float)((k + 31 * i) * 2654435761u % 2001) / 1000 - 1;
             const int32_t id = (int32_t)(k % 10);
             memcpy(at + 4 * k, t[i].dtype == UPPER(F32) ? (const void *)&real : &id, 4);
         }
     }
 }
+
+#ifdef EXPECTED
+/* Whether z is what x, y and b, repeated along the rows, should give. */
+static int is_right(MODEL *m)
+{
+    double off = 0, largest = 0;
+    for (size_t i = 0; i < UPPER(Z_COUNT); i++) {
+        const double x = X(m, i), y = Y(m, i), b = BIAS(m, i), want = EXPECTED;
+        (void)x, (void)y, (void)b;
+        const double now_off = fabs(want - (double)OF(z)(m)[i]);
+        off = now_off <= off ? off : now_off;
+        largest = fabs(want) > largest ? fabs(want) : largest;
+    }
+    return off <= 2e-6 * largest;
+}
+#endif
 
 #ifdef GPLAN_PROFILE
 /* The first word of an op's name is its kind. */
@@ -97,6 +116,12 @@ int main(int argc, char **argv)
             return 1;
         }
         best = i > 0 && time < best ? time : best;
+#ifdef EXPECTED
+        if (i == 0 && !is_right(&m)) {
+            printf("WRONG\n");
+            return 1;
+        }
+#endif
 #ifdef GPLAN_PROFILE
         if (i == runs)
             print_profile(seconds);
