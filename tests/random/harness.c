@@ -36,7 +36,7 @@ static const char main_text[] =
     "    size_t count;\n"
     "    const net_tensor *t = net_tensors(&count);\n"
     "    for (size_t i = 0; i < count; i++) {\n"
-    "        if (t[i].kind == NET_OUTPUT && outputs)\n"
+    "        if (t[i].kind == NET_OUTPUT && outputs && find_output(t[i].name))\n"
     "            put(when, t[i].name, find_output(t[i].name), t[i].bytes);\n"
     "        if ((t[i].kind == NET_PARAM || t[i].kind == NET_STATE) && !outputs)\n"
     "            put(when, t[i].name, m.arena + t[i].offset, t[i].bytes);\n"
@@ -82,6 +82,7 @@ static const char main_text[] =
     "    net_threads(&m, argc > 1 ? atoi(argv[1]) : 1);\n"
     "    if (!load())\n"
     "        return 1;\n"
+    "    put_all(\"nothing\", 1);\n"
     "    for (int step = 0; step <= STEPS; step++) {\n"
     "#ifdef FORWARD\n"
     "        if (net_forward(&m) != NET_OK)\n"
@@ -91,12 +92,14 @@ static const char main_text[] =
     "        if (net_eval(&m, &loss) != NET_OK)\n"
     "            return 2;\n"
     "        put(named(\"eval\", step), \"loss\", &loss, 4);\n"
+    "        put_all(named(\"eval\", step), 1);\n"
     "        if (step == STEPS)\n"
     "            break;\n"
     "        if (net_step(&m, &loss) != NET_OK)\n"
     "            return 2;\n"
     "        put(named(\"step\", step), \"loss\", &loss, 4);\n"
     "        put_all(named(\"step\", step), 0);\n"
+    "        put_all(named(\"step\", step), 1);\n"
     "    }\n"
     "    return fclose(to) != 0;\n"
     "}\n";
@@ -114,7 +117,7 @@ void harness_write(Arena *arena, const Graph *g)
 {
     char *outputs = arena_printf(arena, "%s", "");
     for (size_t i = 0; i < g->output.count; i++)
-        if (!g->output.at[i].loss)
+        if (!g->output.at[i].loss && model_makes(g, &g->output.at[i], PROGRAM_FORWARD))
             outputs = arena_printf(arena, "%sOUTPUT(%s)\n", outputs, g->output.at[i].name);
     write_text("outputs.inc", outputs);
     write_text("main.c",

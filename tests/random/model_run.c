@@ -103,13 +103,20 @@ static void add_value(Arena *arena, Records *records, const PlainRun *run, const
     records_add(arena, records, record);
 }
 
+bool model_makes(const Graph *g, const Output *output, ProgramKind program)
+{
+    Id node = g->value.at[output->use.value].node;
+    return node != NONE && g->node.at[node].program == program;
+}
+
 /* What an output shows of its value: a part that lies in one piece, or all. */
-static void add_outputs(Arena *arena, Records *records, const PlainRun *run, const char *when)
+static void add_outputs(Arena *arena, Records *records, const PlainRun *run, const char *when,
+                        ProgramKind program)
 {
     const Graph *g = run->graph;
     for (size_t i = 0; i < g->output.count; i++) {
         const Output *output = &g->output.at[i];
-        if (output->loss)
+        if (output->loss || !model_makes(g, output, program))
             continue;
         add_value(arena, records, run, when, output->name, output->use.value, true);
         Record *record = &records->at[records->count - 1];
@@ -188,8 +195,9 @@ Records model_run(Arena *arena, const Graph *g)
     for (int step = 0; step <= STEPS && !run.status; step++) {
         run.run.step = (uint64_t)step;
         run_program(&run, PROGRAM_FORWARD);
-        add_outputs(arena, &records, &run, calls[step].forward);
+        add_outputs(arena, &records, &run, calls[step].forward, PROGRAM_FORWARD);
         add_loss(arena, &records, calls[step].eval, run_program(&run, PROGRAM_EVAL));
+        add_outputs(arena, &records, &run, calls[step].eval, PROGRAM_EVAL);
         if (step == STEPS)
             break;
         float loss = run_program(&run, PROGRAM_MICRO);

