@@ -543,7 +543,7 @@ static char *train(Writer *w)
     return arena_printf(w->arena, "%s}\n", text);
 }
 
-char *random_model(Arena *arena, uint64_t seed)
+char *random_model(Arena *arena, uint64_t seed, int most_statements)
 {
     Writer w = {.arena = arena, .random = random_new(seed + 77)};
     static const char *const known[] = {"x", "t", "m", "w", "b"};
@@ -551,7 +551,7 @@ char *random_model(Arena *arena, uint64_t seed)
     w.micro = chance(&w, 60);
     for (int i = 0; i < (w.micro ? 3 : 5); i++)
         know(&w, w.text, arena_printf(arena, "%s", known[i]));
-    int statements = 5 + (int)below(&w, 25);
+    int statements = 3 + (int)below(&w, (unsigned)most_statements - 2);
     for (int i = 0; i < statements; i++) {
         statement(&w);
         if (chance(&w, 20))

@@ -7,8 +7,9 @@
 /* ---- Text (model_text.c) ----------------------------------------------------------------------
  */
 
-/* A model named `net` that lowers, with a train statement that has gradients. */
-char *random_model(Arena *arena, uint64_t seed);
+/* A model named `net` that lowers, with a train statement that has gradients; NULL where none was
+ * found. */
+char *random_model(Arena *arena, uint64_t seed, int most_statements);
 
 /* ---- What it computes (model_run.c) -----------------------------------------------------------
  */
