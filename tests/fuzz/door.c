@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_ARGUMENTS = 64, MOST_TEXT = 4096, SHARE = 1000 };
+enum { MOST_ARGUMENTS = 64, MOST_TEXT = 4096, SHARE = 1000, FIRST = 20 };
 
 /* The input, the messages about it, and where reports of faults go. */
 static int input = -1, messages = -1, report = 2;
@@ -82,11 +82,19 @@ uint64_t door_hash(const uint8_t *data, size_t size)
     return hash ^ hash >> 32;
 }
 
+static uint64_t accepted;
+
+static void say_accepted(void)
+{
+    dprintf(report, "accepted: %llu\n", (unsigned long long)accepted);
+}
+
 void door_accept(const uint8_t *data, size_t size)
 {
-    static uint64_t accepted;
     const char *folder = getenv("FUZZ_ACCEPTED");
-    if (!folder || accepted++ % SHARE != SHARE / 2)
+    if (accepted == 0)
+        atexit(say_accepted);
+    if (accepted++ % SHARE != FIRST || !folder)
         return;
     char path[1024];
     snprintf(path, sizeof path, "%s/%016llx", folder, (unsigned long long)door_hash(data, size));

@@ -42,7 +42,8 @@ fuzz() { # DOOR
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$1.log")
     covered=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$1.log" | tail -n 1)
     found=$(find "$1" -type f | wc -l)
-    echo "$1: ${runs:-?} runs, ${covered:-?} edges covered, $found inputs kept, status $status"
+    taken=$(sed -n 's/^accepted: /, accepted /p' "$1.log")
+    echo "$1: ${runs:-?} runs$taken, ${covered:-?} edges covered, $found inputs kept, status $status"
     [ "$status" -eq 0 ] && return
     failed=$((failed + 1))
     grep -aE 'FAULT|ERROR|SUMMARY|runtime error|Test unit written|exit status' "$1.log" | head -n 8
