@@ -68,7 +68,7 @@ static int run(const char *out, const char *const *argv)
         struct rlimit time = {MOST_SECONDS, MOST_SECONDS};
         setrlimit(RLIMIT_CPU, &time);
         int to = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666),
-            errors = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+            errors = open("messages", O_WRONLY | O_CREAT | O_TRUNC, 0666);
         dup2(to, 1);
         dup2(errors, 2);
         execvp(argv[0], (char *const *)(uintptr_t)argv);
@@ -225,7 +225,7 @@ static int run_gplan(Arena *arena, const Config *c, uint64_t budget, const char 
 static const char *failure(Arena *arena, const char *what, int status)
 {
     size_t length;
-    char *log = read_text(arena, "log", &length);
+    char *log = read_text(arena, "messages", &length);
     return arena_printf(arena, "%s: exit status %d\n%.600s", what, status, log ? log : "");
 }
 
