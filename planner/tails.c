@@ -74,7 +74,7 @@ static bool fits_behind(const Graph *g, const Node *product, const Node *node)
            memcmp(made->dim, value->dim, made->rank * sizeof *made->dim) == 0;
 }
 
-/* Bytes that the tail reads and that are made only after the product. */
+/* Bytes that the tail reads and that are made only after the product, where their group runs. */
 static uint64_t waits_for(const Tails *t, Id product, const Id *tail, Id nodes)
 {
     uint64_t bytes = 0;
@@ -85,7 +85,7 @@ static uint64_t waits_for(const Tails *t, Id product, const Id *tail, Id nodes)
             bool inside = false;
             for (Id m = 0; m < k; m++)
                 inside |= tail[m] == maker;
-            if (maker != NONE && maker > product && !inside)
+            if (maker != NONE && t->home[maker] > product && !inside)
                 bytes += value_bytes(&t->g->value.at[value]);
         }
     return bytes;

@@ -90,6 +90,17 @@ Test(tails, a_product_does_not_wait_for_what_is_large)
     planned_free(&p);
 }
 
+Test(tails, a_product_does_not_run_before_a_loop_that_its_tail_reads)
+{
+    Planned p = planned_text(X "a = tanh(x)\nh = dense(softmax(x), 64, bias = false)\n"
+                               "b = sigmoid(a)\noutput z = softmax(b)\noutput y = h + a\n",
+                             NULL, NULL);
+    cr_expect_eq(planned_cluster(&p, "a"), planned_cluster(&p, "b")); /* which stands after h */
+    cr_expect_null(p.fault, "%s", p.fault);
+    expect_cluster(&p, "h", 1, true);
+    planned_free(&p);
+}
+
 Test(tails, what_stands_before_the_product_may_be_part_of_it)
 {
     Planned p = planned_text(X "g = tanh(x)\noutput y = g * dense(softmax(x), 64)\n", NULL, NULL);
