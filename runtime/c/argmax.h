@@ -10,7 +10,7 @@ typedef struct {
 } gp_argmax_attr;
 typedef gp_argmax_attr gp_argmin_attr;
 
-enum { GP_ARG_LANES = 64 };
+enum { GP_ARG_LANES = GP_BLOCK(64, 4) };
 
 GP_FUNCTION int gp_arg_better(gp_real x, gp_real best, int least)
 {

@@ -20,7 +20,10 @@ typedef struct {
     double scale;
 } gp_attend_attr;
 
-enum { GP_ATTEND_ROWS = 96, GP_ATTEND_KEYS = 64 };
+enum {
+    GP_ATTEND_ROWS = GP_BLOCK(96, 10),   /* queries of a tile */
+    GP_ATTEND_KEYS = GP_BLOCK(64, GP_NR) /* keys of a tile: whole panels */
+};
 
 /* A tile of queries and what is known of it so far. */
 typedef struct {

@@ -52,11 +52,19 @@ typedef GP_REAL gp_real;
 #define GP_IVDEP
 #endif
 
+/* A size that loops are cut by, or that one way is chosen by over another. Compiled with
+ * -DGP_TINY=1 it is the second one, and all loops that can have threads do, so that small cases
+ * cross every boundary. */
+#ifndef GP_TINY
+#define GP_TINY 0
+#endif
+#define GP_BLOCK(usual, tiny) (GP_TINY ? (tiny) : (usual))
+
 /* Before a for loop whose iterations are independent: `GP_PARALLEL(c->run, count > 4096)`. */
 #define GP_PRAGMA(text) _Pragma(#text)
 #if defined(_OPENMP) && !defined(GP_CUDA)
 #define GP_PARALLEL(run, when) \
-    GP_PRAGMA(omp parallel for schedule(static) num_threads((run)->threads) if (when))
+    GP_PRAGMA(omp parallel for schedule(static) num_threads((run)->threads) if ((when) || GP_TINY))
 #else
 #define GP_PARALLEL(run, when)
 #endif

@@ -11,7 +11,7 @@ typedef struct {
     double limit;
 } gp_clip_factor_attr;
 
-enum { GP_CLIP_CHUNK = 1 << 16, GP_CLIP_LANES = 32 };
+enum { GP_CLIP_CHUNK = GP_BLOCK(1 << 16, 50), GP_CLIP_LANES = GP_BLOCK(32, 4) };
 
 GP_WORKSPACE(clip_factor)
 {

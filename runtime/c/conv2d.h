@@ -16,6 +16,11 @@ typedef struct {
     int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
 } gp_conv2d_attr;
 
+enum {
+    GP_CONV_AS_IT_LIES = GP_BLOCK(40, 2), /* panels of channels that images are read for so */
+    GP_CONV_GATHERED = GP_BLOCK(16, 4)    /* weights of a row at a time: what they lie in is near */
+};
+
 /* Weight (o, c, i, j) of group g, with (i, j) a place of the window, is
  * at[g * group + o * row + c * channel + i * place[0] + j * place[1]]. */
 typedef struct {
@@ -82,7 +87,7 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
     v.depth = in.x->dim[1] / groups * in.kernel[0] * in.kernel[1];
     v.span = even ? in.outputs : y->dim[3];
     v.places = y->dim[0] * in.outputs;
-    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= 40 * GP_MR;
+    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= GP_CONV_AS_IT_LIES * GP_MR;
     v.few = v.places % GP_LANES <= GP_FEW ? v.places % GP_LANES : 0;
     gp_conv_cut(&v, c->run->threads);
     return v;
@@ -141,13 +146,12 @@ GP_FUNCTION int64_t gp_conv_step(const gp_conv *v)
 GP_FUNCTION void gp_conv_gather_weights(gp_real *restrict to, const gp_conv *v, const gp_real *from,
                                         int64_t height, int64_t p, int64_t k)
 {
-    enum { SOME = 16 }; /* elements of each row at a time: what they lie in stays near */
     const gp_weights *w = &v->w;
     const int64_t high = v->in.kernel[0], wide = v->in.kernel[1];
     int64_t channel = p / wide / high, ki = p / wide % high, kj = p % wide;
     for (int64_t done = 0, count; done < k; done += count) {
-        int64_t at[SOME];
-        count = gp_least(k - done, SOME);
+        int64_t at[GP_CONV_GATHERED];
+        count = gp_least(k - done, GP_CONV_GATHERED);
         for (int64_t j = 0; j < count; j++) {
             at[j] = channel * w->channel + ki * w->place[0] + kj * w->place[1];
             if (++kj < wide)

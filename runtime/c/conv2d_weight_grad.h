@@ -18,14 +18,14 @@ typedef struct {
 } gp_conv2d_weight_grad_attr;
 
 #ifndef GP_WEIGHT_LEAST
-#define GP_WEIGHT_LEAST 8192 /* places from which stretches of them are worth it */
+#define GP_WEIGHT_LEAST GP_BLOCK(8192, 64) /* places from which stretches of them are worth it */
 #endif
 
 enum {
     GP_WEIGHT_PARTS = 8,
-    GP_WEIGHT_FEW = 256,     /* columns that are few */
-    GP_WEIGHT_MOST = 32768,  /* elements of a dw that is summed in stretches */
-    GP_WEIGHT_SMALL = 163840 /* elements of a dw that is made turned */
+    GP_WEIGHT_FEW = GP_BLOCK(256, 40),      /* columns that are few */
+    GP_WEIGHT_MOST = GP_BLOCK(32768, 200),  /* elements of a dw that is summed in stretches */
+    GP_WEIGHT_SMALL = GP_BLOCK(163840, 300) /* elements of a dw that is made turned */
 };
 
 /* Operands: x, dy; the output is dw. */

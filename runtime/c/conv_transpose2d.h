@@ -13,7 +13,7 @@
 #include "conv2d.h"
 #include "spread.h"
 
-enum { GP_PHASE_CHANNELS = 8 }; /* the fewest that phases are for */
+enum { GP_PHASE_CHANNELS = GP_BLOCK(8, 3) }; /* the fewest that phases are for */
 
 /* One axis of a phase: places first, first + step, ... of the window, so many; the window that
  * slides over the image, which has the last of them first. */

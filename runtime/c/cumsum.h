@@ -8,7 +8,7 @@ typedef struct {
     int64_t axis;
 } gp_cumsum_attr;
 
-enum { GP_CUMSUM_LANES = 32 };
+enum { GP_CUMSUM_LANES = GP_BLOCK(32, 4) };
 
 /* n numbers along the axis, `inner` apart, for `lanes` neighbours. */
 GP_FUNCTION void gp_cumsum_reals(const gp_real *x, gp_real *to, int64_t n, int64_t inner,

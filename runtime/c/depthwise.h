@@ -12,8 +12,8 @@
 #include "window.h"
 
 enum {
-    GP_BAND = 8192, /* elements of a band */
-    GP_TAPS = 64    /* places of a window that is done so */
+    GP_BAND = GP_BLOCK(8192, 160), /* elements of a band */
+    GP_TAPS = GP_BLOCK(64, 12)     /* places of a window that is done so */
 };
 
 typedef struct {
@@ -189,7 +189,7 @@ GP_FUNCTION gp_real gp_depthwise_one(const gp_depthwise *v, const gp_real *plane
     return sum;
 }
 
-enum { GP_DEPTHWISE_WIDTH = 512 }; /* outputs of a row that are made in one go */
+enum { GP_DEPTHWISE_WIDTH = GP_BLOCK(512, 24) }; /* outputs of a row that are made in one go */
 
 /* One output channel of one image, columns at .. at + n - 1. */
 GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plane, int64_t out,
@@ -239,7 +239,7 @@ GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_depthwise *v)
 /* ---- Transposed, with a stride ----------------------------------------------------------------
  */
 
-enum { GP_SPREAD_PHASES = 4 }; /* columns of a stride, at most */
+enum { GP_SPREAD_PHASES = GP_BLOCK(4, 2) }; /* columns of a stride, at most */
 
 /* One output, where no band holds what it sees. */
 GP_FUNCTION gp_real gp_spread_one(const gp_depthwise *v, const gp_real *plane, int64_t out,

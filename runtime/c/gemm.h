@@ -13,6 +13,8 @@
 #include "panel.h"
 #include "then.h"
 
+enum { GP_GEMM_AS_IT_LIES = GP_BLOCK(20, 2) }; /* panels of A that columns of B are used for so */
+
 /* Writes or adds the part of a tile that lies within C: m x n of it. */
 GP_FUNCTION void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m, int64_t n,
                                int add)
@@ -123,7 +125,7 @@ static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m
     gp_real *rows = work, *packed = work + GP_GEMM_ROWS;
     const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
     /* columns that are used a few times only are left where they are */
-    const int direct = b.col == 1 && m <= 20 * GP_MR;
+    const int direct = b.col == 1 && m <= GP_GEMM_AS_IT_LIES * GP_MR;
     for (int64_t j = 0; j < n; j += across)
         for (int64_t p = 0; p < k; p += depth) {
             const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);

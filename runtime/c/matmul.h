@@ -7,8 +7,8 @@
 #include "gemm.h"
 
 enum {
-    GP_THIN = 3, /* so few rows do not pay for packing the other operand */
-    GP_THIN_COLUMNS = 512
+    GP_THIN = GP_BLOCK(3, 2), /* so few rows do not pay for packing the other operand */
+    GP_THIN_COLUMNS = GP_BLOCK(512, 20)
 };
 
 /* What there is to do: one product for each place in the batch, cut into tiles. */

@@ -15,8 +15,8 @@ typedef struct {
 } gp_norm_grad_attr;
 
 enum {
-    GP_NORM_CHUNKS = 32,
-    GP_NORM_ROWS = 2 /* that are summed in one go */
+    GP_NORM_CHUNKS = GP_BLOCK(32, 3),
+    GP_NORM_ROWS = GP_BLOCK(2, 2) /* that are summed in one go */
 };
 
 GP_FUNCTION int64_t gp_norm_chunks(int64_t rows)

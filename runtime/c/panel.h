@@ -20,13 +20,13 @@
 /* Sizes of blocks. A panel of A stays in the first cache, a block of B in the second. Workspace
  * is planned by the largest, whatever the instruction set. */
 enum {
-    GP_KC = 256,         /* of the inner dimension */
-    GP_NC_LARGEST = 768, /* columns of a packed block of B */
-    GP_NR_LARGEST = 32,  /* columns of a panel */
-    GP_MR_LARGEST = 14,  /* rows of a panel */
+    GP_KC = GP_BLOCK(256, 12),         /* of the inner dimension */
+    GP_NC_LARGEST = GP_BLOCK(768, 64), /* columns of a packed block of B */
+    GP_NR_LARGEST = 32,                /* columns of a panel */
+    GP_MR_LARGEST = 14,                /* rows of a panel */
     GP_LINE =
         GP_KC + 16, /* from one row of a packed panel to the next: in other sets of the cache */
-    GP_NC = GP_VECTOR_BYTES == 64 ? GP_NC_LARGEST : 256
+    GP_NC = GP_BLOCK(GP_VECTOR_BYTES == 64 ? GP_NC_LARGEST : 256, 2 * GP_NR)
 };
 _Static_assert(GP_NR <= GP_NR_LARGEST && GP_MR <= GP_MR_LARGEST && GP_NC <= GP_NC_LARGEST,
                "packed panels fit the planned workspace");
@@ -368,7 +368,7 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
 /* Columns that do not fill a vector cost as much as one that is full. Up to GP_FEW are multiplied
  * along the inner dimension instead: c[i * row] = row i of A times the column that lies at b, four
  * rows at a time. */
-enum { GP_FEW = 4 };
+enum { GP_FEW = GP_BLOCK(4, 2) };
 
 #if defined(__GNUC__)
 static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const gp_real *a,

@@ -24,7 +24,7 @@ GP_FUNCTION gp_moved gp_moved_by(const gp_sliding *v, int axis, int64_t i)
     return (gp_moved){phase, by, gp_ceil_div(v->x->dim[2 + axis] - phase, step)};
 }
 
-enum { GP_PATCH_COLUMNS = 16 }; /* the most of a window that images are made for */
+enum { GP_PATCH_COLUMNS = GP_BLOCK(16, 3) }; /* the most of a window that images are made for */
 
 /* Whether images are split, and whether into one for each column of the window: by shape alone,
  * since workspace is planned by it. */

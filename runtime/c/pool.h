@@ -16,8 +16,8 @@ typedef struct {
 } gp_avgpool2d_attr;
 
 enum {
-    GP_POOL_BAND = 4096, /* outputs of some rows, made aside and then stored */
-    GP_POOL_LINES = 512, /* what columns of windows came to */
+    GP_POOL_BAND = GP_BLOCK(4096, 40), /* outputs of some rows, made aside and then stored */
+    GP_POOL_LINES = GP_BLOCK(512, 24), /* what columns of windows came to */
 };
 
 typedef struct {

@@ -13,10 +13,10 @@
 typedef gp_cross_entropy_rows_attr gp_product_loss_attr, gp_product_loss_grad_attr;
 
 #ifndef GP_SLICE_REALS
-#define GP_SLICE_REALS (1 << 22)
+#define GP_SLICE_REALS GP_BLOCK(1 << 22, 100)
 #endif
 
-enum { GP_SLICE_COLUMNS = 256 }; /* of a tile, the work of one thread */
+enum { GP_SLICE_COLUMNS = GP_BLOCK(256, 20) }; /* of a tile, the work of one thread */
 
 /* One product of a slice: [rows, C] @ [C, V]. */
 typedef struct {

@@ -19,7 +19,11 @@ typedef struct {
 } gp_var_attr;
 
 enum { GP_FOLD_SUM, GP_FOLD_SQUARES, GP_FOLD_PROD, GP_FOLD_MAX, GP_FOLD_MIN };
-enum { GP_FOLD_LANES = 64, GP_FOLD_BLOCK = 16, GP_FOLD_LEVELS = 7 /* 2^6 blocks in a chunk */ };
+enum {
+    GP_FOLD_LANES = GP_BLOCK(64, 4),
+    GP_FOLD_BLOCK = GP_BLOCK(16, 2),
+    GP_FOLD_LEVELS = GP_BLOCK(7, 3) /* 2^6 blocks in a chunk */
+};
 #define GP_FOLD_CHUNK ((int64_t)GP_FOLD_BLOCK << (GP_FOLD_LEVELS - 1))
 
 GP_FUNCTION gp_real gp_fold_start(int how)

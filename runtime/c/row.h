@@ -6,10 +6,10 @@
 #include "math.h"
 
 enum {
-    GP_ROW_LANES = 32,
-    GP_ROW_STRETCH = 1024,
-    GP_ROW_BLOCK =
-        16 /* rows that a thread takes at a time, where it does no more than stream them */
+    GP_ROW_LANES = GP_BLOCK(32, 32),
+    GP_ROW_STRETCH = GP_BLOCK(1024, 64),
+    GP_ROW_BLOCK = GP_BLOCK(16, 3) /* rows that a thread takes at a time, where it does no more
+                                      than stream them */
 };
 
 /* A stretch too long is cut in two, at a multiple of the lanes. */

@@ -5,7 +5,7 @@
 
 #include "gather.h"
 
-enum { GP_SCATTER_LANES = 64 };
+enum { GP_SCATTER_LANES = GP_BLOCK(64, 4) };
 
 GP_KERNEL(scatter_add)
 {

@@ -10,7 +10,7 @@ typedef struct {
 } gp_softmax_attr;
 typedef gp_softmax_attr gp_log_softmax_attr;
 
-enum { GP_SOFTMAX_LANES = 32 };
+enum { GP_SOFTMAX_LANES = GP_BLOCK(32, 4) };
 
 GP_FUNCTION void gp_softmax_row(const gp_real *x, gp_real *to, int64_t n, int is_log)
 {

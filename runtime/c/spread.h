@@ -23,7 +23,10 @@ typedef struct {
     int64_t rows, width;     /* of a tile of the image */
 } gp_spread;
 
-enum { GP_SPREAD_ROWS = 96, GP_SPREAD_COLUMNS = 256 }; /* of a tile, at most */
+enum { /* of a tile, at most */
+       GP_SPREAD_ROWS = GP_BLOCK(96, 12),
+       GP_SPREAD_COLUMNS = GP_BLOCK(256, 20)
+};
 
 GP_FUNCTION gp_spread gp_spread_plan(const gp_call *c)
 {

@@ -27,8 +27,8 @@ typedef struct {
 } gp_lion_attr;
 
 enum {
-    GP_UPDATE_LARGE = 1 << 15, /* elements that are worth a second thread */
-    GP_UPDATE_CHUNK = 1 << 12  /* elements that a thread takes at a time */
+    GP_UPDATE_LARGE = 1 << 15,              /* elements that are worth a second thread */
+    GP_UPDATE_CHUNK = GP_BLOCK(1 << 12, 10) /* elements that a thread takes at a time */
 };
 
 /* What all of them begin with: the old versions and the new ones. */

@@ -43,12 +43,12 @@ typedef gp_real gp_four
 #endif
 
 #ifndef GP_STREAM_LEAST
-#define GP_STREAM_LEAST (1 << 20) /* elements of a result that is stored so */
+#define GP_STREAM_LEAST GP_BLOCK(1 << 20, 64) /* elements of a result that is stored so */
 #endif
 
 enum {
-    GP_STREAM_PIECE = 128, /* elements that are made in one go before they are stored */
-    GP_STREAM_AHEAD = 1536 /* how far beyond what is read next memory is asked for */
+    GP_STREAM_PIECE = GP_BLOCK(128, 32), /* elements made in one go before they are stored */
+    GP_STREAM_AHEAD = 1536               /* how far beyond what is read next memory is asked for */
 };
 
 /* Whether a result of `count` elements is streamed: not one that is written over an operand, whose

@@ -31,12 +31,12 @@ typedef struct {
 } gp_winograd;
 
 enum {
-    GP_WINO = 16,          /* numbers of a tile */
-    GP_WINO_RUN = 64,      /* tiles of a row that are turned in one go */
-    GP_WINO_BLOCK = 32768, /* the most of a block: tiles times input channels */
-    GP_WINO_TILES = 256,   /* the most tiles of a block */
-    GP_WINO_STEP = 16,     /* numbers that are made at a time; what is too much is not read */
-    GP_WINO_GAP = 16       /* between rows of numbers: other sets of the cache, room for a step */
+    GP_WINO = 16,                          /* numbers of a tile */
+    GP_WINO_RUN = GP_BLOCK(64, 5),         /* tiles of a row that are turned in one go */
+    GP_WINO_BLOCK = GP_BLOCK(32768, 2048), /* the most of a block: tiles times input channels */
+    GP_WINO_TILES = GP_BLOCK(256, 64),     /* the most tiles of a block */
+    GP_WINO_STEP = GP_BLOCK(16, 4), /* numbers made at a time; what is too much is not read */
+    GP_WINO_GAP = 16 /* between rows of numbers: other sets of the cache, room for a step */
 };
 /* For loops in steps of a length that the compiler knows: no number is made alone. */
 #define GP_WINO_EACH(i, n)                                      \
@@ -106,7 +106,7 @@ GP_FUNCTION gp_wino_run gp_wino_run_at(const gp_winograd *v, int64_t at, int64_t
 /* What a few stretches of tiles below each other see of a channel: columns with an even number, as
  * tiles count them, and the others apart. A tile sees four rows, two of them the one below it too.
  */
-enum { GP_WINO_DEEP = 4, GP_WINO_ROWS = 2 * GP_WINO_DEEP + 2 };
+enum { GP_WINO_DEEP = GP_BLOCK(4, 2), GP_WINO_ROWS = 2 * GP_WINO_DEEP + 2 };
 typedef struct {
     gp_real even[GP_WINO_ROWS][GP_WINO_RUN + 2 * GP_WINO_STEP];
     gp_real odd[GP_WINO_ROWS][GP_WINO_RUN + 2 * GP_WINO_STEP];
