@@ -1,0 +1,268 @@
+/* What copies, picks and adds elements: gather, scatter_add, one_hot, concat, pad, collect,
+ * add_window, rope, upsample2d. */
+#include "runtime/c/add_window.h"
+#include "runtime/c/collect.h"
+#include "runtime/c/concat.h"
+#include "runtime/c/one_hot.h"
+#include "runtime/c/pad.h"
+#include "runtime/c/rope.h"
+#include "runtime/c/scatter_add.h"
+#include "runtime/c/upsample2d.h"
+
+#include "check.h"
+
+static void pick(int64_t outer, int64_t n, int64_t inner, int64_t picks, int32_t type)
+{
+    const gp_gather_attr a = {1};
+    Array x = integers(DIMS(outer, n, inner), 0, 99), index = integers(DIMS(picks), 0, n - 1);
+    Array y = zeros(DIMS(outer, picks, inner));
+    for (int64_t i = 0; i < y.count; i++) {
+        const int64_t at = (int64_t)index.at[i / inner % picks];
+        y.at[i] = x.at[(i / inner / picks * n + at) * inner + i % inner];
+    }
+    Case t = {.kernel = gp_gather,
+              .attr = &a,
+              .ins = 2,
+              .outs = 1,
+              .in = {x, index},
+              .want = {y},
+              .in_type = {type, picks % 2 ? GP_I32 : GP_I64},
+              .out_type = {type}};
+    try(&t, "gather %d x %d x %d, %d, type %d", (int)outer, (int)n, (int)inner, (int)picks, type);
+    const int64_t updates = picks;
+    x = integers(DIMS(n, inner), -9, 9);
+    index = integers(DIMS(updates), 0, n - 1);
+    Array up = integers(DIMS(updates, inner), -9, 9), sum = zeros(DIMS(n, inner));
+    memcpy(sum.at, x.at, (size_t)x.count * sizeof *x.at);
+    for (int64_t i = 0; i < up.count; i++)
+        sum.at[(int64_t)index.at[i / inner] * inner + i % inner] += up.at[i];
+    CROSS(GP_SCATTER_LANES, inner);
+    t = (Case){.kernel = gp_scatter_add,
+               .ins = 3,
+               .outs = 1,
+               .in = {x, index, up},
+               .want = {sum},
+               .in_type = {0, picks % 2 ? GP_I32 : GP_I64},
+               .over = {1}};
+    try(&t, "scatter_add %d x %d, %d", (int)n, (int)inner, (int)updates);
+    index = integers(DIMS(picks), 0, n - 1);
+    y = zeros(DIMS(picks, n));
+    for (int64_t i = 0; i < picks; i++)
+        y.at[i * n + (int64_t)index.at[i]] = 1;
+    t = (Case){
+        .kernel = gp_one_hot, .ins = 1, .outs = 1, .in = {index}, .want = {y}, .in_type = {GP_I32}};
+    try(&t, "one_hot %d of %d", (int)picks, (int)n);
+}
+
+/* An index outside is an error, and nothing is written. */
+static void outside(double bad)
+{
+    const gp_gather_attr a = {0};
+    gp_real x[4] = {1, 2, 3, 4}, y[2] = {7, 7}, up[2] = {5, 5};
+    int32_t index[2] = {0, (int32_t)bad};
+    const gp_run run = {.threads = 1};
+    const gp_tensor in[] = {{x, GP_F32, 2, {4, 1}, {1, 1}},
+                            {index, GP_I32, 1, {2}, {1}},
+                            {up, GP_F32, 2, {2, 1}, {1, 1}}};
+    const gp_tensor out = {y, GP_F32, 2, {2, 1}, {1, 1}}, all = {x, GP_F32, 2, {4, 1}, {1, 1}};
+    const gp_call c = {.in = in, .ins = 2, .out = &out, .outs = 1, .attr = &a, .run = &run};
+    const gp_call s = {.in = in, .ins = 3, .out = &all, .outs = 1, .run = &run};
+    cases++;
+    if (gp_gather(&c) != GP_EINDEX || y[0] != 7 || gp_scatter_add(&s) != GP_EINDEX || x[0] != 1)
+        wrong("an index outside", "%g is taken", bad);
+}
+
+/* Along axis 1, beside each other; and a part of a batch in its place. */
+static void join(int64_t outer, int64_t inner, Layout as, int32_t type)
+{
+    const gp_concat_attr a = {1};
+    const gp_collect_attr batch = {0};
+    Array x[3], y = zeros(DIMS(outer, 2 + 1 + 4, inner));
+    for (int k = 0, first = 0; k < 3; first += (int)x[k++].dim[1]) {
+        x[k] = integers(DIMS(outer, k == 0 ? 2 : k == 1 ? 1 : 4, inner), 0, 99);
+        for (int64_t i = 0; i < x[k].count; i++)
+            y.at[(i / inner / x[k].dim[1] * 7 + first + i / inner % x[k].dim[1]) * inner +
+                 i % inner] = x[k].at[i];
+    }
+    const Case t = {.kernel = gp_concat,
+                    .attr = &a,
+                    .ins = 3,
+                    .outs = 1,
+                    .in = {x[0], x[1], x[2]},
+                    .want = {y},
+                    .in_as = {as, DENSE, as},
+                    .in_type = {type, type, type},
+                    .out_as = {as == SWAPPED ? GAPS : DENSE},
+                    .out_type = {type}};
+    try(&t, "concat %d, %d, laid %d, type %d", (int)outer, (int)inner, as, type);
+    Array part = integers(DIMS(outer, 3, inner), 0, 99),
+          all = integers(DIMS(3 * outer, 3, inner), 0, 99);
+    Array to = zeros(DIMS(3 * outer, 3, inner));
+    memcpy(to.at, all.at, (size_t)all.count * sizeof *all.at);
+    memcpy(to.at + 2 * part.count, part.at, (size_t)part.count * sizeof *part.at);
+    const Case c = {.kernel = gp_collect,
+                    .attr = &batch,
+                    .ins = 2,
+                    .outs = 1,
+                    .in = {all, part},
+                    .want = {to},
+                    .in_as = {DENSE, as},
+                    .in_type = {type, type},
+                    .out_type = {type},
+                    .run = {.micro = 2, .micros = 3},
+                    .over = {1},
+                    .only_over = 1};
+    try(&c, "collect %d, %d, laid %d, type %d", (int)outer, (int)inner, as, type);
+}
+
+static void margin(int64_t a, int64_t b, int64_t c, Layout as, int32_t type)
+{
+    const gp_pad_attr p = {3, {1, 0, 2}};
+    Array x = integers(DIMS(a, b, c), 4, 99), y = zeros(DIMS(a + 1 + 2, b + 1, c + 2));
+    for (int64_t i = 0; i < y.count; i++) {
+        const int64_t k = i % y.dim[2] - 2, j = i / y.dim[2] % y.dim[1];
+        const int64_t h = i / y.dim[2] / y.dim[1] - 1;
+        const int inside = h >= 0 && h < a && j < b && k >= 0 && k < c;
+        y.at[i] = inside ? x.at[(h * b + j) * c + k] : 3;
+    }
+    const Case t = {.kernel = gp_pad,
+                    .attr = &p,
+                    .ins = 1,
+                    .outs = 1,
+                    .in = {x},
+                    .want = {y},
+                    .in_as = {as},
+                    .in_type = {type},
+                    .out_type = {type}};
+    try(&t, "pad %d x %d x %d, laid %d, type %d", (int)a, (int)b, (int)c, as, type);
+}
+
+static void window(int64_t a, int64_t b, Layout as)
+{
+    const gp_add_window_attr w = {.offset = b + 1, .stride = {2 * b, 1}};
+    Array x = integers(DIMS(2 * a, b), -9, 9), dy = integers(DIMS(a, b - 1), -9, 9);
+    Array y = zeros(DIMS(2 * a, b));
+    memcpy(y.at, x.at, (size_t)x.count * sizeof *x.at);
+    for (int64_t i = 0; i < dy.count; i++)
+        y.at[(2 * (i / (b - 1)) + 1) * b + 1 + i % (b - 1)] += dy.at[i];
+    const Case t = {.kernel = gp_add_window,
+                    .attr = &w,
+                    .ins = 2,
+                    .outs = 1,
+                    .in = {x, dy},
+                    .want = {y},
+                    .in_as = {DENSE, as},
+                    .over = {1}};
+    try(&t, "add_window %d x %d, laid %d", (int)a, (int)b, as);
+}
+
+static void rotate(int64_t outer, int64_t length, int64_t half, int back, Layout as)
+{
+    const gp_rope_attr a = {100, 3, back};
+    Array x = reals(DIMS(outer, length, 2 * half)), y = zeros(DIMS(outer, length, 2 * half));
+    for (int64_t i = 0; i < outer * length; i++)
+        for (int64_t j = 0; j < half; j++) {
+            const double at = (double)(i % length + 3), turn = back ? -1 : 1;
+            const double angle = turn * at / pow(a.base, (double)j / (double)half);
+            const double p = x.at[2 * i * half + j], q = x.at[(2 * i + 1) * half + j];
+            y.at[2 * i * half + j] = p * cos(angle) - q * sin(angle);
+            y.at[(2 * i + 1) * half + j] = p * sin(angle) + q * cos(angle);
+        }
+    const Case t = {.kernel = gp_rope,
+                    .space = gp_rope_workspace,
+                    .attr = &a,
+                    .ins = 1,
+                    .outs = 1,
+                    .in = {x},
+                    .want = {y},
+                    .in_as = {as},
+                    .over = {as == DENSE},
+                    .slack = 10};
+    try(&t, "rope %d x %d x %d, back %d, laid %d", (int)outer, (int)length, (int)(2 * half), back,
+        as);
+}
+
+/* Between which two elements output i of n lies, and how far. */
+static double between(int64_t i, int64_t n, int64_t size, int corners, int64_t *low)
+{
+    double at = corners ? n > 1 ? (double)i * (double)(size - 1) / (double)(n - 1) : 0
+                        : ((double)i + 0.5) * (double)size / (double)n - 0.5;
+    at = at < 0 ? 0 : at > (double)(size - 1) ? (double)(size - 1) : at;
+    *low = (int64_t)at < size - 1 ? (int64_t)at : size > 1 ? size - 2 : 0;
+    return at - (double)*low;
+}
+
+static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide, int mode,
+                   int corners, Layout as)
+{
+    const gp_upsample2d_attr a = {mode, corners};
+    Array x = reals(DIMS(2, 3, high, wide)), y = zeros(DIMS(2, 3, to_high, to_wide));
+    Array dy = reals(DIMS(2, 3, to_high, to_wide)), dx = zeros(DIMS(2, 3, high, wide));
+    for (int64_t i = 0; i < y.count; i++) {
+        const int64_t row = i / to_wide % to_high, col = i % to_wide, plane = i / to_wide / to_high;
+        int64_t top, left;
+        double down = between(row, to_high, high, corners, &top);
+        double right = between(col, to_wide, wide, corners, &left);
+        if (mode == GP_NEAREST) {
+            top = row * high / to_high, left = col * wide / to_wide;
+            down = right = 0;
+        }
+        for (int64_t k = 0; k < 4; k++) {
+            const double part = (k / 2 ? down : 1 - down) * (k % 2 ? right : 1 - right);
+            const int64_t at = (plane * high + top + k / 2) * wide + left + k % 2;
+            if (part == 0)
+                continue;
+            y.at[i] += part * x.at[at];
+            dx.at[at] += part * dy.at[i];
+        }
+    }
+    Case t = {.kernel = gp_upsample2d,
+              .attr = &a,
+              .ins = 1,
+              .outs = 1,
+              .in = {x},
+              .want = {y},
+              .in_as = {as},
+              .out_as = {as == SWAPPED ? GAPS : DENSE},
+              .slack = 30,
+              .terms = 1};
+    try_more(&t, "upsample2d %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
+             (int)to_wide, mode, corners);
+    t.kernel = gp_upsample2d_grad, t.in[0] = dy, t.want[0] = dx, t.slack = 60;
+    t.in_as[0] = t.out_as[0] = DENSE;
+    try(&t, "upsample2d_grad %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
+        (int)to_wide, mode, corners);
+}
+
+int main(void)
+{
+    const int32_t type[] = {GP_F32, GP_I32, GP_I64, GP_U8};
+    for (int64_t off = -1; off <= 1; off++)
+        pick(2, 9, GP_SCATTER_LANES + off, 20 + off, type[off + 1]);
+    pick(1, 5, 2 * GP_SCATTER_LANES + 1, 50, GP_U8);
+    pick(3, 1, 1, 1, GP_F32);
+    outside(-1);
+    outside(4);
+    for (int as = 0; as < 3; as++) {
+        for (int i = 0; i < 4; i++) {
+            join(3, 5, (Layout)as, type[i]);
+            margin(2, 3, 5, (Layout)as, type[i]);
+        }
+        join(1, 1, (Layout)as, GP_F32);
+        join(40, 70, (Layout)as, GP_F32);
+        margin(30, 20, 40, (Layout)as, GP_F32);
+        window(4, 6, (Layout)as);
+        window(200, 101, (Layout)as);
+        for (int back = 0; back <= 1; back++) {
+            rotate(3, 7, 4, back, (Layout)as);
+            rotate(2, 60, 8, back, (Layout)as);
+        }
+        for (int mode = 0; mode < 3; mode++) {
+            resize(5, 7, 10, 14, mode > 0, mode > 1, (Layout)as);
+            resize(4, 3, 9, 5, mode > 0, mode > 1, (Layout)as);
+            resize(6, 8, 3, 1, mode > 0, mode > 1, (Layout)as);
+            resize(1, 9, 2, 90, mode > 0, mode > 1, (Layout)as);
+        }
+    }
+    return finish();
+}

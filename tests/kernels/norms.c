@@ -1,0 +1,197 @@
+/* Normalisation of rows (layernorm, normalize, rmsnorm) and of channels (batchnorm), and the
+ * gradients. */
+#include "runtime/c/batchnorm.h"
+#include "runtime/c/layernorm.h"
+#include "runtime/c/norm_grad.h"
+
+#include "check.h"
+
+typedef struct {
+    int64_t rows, n;
+    int centre, scale, bias;
+} Rows;
+
+/* Mean and inverse deviation of each row, of a float's precision: what is saved for a gradient. */
+static void statistics(Rows r, const double *x, double eps, double *mean, double *inverse)
+{
+    for (int64_t i = 0; i < r.rows; i++) {
+        double sum = 0, squares = 0;
+        for (int64_t j = 0; j < r.n; j++)
+            sum += x[i * r.n + j];
+        mean[i] = r.centre ? sum / (double)r.n : 0;
+        for (int64_t j = 0; j < r.n; j++)
+            squares += (x[i * r.n + j] - mean[i]) * (x[i * r.n + j] - mean[i]);
+        inverse[i] = 1 / sqrt(squares / (double)r.n + eps);
+    }
+}
+
+static void note(int64_t rows, int64_t n)
+{
+    CROSS(GP_ROW_LANES, n);
+    CROSS(GP_ROW_STRETCH, n);
+    CROSS(GP_ROW_BLOCK, rows);
+    CROSS(GP_NORM_CHUNKS, rows);
+    CROSS(GP_NORM_ROWS, rows);
+    CROSS_TOTAL(GP_STREAM_LEAST, rows * n);
+    if (rows * n >= GP_STREAM_LEAST)
+        CROSS(GP_STREAM_PIECE, n);
+}
+
+static void rows(Rows r)
+{
+    const gp_layernorm_attr a = {1, 1e-5};
+    const gp_norm_grad_attr g = {1, r.centre};
+    Array x = reals(DIMS(r.rows, r.n)), y = zeros(DIMS(r.rows, r.n)), dy = reals(DIMS(r.rows, r.n));
+    Array dx = zeros(DIMS(r.rows, r.n)), mean = zeros(DIMS(r.rows)), inverse = zeros(DIMS(r.rows));
+    Array scale = {0}, bias = {0}, dscale = zeros(DIMS(r.n)), dbias = zeros(DIMS(r.n));
+    if (r.scale)
+        scale = reals(DIMS(r.n));
+    if (r.bias)
+        bias = reals(DIMS(r.n));
+    statistics(r, x.at, a.eps, mean.at, inverse.at);
+    for (int64_t i = 0; i < r.rows; i++) {
+        double sum = 0, along = 0;
+        for (int64_t j = 0, at = i * r.n; j < r.n; j++, at++) {
+            const double unit = (x.at[at] - mean.at[i]) * inverse.at[i],
+                         s = r.scale ? scale.at[j] : 1;
+            y.at[at] = unit * s + (r.bias ? bias.at[j] : 0);
+            dscale.at[j] += dy.at[at] * unit;
+            dbias.at[j] += dy.at[at];
+            sum += dy.at[at] * s / (double)r.n;
+            along += dy.at[at] * s * unit / (double)r.n;
+        }
+        for (int64_t j = 0, at = i * r.n; j < r.n; j++, at++) {
+            const double unit = (x.at[at] - mean.at[i]) * inverse.at[i];
+            const double up = r.scale ? dy.at[at] * scale.at[j] : dy.at[at];
+            dx.at[at] = inverse.at[i] * (up - (r.centre ? sum : 0) - unit * along);
+        }
+    }
+    note(r.rows, r.n);
+    Case t = {.kernel = r.centre ? r.scale ? gp_layernorm : gp_normalize : gp_rmsnorm,
+              .attr = &a,
+              .ins = r.bias ? 3 : 2,
+              .outs = r.centre ? 3 : 2,
+              .in = {x, scale, bias},
+              .want = {y, mean, inverse},
+              .over = {1},
+              .slack = 100,
+              .terms = 1};
+    if (!r.centre)
+        t.want[1] = inverse;
+    const Case back = {.kernel = gp_norm_grad,
+                       .space = gp_norm_grad_workspace,
+                       .attr = &g,
+                       .ins = 5,
+                       .outs = 3,
+                       .in = {x, dy, scale, r.centre ? mean : (Array){0}, inverse},
+                       .want = {dx, dscale, dbias},
+                       .over = {1 + (int)(r.rows % 2)},
+                       .slack = 300,
+                       .terms = 4};
+    try_more(&t, "norm of %d x %d, centre %d, scale %d, bias %d", (int)r.rows, (int)r.n, r.centre,
+             r.scale, r.bias);
+    try(&back, "norm_grad of %d x %d, centre %d, scale %d", (int)r.rows, (int)r.n, r.centre,
+        r.scale);
+}
+
+static void channels(int64_t samples, int64_t count, int64_t width)
+{
+    const gp_batchnorm_train_attr a = {1e-5};
+    Array x = reals(DIMS(samples, count, width)), dy = reals(DIMS(samples, count, width));
+    Array y = zeros(DIMS(samples, count, width)), dx = zeros(DIMS(samples, count, width));
+    Array scale = reals(DIMS(count)), bias = reals(DIMS(count)), mean = zeros(DIMS(count));
+    Array inverse = zeros(DIMS(count)), dscale = zeros(DIMS(count)), dbias = zeros(DIMS(count));
+    const double all = (double)(samples * width);
+    for (int64_t k = 0; k < count; k++) {
+        double squares = 0;
+#define EACH                              \
+    for (int64_t n = 0; n < samples; n++) \
+        for (int64_t at = (n * count + k) * width; at < (n * count + k + 1) * width; at++)
+        EACH mean.at[k] += x.at[at] / all;
+        EACH squares += (x.at[at] - mean.at[k]) * (x.at[at] - mean.at[k]) / all;
+        inverse.at[k] = 1 / sqrt(squares + a.eps);
+        EACH
+        {
+            const double unit = (x.at[at] - mean.at[k]) * inverse.at[k];
+            y.at[at] = unit * scale.at[k] + bias.at[k];
+            dscale.at[k] += dy.at[at] * unit;
+            dbias.at[k] += dy.at[at];
+        }
+        EACH dx.at[at] = inverse.at[k] * scale.at[k] *
+                         (dy.at[at] - dbias.at[k] / all -
+                          (x.at[at] - mean.at[k]) * inverse.at[k] * dscale.at[k] / all);
+#undef EACH
+    }
+    CROSS_TOTAL(GP_STREAM_LEAST, x.count);
+    if (x.count >= GP_STREAM_LEAST)
+        CROSS(GP_STREAM_PIECE, width);
+    CROSS(GP_ROW_STRETCH, width);
+    const Case t = {.kernel = gp_batchnorm_train,
+                    .attr = &a,
+                    .ins = 3,
+                    .outs = 3,
+                    .in = {x, scale, bias},
+                    .want = {y, mean, inverse},
+                    .over = {1},
+                    .slack = 100,
+                    .terms = 1};
+    const Case back = {.kernel = gp_batchnorm_grad,
+                       .ins = 5,
+                       .outs = 3,
+                       .in = {x, dy, scale, mean, inverse},
+                       .want = {dx, dscale, dbias},
+                       .over = {1 + (int)(width % 2)},
+                       .slack = 300,
+                       .terms = 4};
+    try_more(&t, "batchnorm of %d x %d x %d", (int)samples, (int)count, (int)width);
+    try(&back, "batchnorm_grad of %d x %d x %d", (int)samples, (int)count, (int)width);
+}
+
+static void running(void)
+{
+    const gp_running_stats_attr a = {0.1, 1e-5, 12};
+    Array mean = reals(DIMS(5)), var = reals(DIMS(5)), batch = reals(DIMS(5));
+    Array inverse = reals(DIMS(5)), new_mean = zeros(DIMS(5)), new_var = zeros(DIMS(5));
+    for (int i = 0; i < 5; i++) {
+        inverse.at[i] = 1 + inverse.at[i] / 2;
+        const double own = (1 / (inverse.at[i] * inverse.at[i]) - a.eps) * 12 / 11;
+        new_mean.at[i] = 0.9 * mean.at[i] + 0.1 * batch.at[i];
+        new_var.at[i] = 0.9 * var.at[i] + 0.1 * own;
+    }
+    const Case t = {.kernel = gp_running_stats,
+                    .attr = &a,
+                    .ins = 4,
+                    .outs = 2,
+                    .in = {mean, var, batch, inverse},
+                    .want = {new_mean, new_var},
+                    .slack = 20,
+                    .terms = 1};
+    try(&t, "running_stats");
+}
+
+int main(void)
+{
+    const int64_t block[] = {GP_ROW_LANES, GP_ROW_STRETCH, 2 * GP_ROW_STRETCH, GP_STREAM_PIECE};
+    for (int64_t off = -1; off <= 1; off++)
+        for (int kind = 0; kind < 4; kind++) {
+            const int centre = kind < 3, scale = kind != 1, bias = kind == 0;
+            for (int i = 0; i < 4; i++)
+                rows((Rows){5, block[i] + off, centre, scale, bias});
+            rows((Rows){GP_ROW_BLOCK + off, 40, centre, scale, bias});
+            rows((Rows){GP_NORM_CHUNKS + off, 33, centre, scale, bias});
+            rows((Rows){GP_NORM_ROWS + off, 70, centre, scale, bias});
+            rows((Rows){2 * GP_NORM_CHUNKS + off, 64, centre, scale, bias});
+        }
+    for (int64_t off = -1; off <= 1; off++) {
+        const int64_t n = GP_STREAM_PIECE + off;
+        rows((Rows){GP_STREAM_LEAST / n + 1, n, 1, 1, 1});
+        channels(2, GP_STREAM_LEAST / n / 2 + 1, n);
+        channels(3, 4, GP_ROW_STRETCH + off);
+        channels(2, 3, GP_ROW_LANES + off);
+    }
+    rows((Rows){GP_STREAM_LEAST / 32, 32, 0, 1, 0}); /* as many as are streamed, exactly */
+    channels(2, GP_STREAM_LEAST / 64, 32);
+    channels(1, 3, 1);
+    running();
+    return finish();
+}

@@ -1,0 +1,121 @@
+/* Cross entropy of a product in slices of rows, and its gradients. */
+#include "runtime/c/product_loss.h"
+
+#include "check.h"
+
+typedef struct {
+    int64_t rows, inner, classes;
+    Layout w;
+    double smooth;
+    int ignore;
+} Shape;
+
+/* Logits, then their loss and its slope, row by row. */
+static void reference(Shape s, const Array *x, const Array *w, Array *ids, const Array *dy,
+                      double *loss, double *saved, double *dx, double *dw)
+{
+    double *logit = keep((size_t)s.classes * sizeof *logit);
+    for (int64_t i = 0; i < s.rows; i++) {
+        double high = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < s.classes; j++)
+            logit[j] = 0;
+        for (int64_t c = 0; c < s.inner; c++)
+            for (int64_t j = 0; j < s.classes; j++)
+                logit[j] += x->at[i * s.inner + c] * w->at[c * s.classes + j];
+        for (int64_t j = 0; j < s.classes; j++)
+            high = logit[j] > high ? logit[j] : high;
+        for (int64_t j = 0; j < s.classes; j++)
+            sum += exp(logit[j] - high);
+        saved[2 * i] = high;
+        saved[2 * i + 1] = sum;
+        if (s.ignore && i % 3 == 1) {
+            ids->at[i] = -1;
+            continue;
+        }
+        for (int64_t j = 0; j < s.classes; j++) {
+            const double target =
+                ((double)j == ids->at[i]) * (1 - s.smooth) + s.smooth / (double)s.classes;
+            loss[i] -= target * (logit[j] - high - log(sum));
+            logit[j] = dy->at[i] * (exp(logit[j] - high - log(sum)) - target);
+        }
+        for (int64_t c = 0; c < s.inner; c++)
+            for (int64_t j = 0; j < s.classes; j++) {
+                dx[i * s.inner + c] += logit[j] * w->at[c * s.classes + j];
+                dw[c * s.classes + j] += logit[j] * x->at[i * s.inner + c];
+            }
+    }
+}
+
+static void losses(Shape s)
+{
+    const gp_product_loss_attr a = {s.smooth, s.ignore, -1};
+    Array x = reals(DIMS(s.rows, s.inner)), w = reals(DIMS(s.inner, s.classes));
+    Array ids = integers(DIMS(s.rows), 0, s.classes - 1), dy = reals(DIMS(s.rows));
+    Array loss = zeros(DIMS(s.rows)), saved = zeros(DIMS(s.rows, 2));
+    Array dx = zeros(x.rank, x.dim), dw = zeros(w.rank, w.dim);
+    reference(s, &x, &w, &ids, &dy, loss.at, saved.at, dx.at, dw.at);
+    CROSS_TOTAL(GP_SLICE_REALS, s.rows * s.classes);
+    CROSS(GP_SLICE_COLUMNS, s.classes);
+    CROSS(GP_KC, s.inner);
+    CROSS(GP_MR, s.rows);
+    CROSS(GP_NR, s.classes);
+    CROSS(GP_LANES, s.classes);
+    CROSS(GP_ROW_LANES, s.classes);
+    CROSS(GP_ROW_STRETCH, s.classes);
+    const Case forth = {.kernel = gp_product_loss,
+                        .space = gp_product_loss_workspace,
+                        .attr = &a,
+                        .ins = 3,
+                        .outs = 2,
+                        .in = {x, w, ids},
+                        .want = {loss, saved},
+                        .in_as = {DENSE, s.w},
+                        .in_type = {[2] = GP_I32},
+                        .slack = 100,
+                        .terms = 4};
+    const Case back = {.kernel = gp_product_loss_grad,
+                       .space = gp_product_loss_grad_workspace,
+                       .attr = &a,
+                       .ins = 5,
+                       .outs = 2,
+                       .in = {x, w, ids, saved, dy},
+                       .want = {dx, dw},
+                       .in_as = {DENSE, s.w},
+                       .in_type = {[2] = GP_I32},
+                       .slack = 300,
+                       .terms = 1};
+    try_more(&forth, "product_loss %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
+             (int)s.classes, s.w);
+    try(&back, "product_loss_grad %d x %d x %d, laid %d", (int)s.rows, (int)s.inner, (int)s.classes,
+        s.w);
+}
+
+int main(void)
+{
+    NOT_HERE(GP_NC); /* a tile has fewer columns */
+    NOT_HERE(GP_NC_LARGEST);
+    NOT_HERE(GP_FEW);
+    NOT_HERE(GP_GEMM_AS_IT_LIES);
+    NOT_HERE(GP_STREAM_LEAST);
+    NOT_HERE(GP_STREAM_PIECE);
+    NOT_HERE(GP_ROW_BLOCK);
+    const int64_t block[] = {GP_SLICE_COLUMNS, 2 * GP_SLICE_COLUMNS, GP_NR,
+                             GP_LANES,         GP_ROW_LANES,         GP_ROW_STRETCH};
+    for (int64_t off = -1; off <= 1; off++) {
+        for (int i = 0; i < 6; i++)
+            losses((Shape){7, 5, block[i] + off, (Layout)(i % 3), i % 2 ? 0.1 : 0, i % 2});
+        losses((Shape){3, GP_KC + off, 12, SWAPPED, 0, 0});
+        losses((Shape){3, GP_KC + off, 12, DENSE, 0, 0});
+        losses((Shape){GP_MR + off, 4, 9, DENSE, 0, 1});
+    }
+    const int64_t classes = GP_TINY ? 20 : 4096, at = GP_SLICE_REALS / classes;
+    for (int64_t off = -1; off <= 1; off++)
+        losses((Shape){at + off, 2, classes, DENSE, 0, 0});
+    if (GP_TINY) {
+        losses((Shape){4 * at + 3, 3, classes, DENSE, 0.2, 1});
+        losses((Shape){3, 3, GP_SLICE_REALS + 1, DENSE, 0, 0}); /* a row is more than a slice */
+    } else if (LAYERS) { /* of GPT-2, more rows than a slice has */
+        losses((Shape){GP_SLICE_REALS / 50257 + 3, 8, 50257, SWAPPED, 0, 0});
+    }
+    return finish();
+}
