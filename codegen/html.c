@@ -208,8 +208,10 @@ static const char *data(const Picture *p)
         plan->end, (unsigned long long)plan->arena, (unsigned long long)budget,
         (unsigned long long)plan->floor, (unsigned long long)plan->bound,
         1.06 * (double)(near ? budget : plan->arena) + 1);
-    out(&o, "peak: %llu, peakTime: %u, recomputed: %.1f,\n", (unsigned long long)p->peak,
-        p->peak_time, p->recomputed ? 100 * p->again / (p->work - p->again) : 0.0);
+    out(&o, "peak: %llu, peakTime: %u, recomputed: %u, extraTime: %.2f, extraOf: \"%s\",\n",
+        (unsigned long long)p->peak, p->peak_time, p->recomputed,
+        plan_extra(plan->cost, plan->least_cost),
+        plan_trains_step(plan->clusters) ? "training step" : "forward pass");
     put_tables(&o, p);
     put_order(&o, p);
     put_source(&o, p->g);

@@ -331,6 +331,16 @@ static json_t *model_json(const Graph *g)
                      text_json(g->source ? g->source->file : ""), "dimensions", dimensions);
 }
 
+/* Estimated, with a profile that the file does not have: for people. */
+static json_t *time_json(const Plan *plan)
+{
+    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "of",
+                     plan_trains_step(plan->clusters) ? "training step" : "forward pass", "seconds",
+                     number_json(plan->cost), "least", number_json(plan->least_cost),
+                     "extra_percent", number_json(plan_extra(plan->cost, plan->least_cost)),
+                     "bound_percent", number_json(plan_extra(plan->cost_bound, plan->least_cost)));
+}
+
 Text emit_json(const Plan *plan, const EmitOptions *options)
 {
     Writer w = {.plan = plan, .g = plan->graph, .o = out_new(plan->graph->arena)};
@@ -346,6 +356,7 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
     put_member(&w, "budget",
                options->budget ? json_integer((json_int_t)options->budget) : json_null());
     put_member(&w, "arena", json_integer((json_int_t)plan->arena));
+    put_member(&w, "time", time_json(plan));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));
     put_member(&w, "state", id_json(plan->state));
     put_table(&w, "scopes", w.g->scope.count, scope_json);

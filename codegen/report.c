@@ -39,7 +39,10 @@ static void write_sizes(Report *r)
     line(r, "lives all the time", plan->persistent, "parameters, state and inputs");
     line(r, "peak of live bytes", plan->peak, percent(r, plan->peak, plan->arena, "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
-    line(r, "floor", plan->floor, "no order of these steps needs less");
+    bool chosen = r->p->options->micro || r->p->options->slices || r->p->options->tails;
+    line(r, "floor", plan->floor,
+         chosen ? "no order of these steps needs less; with what else may be chosen, one may"
+                : "no order of these steps needs less");
     uint64_t gaps = plan->arena > r->p->peak ? plan->arena - r->p->peak : 0;
     line(r, "fragmentation", gaps,
          arena_printf(r->g->arena, "%s lies between buffers at the peak",
@@ -50,12 +53,12 @@ static void write_sizes(Report *r)
 static void write_cost(Report *r)
 {
     const Plan *plan = r->plan;
-    double extra = plan->cost - plan->least_cost, gap = plan->cost - plan->cost_bound;
     if (plan->least_cost > 0)
-        out(&r->o, "  %-22s %11.2f%%  %sat least %.2f%%, so %.2f points from the best%s\n",
-            "extra time, estimated", 100 * (extra > 0 ? extra : 0) / plan->least_cost, r->dim,
-            100 * (extra - gap > 0 ? extra - gap : 0) / plan->least_cost,
-            100 * (gap > 0 ? gap : 0) / plan->least_cost, r->plain);
+        out(&r->o,
+            "  %-22s %11.2f%%  %sin a %s; no plan within the budget has less than %.2f%%%s\n",
+            "extra time, estimated", plan_extra(plan->cost, plan->least_cost), r->dim,
+            plan_trains_step(plan->clusters) ? "training step" : "forward pass",
+            plan_extra(plan->cost_bound, plan->least_cost), r->plain);
     if (plan->cut)
         out(&r->o, "  %-22s %12llu  %sthe search was cut short: --effort spends it all%s\n",
             "effort reached", (unsigned long long)plan->effort, r->dim, r->plain);
@@ -88,8 +91,8 @@ static void write_work(Report *r)
 {
     const Picture *p = r->p;
     if (p->recomputed)
-        out(&r->o, "  %-22s %11.1f%%  %s%u of %u steps compute again%s\n", "recomputation",
-            100 * p->again / (p->work - p->again), r->dim, p->recomputed, r->plan->end, r->plain);
+        out(&r->o, "  %-22s %12u  %sof %u steps compute again%s\n", "recomputation", p->recomputed,
+            r->dim, r->plan->end, r->plain);
     write_cost(r);
     write_choice(r);
 }

@@ -83,15 +83,15 @@ typedef struct {
     double least; /* of the plan that recomputes nothing, as the model stands */
 } Pareto;
 
-static int by_arena(const void *a, const void *b)
+static int by_budget(const void *a, const void *b)
 {
     const Point *x = a, *y = b;
-    if (x->is.arena != y->is.arena)
-        return x->is.arena < y->is.arena ? -1 : 1;
+    if (x->is.budget != y->is.budget)
+        return x->is.budget < y->is.budget ? -1 : 1;
     return (x->is.cost > y->is.cost) - (x->is.cost < y->is.cost);
 }
 
-static void add_points(Pareto *p, const Candidate *c, bool plain)
+static void add_points(Pareto *p, const Candidate *c)
 {
     Lowered model = lower_again(p->s, NULL, 0, c->choice);
     PlanOptions how = plan_options(p->s->options);
@@ -100,8 +100,6 @@ static void add_points(Pareto *p, const Candidate *c, bool plain)
     size_t count = plan_points(model.graph, model.clusters, &p->s->target, &how, &point);
     for (size_t i = 0; i < count; i++)
         ARRAY_PUSH(p->s->arena, &p->point, (Point){point[i], c->choice});
-    if (plain && count)
-        p->least = point[count - 1].cost;
     lowered_free(&model);
 }
 
@@ -109,7 +107,7 @@ static void add_points(Pareto *p, const Candidate *c, bool plain)
 static void keep_front(Pareto *p)
 {
     size_t count = 0;
-    qsort(p->point.at, p->point.count, sizeof *p->point.at, by_arena);
+    qsort(p->point.at, p->point.count, sizeof *p->point.at, by_budget);
     for (size_t i = 0; i < p->point.count; i++)
         if (!count || p->point.at[i].is.cost < p->point.at[count - 1].is.cost * (1 - 1e-9))
             p->point.at[count++] = p->point.at[i];
@@ -121,10 +119,9 @@ static void print_point(const Pareto *pareto, const Point *p, bool first)
 {
     const Subject *s = pareto->s;
     const char *kind = s->options->emit;
-    unsigned long long budget = (unsigned long long)(p->is.arena + s->options->reserve);
-    double extra = pareto->least > 0 ? 100 * (p->is.cost / pareto->least - 1) : 0;
+    unsigned long long budget = (unsigned long long)(p->is.budget + s->options->reserve);
+    double extra = plan_extra(p->is.cost, pareto->least);
     uint32_t times = p->choice.times ? p->choice.times : 1;
-    extra = extra < 0 ? 0 : extra;
     if (kind && strcmp(kind, "csv") == 0)
         printf("%llu,%.4f,%.6g,%u,%s\n", budget, extra, p->is.cost, times,
                p->choice.sliced ? "yes" : "no");
@@ -140,16 +137,16 @@ static void print_point(const Pareto *pareto, const Point *p, bool first)
 
 int answer_pareto(const Subject *s)
 {
-    Pareto p = {.s = s};
+    Pareto p = {.s = s, .least = least_cost(s, NULL, 0)};
     Candidates from = list_candidates(s, NULL, 0, 1);
     for (size_t i = 0; i < from.count && !(i && watch_stopped()); i++)
-        add_points(&p, &from.at[i], choice_is(from.at[i].choice, from.plain));
+        add_points(&p, &from.at[i]);
     bool cut = watch_stopped();
     watch_end();
     keep_front(&p);
     const char *kind = s->options->emit;
     if (!kind)
-        printf("%14s  %12s  %10s  %12s  %10s  %6s\n", "budget", "", "extra work", "seconds",
+        printf("%14s  %12s  %10s  %12s  %10s  %6s\n", "budget", "", "extra time", "seconds",
                "accumulate", "slices");
     else
         fputs(strcmp(kind, "csv") == 0 ? "budget,extra_percent,seconds,accumulate,slices\n" : "[",
@@ -216,8 +213,9 @@ static void list_largest(const Subject *s, const Plan *plan)
 
 static const char *extra_text(const Subject *s, double cost, double least)
 {
-    return arena_printf(s->arena, "%.1f%% more work",
-                        cost > least && least > 0 ? 100 * (cost / least - 1) : 0);
+    const bool step = s->graph->train.present && !s->options->infer;
+    return arena_printf(s->arena, "%.2f%% extra time in a %s", plan_extra(cost, least),
+                        step ? "training step" : "forward pass");
 }
 
 static const char *slices_text(const Subject *s, const Choice *choice)
@@ -245,13 +243,10 @@ static void suggest_batch(const Subject *s, const Dimension *d, const PlanOption
         return;
     Candidates from = list_candidates(s, d->name, value, 1);
     Outcome fits = attempt_best(s, d->name, value, &from, how);
-    double least = 0;
-    for (size_t i = 0; i < from.count; i++)
-        if (choice_is(from.at[i].choice, from.plain))
-            least = from.at[i].least;
     if (fits.valid && fits.arena <= how->budget)
         diag_hint(s->diag, "-D %s=%lld would fit%s, with %s", d->name, (long long)value,
-                  slices_text(s, &fits.choice), extra_text(s, fits.cost, least));
+                  slices_text(s, &fits.choice),
+                  extra_text(s, fits.cost, least_cost(s, d->name, value)));
     outcome_drop(&fits);
 }
 

@@ -89,8 +89,12 @@ typedef struct {
 typedef struct {
     Candidate *at; /* the cheapest first */
     size_t count;
-    Choice plain; /* the fewest micro-batches, no slices, ops behind products, where that is open */
 } Candidates;
+
+/* Estimated seconds of a training step, or of a forward pass where there is none, with nothing
+ * computed again, in as many micro-batches as the model says, no slices, ops behind products: what
+ * extra time is counted from. */
+double least_cost(const Subject *s, const char *name, int64_t value);
 
 /* With at least `first` micro-batches where their number is open. */
 Candidates list_candidates(const Subject *s, const char *name, int64_t value, uint32_t first);

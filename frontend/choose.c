@@ -126,11 +126,17 @@ Candidates list_candidates(const Subject *s, const char *name, int64_t value, ui
                 break;
         }
     Candidates from = {.at = l.list.at, .count = l.list.count};
-    if (from.count) {
-        from.plain = from.at[0].choice;
+    if (from.count)
         qsort(from.at, from.count, sizeof *from.at, by_least);
-    }
     return from;
+}
+
+double least_cost(const Subject *s, const char *name, int64_t value)
+{
+    Lowered model = lower_again(s, name, value, (Choice){0, false, false});
+    double cost = model.graph ? plan_cost(model.graph, model.clusters, &s->target) : 0;
+    lowered_free(&model);
+    return cost;
 }
 
 /* ---- The best of them ----------------------------------------------------------------------- */
@@ -143,7 +149,7 @@ static bool is_better(const Outcome *now, const Outcome *best, const PlanOptions
     bool fits = now->arena <= budget, fitted = best->arena <= budget;
     if (fits != fitted)
         return fits;
-    if (!how->budget || !fits)
+    if ((!how->budget || !fits) && now->arena != best->arena)
         return now->arena < best->arena;
     return now->cost < best->cost || (now->cost == best->cost && now->arena < best->arena);
 }
@@ -260,18 +266,23 @@ static const char *otherwise(const Subject *s, const Candidates *from, const Can
                              bool (*other)(const Candidate *, const Candidate *))
 {
     const Candidate *cheapest = NULL;
-    bool untried = false;
+    bool untried = false, refused = false;
     for (size_t i = 0; i < from->count; i++) {
         const Candidate *c = &from->at[i];
         if (!other(c, best))
             continue;
         untried |= !c->tried;
+        refused |= c->tried && !c->fits;
         if (c->fits && (!cheapest || c->cost < cheapest->cost))
             cheapest = c;
     }
     if (cheapest)
         return arena_printf(s->arena, "would take %.2f%% more time",
                             100 * (cheapest->cost / best->cost - 1));
+    if (untried && watch_stopped())
+        return "was not tried before the search was cut";
+    if (untried && refused) /* some of them with other choices beside */
+        return "would not fit, or take more time";
     return untried ? "would take more time" : "would not fit";
 }
 
@@ -361,7 +372,6 @@ Chosen choose(const Subject *s, const PlanOptions *how)
         return chosen;
     chosen.choice = best.choice;
     chosen.plan = best.plan;
-    chosen.plan->least_cost = find_candidate(&from, from.plain)->least;
     arena_adopt(s->arena, best.model.arena);
     explain(s, &from, &chosen);
     return chosen;

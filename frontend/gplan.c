@@ -306,6 +306,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
     /* order, what is computed again, in place, lifetimes, offsets */
     Plan *plan = chosen.plan ? chosen.plan : plan_make(g, clusters, &target, &how);
+    bool plain = choice_is(chosen.choice, (Choice){0, false, false});
+    plan->least_cost = plain ? plan_cost(g, clusters, &target) : least_cost(&subject, NULL, 0);
     watch_end();
     watch_say("planned  effort %llu%s", (unsigned long long)plan->effort,
               plan->cut ? ", cut before it was spent" : "");

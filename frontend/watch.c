@@ -29,9 +29,10 @@ static void show(const PlanProgress *p, void *data)
         return;
     watching.shown = p->seconds;
     if (p->fits && p->least_cost > 0 && p->bound > 0)
-        fprintf(stderr, "\rbudget %u of %u: %+.2f%% work, %.2f points above the bound, %.0f s   ",
-                p->done, p->most, 100 * (p->cost / p->least_cost - 1),
-                100 * (p->cost - p->bound) / p->least_cost, p->seconds);
+        fprintf(stderr, "\rbudget %u of %u: %.2f%% extra time in a %s, at least %.2f%%, %.0f s   ",
+                p->done, p->most, plan_extra(p->cost, p->least_cost),
+                p->training ? "training step" : "forward pass", plan_extra(p->bound, p->least_cost),
+                p->seconds);
     else
         fprintf(stderr, "\rsmallest so far: %.2f MiB, %.0f s   ", (double)p->arena / (1 << 20),
                 p->seconds);
@@ -52,7 +53,7 @@ void watch_begin(const Options *options)
 static void wipe(void)
 {
     if (watching.terminal && watching.shown >= 0)
-        fprintf(stderr, "\r%70s\r", "");
+        fprintf(stderr, "\r%79s\r", "");
     watching.shown = -1;
 }
 

@@ -24,6 +24,26 @@ static double node_rate(const Profile *p, const OpRow *op)
     return strncmp(op->name, "conv", 4) == 0 ? p->conv_flops : p->product_flops;
 }
 
+/* A training step is what is run most and searched for; what evaluates beside it, or computes
+ * outputs, would make extra time look small. */
+bool plan_trains_step(const Clusters *clusters)
+{
+    for (Id i = 0; i < clusters->count; i++)
+        if (clusters->at[i].program == PROGRAM_MICRO)
+            return true;
+    return false;
+}
+
+bool program_counts(const Clusters *clusters, int program)
+{
+    return program == PROGRAM_MICRO || program == PROGRAM_UPDATE || !plan_trains_step(clusters);
+}
+
+double plan_extra(double cost, double least)
+{
+    return cost > least && least > 0 ? 100 * (cost / least - 1) : 0;
+}
+
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster)
 {
     const Profile *p = target->profile ? target->profile : &default_profile;

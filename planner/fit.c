@@ -214,16 +214,15 @@ static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
     }
     if (f->cut)
         return slack;
-    const Met *met = meet(f, &order, PACK_STEPS);
+    Met *met = meet(f, &order, PACK_STEPS);
+    met->budget = met->arena > rung ? met->arena : rung;
     return met->arena > met->peak ? met->arena - met->peak : 0;
 }
 
 static void climb(Fit *f, uint64_t budget, uint64_t most)
 {
-    uint64_t rung[RUNGS], slack;
-    const Met *least = smallest_met(f);
-    size_t rungs = find_rungs(f, least->arena, most, rung);
-    slack = least->arena - least->peak;
+    uint64_t rung[RUNGS], slack = f->least - f->least_peak;
+    size_t rungs = find_rungs(f, f->least, most, rung);
     while (rungs && rung[rungs - 1] > budget)
         rungs--;
     f->progress.most = (uint32_t)rungs;
@@ -240,7 +239,7 @@ static double find_bound(const Fit *f, uint64_t budget)
 {
     double bound = 0;
     for (int p = 0; p < PROGRAMS; p++) {
-        if (!f->given.count[p])
+        if (!f->given.count[p] || !program_counts(f->clusters, p))
             continue;
         Abstract a = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, true);
         bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent) - a.held);
@@ -265,6 +264,7 @@ static void meet_given(Fit *f)
         know(f, p, &f->program[p].start);
     }
     f->progress.least_cost = f->progress.bound = met->cost;
+    f->progress.training = plan_trains_step(f->clusters);
 }
 
 /* Meets what there is for the budget; all of the ladder where `all`. */
@@ -283,6 +283,10 @@ static void search(Fit *f, uint64_t budget, bool all)
         (most <= budget && !all && (options->budget || !options->smallest)))
         return;
     meet_smallest(f); /* first, so that a search that is cut has it */
+    f->least = smallest_met(f)->arena;
+    f->least_peak = smallest_met(f)->peak;
+    for (int p = 0; p < PROGRAMS; p++)
+        f->early[p] = f->known[p].count;
     if (options->smallest)
         return;
     f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
@@ -302,12 +306,15 @@ static Fit begin(const Graph *g, const Clusters *clusters, const Target *target,
                  .begin = remat_seconds()};
 }
 
-static const Met *choose(const Fit *f, uint64_t budget)
+/* Where nothing fits, what a budget of the smallest arena gets. */
+static const Met *choose(Fit *f, uint64_t budget)
 {
-    const Met *best = f->options->smallest ? NULL : cheapest(f, budget);
-    if (!f->options->budget && best) /* nothing forces recomputation: the smallest without */
-        best = cheapest(f, UINT64_MAX);
-    return best ? best : smallest_met(f);
+    const Met *best = f->options->smallest ? smallest_met(f) : cheapest(f, budget);
+    if (best)
+        return best;
+    budget = smallest_met(f)->arena;
+    meet_chains(f, budget, false);
+    return cheapest(f, budget);
 }
 
 Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
@@ -329,11 +336,11 @@ Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
     return plan;
 }
 
-static int by_arena(const void *a, const void *b)
+static int by_budget(const void *a, const void *b)
 {
     const PlanPoint *x = a, *y = b;
-    if (x->arena != y->arena)
-        return x->arena < y->arena ? -1 : 1;
+    if (x->budget != y->budget)
+        return x->budget < y->budget ? -1 : 1;
     return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
@@ -344,8 +351,8 @@ size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
     search(&f, UINT64_MAX, true);
     PlanPoint *point = ARENA_ARRAY(g->arena, PlanPoint, f.met.count);
     for (size_t i = 0; i < f.met.count; i++)
-        point[i] = (PlanPoint){f.met.at[i].arena, f.met.at[i].cost};
-    qsort(point, f.met.count, sizeof *point, by_arena);
+        point[i] = (PlanPoint){f.met.at[i].budget, f.met.at[i].cost};
+    qsort(point, f.met.count, sizeof *point, by_budget);
     size_t count = 0;
     for (size_t i = 0; i < f.met.count; i++)
         if (!count || is_less(point[i].cost, point[count - 1].cost))

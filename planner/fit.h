@@ -19,8 +19,18 @@ typedef struct {
     Order order;
     uint64_t arena, peak;
     Packing packing;
-    double cost;
+    double cost, rest;
+    uint64_t budget; /* the least one that meets it: its arena, or the rung that it was found on */
 } Met;
+
+/* A schedule of a chain of blocks, to be packed. */
+typedef struct {
+    int depth;
+    size_t point;
+    int64_t peak;
+    double cost;
+    uint64_t arena; /* 0: it was not packed yet */
+} Link;
 
 /* A schedule of one program. */
 typedef struct {
@@ -39,7 +49,10 @@ typedef struct {
     Abstract program[PROGRAMS];
     Chain *chain[BLOCK_DEPTHS];   /* of blocks at depth 1, 2, ...; NULL: none, or another again */
     ARRAY(Known) known[PROGRAMS]; /* schedules to start from */
+    size_t early[PROGRAMS];       /* so many of them are from before the ladder */
+    ARRAY(Link) link;             /* of all chains, the cheapest first */
     uint64_t persistent;          /* bytes, aligned */
+    uint64_t least, least_peak;   /* of the smallest plan, before chains and rungs */
     ARRAY(Met) met;
     double begin;
     uint64_t effort; /* spent so far */
@@ -54,9 +67,11 @@ bool is_cut(Fit *f);                   /* by the user, or the seconds are over *
 uint64_t full_effort(const Fit *f);
 
 /* Packs the order; only what the plan comes to is kept, and where its buffers lie. */
-const Met *meet(Fit *f, const Order *order, uint64_t pack_steps);
+Met *meet(Fit *f, const Order *order, uint64_t pack_steps);
 bool is_less(double a, double b); /* by more than the order of a sum changes it */
-/* On cost first and arena second, of those within the budget; NULL: there is none. */
+/* On cost first, on the rest and the arena then, of those that the budget gets; NULL: there is
+ * none.
+ */
 const Met *cheapest(const Fit *f, uint64_t budget);
 const Met *smallest_met(const Fit *f);
 
@@ -64,6 +79,7 @@ void know(Fit *f, int program, const RematSchedule *schedule);
 /* The cheapest known within the budget; where there is none, the smallest. What keeps the hints in
  * the given order is always known. */
 const Known *best_known(const Fit *f, int program, uint64_t budget);
+const Known *best_of(const Fit *f, int program, uint64_t budget, size_t count); /* the first ones */
 /* One program of the order, replaced. */
 void adopt(Fit *f, Order *order, int program, const RematSchedule *schedule);
 
@@ -74,7 +90,8 @@ bool has_chain(const Fit *f);
 /* What the chains come to within the budget; where none is, their smallest. */
 void know_chains(Fit *f, uint64_t budget);
 /* From the cheapest on, up to the first whose arena is within the budget: that is the cheapest of
- * them all, whatever the budget. Where `all`, a part of them. */
+ * them all, whatever the budget, and whatever was met before. Where `all`, all of them: what any
+ * budget gets is among them. */
 void meet_chains(Fit *f, uint64_t budget, bool all);
 
 #endif

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the schedules of a chain those that are packed to show what there is. */
-enum { SHOWN_PART = 8 };
-
 /* Those that are packed even when the time is over: a plan that fits is better than a quick one. */
 enum { CUT_TRIES = 8 };
 
@@ -36,13 +33,6 @@ void know_chains(Fit *f, uint64_t budget)
     }
 }
 
-typedef struct {
-    int depth;
-    size_t point;
-    int64_t peak;
-    double cost;
-} Link;
-
 static int by_cost(const void *a, const void *b)
 {
     const Link *x = a, *y = b;
@@ -60,37 +50,46 @@ bool has_chain(const Fit *f)
     return false;
 }
 
-static void meet_link(Fit *f, const Link *link)
+static void list_links(Fit *f)
 {
-    Order order = f->given;
-    for (int p = 0; p < PROGRAMS; p++) {
-        RematSchedule schedule = best_known(f, p, (uint64_t)link->peak)->schedule;
-        if (p == PROGRAM_MICRO)
-            schedule = chain_schedule(f->chain[link->depth], link->point);
-        adopt(f, &order, p, &schedule);
-    }
-    meet(f, &order, PACK_STEPS);
-}
-
-void meet_chains(Fit *f, uint64_t budget, bool all)
-{
-    ARRAY(Link) link = {0};
     for (int i = 0; i < BLOCK_DEPTHS; i++) {
         size_t count = 0;
         const ChainPoint *point = f->chain[i] ? chain_points(f->chain[i], &count) : NULL;
         for (size_t k = 0; k < count; k++)
-            if (!all || k % SHOWN_PART == 0)
-                ARRAY_PUSH(f->g->arena, &link, (Link){i, k, point[k].peak, point[k].cost});
+            ARRAY_PUSH(f->g->arena, &f->link, (Link){i, k, point[k].peak, point[k].cost, 0});
     }
-    if (link.count)
-        qsort(link.at, link.count, sizeof *link.at, by_cost);
+    if (f->link.count)
+        qsort(f->link.at, f->link.count, sizeof *f->link.at, by_cost);
+}
+
+/* With what was known of the other programs before the ladder, so that it does not matter how much
+ * of that was climbed. */
+static void meet_link(Fit *f, Link *link)
+{
+    Order order = f->given;
+    for (int p = 0; p < PROGRAMS; p++) {
+        RematSchedule schedule = best_of(f, p, (uint64_t)link->peak, f->early[p])->schedule;
+        if (p == PROGRAM_MICRO)
+            schedule = chain_schedule(f->chain[link->depth], link->point);
+        adopt(f, &order, p, &schedule);
+    }
+    link->arena = meet(f, &order, PACK_STEPS)->arena;
+}
+
+void meet_chains(Fit *f, uint64_t budget, bool all)
+{
     size_t tries = 0;
-    for (size_t i = 0; i < link.count && (tries < CUT_TRIES || !is_cut(f)); i++) {
-        if ((uint64_t)link.at[i].peak > budget)
+    if (!f->link.count)
+        list_links(f);
+    for (size_t i = 0; i < f->link.count && (tries < CUT_TRIES || !is_cut(f)); i++) {
+        Link *link = &f->link.at[i];
+        if ((uint64_t)link->peak > budget)
             continue;
-        tries++;
-        meet_link(f, &link.at[i]);
-        if (!all && f->met.at[f->met.count - 1].arena <= budget)
+        if (!link->arena) {
+            tries++;
+            meet_link(f, link);
+        }
+        if (!all && link->arena <= budget)
             break;
     }
 }

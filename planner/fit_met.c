@@ -26,7 +26,7 @@ uint64_t full_effort(const Fit *f)
     return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
 }
 
-const Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
+Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
 {
     uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
     uint64_t pack_effort = effort * pack_steps;
@@ -37,7 +37,7 @@ const Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
     Packing packing = {ARENA_ARRAY(f->g->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
     for (Id i = 0; i < plan->buffers; i++)
         packing.offset[i] = plan->buffer[i].offset;
-    Met met = {*order, plan->arena, plan->peak, packing, plan->cost};
+    Met met = {*order, plan->arena, plan->peak, packing, plan->cost, plan->rest, plan->arena};
     f->persistent = plan->persistent;
     arena_free(g.arena);
     ARRAY_PUSH(f->g->arena, &f->met, met);
@@ -51,15 +51,21 @@ bool is_less(double a, double b)
     return a < b * (1 - 1e-9);
 }
 
+static bool is_better(const Met *a, const Met *b)
+{
+    if (is_less(a->cost, b->cost) || is_less(b->cost, a->cost))
+        return a->cost < b->cost;
+    if (is_less(a->rest, b->rest) || is_less(b->rest, a->rest))
+        return a->rest < b->rest;
+    return a->arena < b->arena;
+}
+
 const Met *cheapest(const Fit *f, uint64_t budget)
 {
     const Met *best = NULL;
     for (size_t i = 0; i < f->met.count; i++) {
         const Met *m = &f->met.at[i];
-        if (m->arena > budget)
-            continue;
-        if (!best || is_less(m->cost, best->cost) ||
-            (!is_less(best->cost, m->cost) && m->arena < best->arena))
+        if (m->budget <= budget && (!best || is_better(m, best)))
             best = m;
     }
     return best;
@@ -85,8 +91,13 @@ void know(Fit *f, int p, const RematSchedule *schedule)
 
 const Known *best_known(const Fit *f, int p, uint64_t budget)
 {
+    return best_of(f, p, budget, f->known[p].count);
+}
+
+const Known *best_of(const Fit *f, int p, uint64_t budget, size_t count)
+{
     const Known *best = NULL;
-    for (size_t i = 0; i < f->known[p].count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const Known *k = &f->known[p].at[i];
         bool fits = (uint64_t)k->peak <= budget;
         bool fitted = best && (uint64_t)best->peak <= budget;

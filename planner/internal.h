@@ -82,7 +82,9 @@ Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target
 /* fit.c: the order as it stands. */
 Order order_given(const Graph *g, const Clusters *clusters);
 
-/* cost.c: estimated seconds of one run of a cluster. */
+/* cost.c: whether the program is of what a plan's cost is of. */
+bool program_counts(const Clusters *clusters, int program);
+/* Estimated seconds of one run of a cluster. */
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster);
 
 #endif

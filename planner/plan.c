@@ -244,18 +244,25 @@ Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, c
     else
         pack(plan, target, pack_effort, options->seconds);
     find_floor(plan, target->align);
-    for (int k = 0; k < PROGRAMS; k++)
+    for (int k = 0; k < PROGRAMS; k++) {
+        double *cost = program_counts(clusters, k) ? &plan->cost : &plan->rest;
         for (Id i = 0; i < order->count[k]; i++)
-            plan->cost +=
+            *cost +=
                 plan->program[k].times * cluster_cost(g, clusters, target, order->cluster[k][i]);
+    }
     return plan;
 }
 
 double plan_cost(const Graph *g, const Clusters *clusters, const Target *target)
 {
     double cost = 0;
+    bool counts[PROGRAMS];
+    for (int p = 0; p < PROGRAMS; p++)
+        counts[p] = program_counts(clusters, p);
     for (Id i = 0; i < clusters->count; i++)
-        cost += program_times(g, clusters->at[i].program) * cluster_cost(g, clusters, target, i);
+        if (counts[clusters->at[i].program])
+            cost +=
+                program_times(g, clusters->at[i].program) * cluster_cost(g, clusters, target, i);
     return cost;
 }
 

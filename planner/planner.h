@@ -109,8 +109,10 @@ typedef struct {
     uint64_t floor;      /* no plan of these clusters is smaller, in whatever order */
     uint64_t peak;       /* largest sum of live bytes */
     uint32_t peak_time;  /* where */
-    double cost;         /* estimated seconds of all programs, each once */
-    double least_cost;   /* the same without recomputation, as the model stands */
+    double cost;         /* estimated seconds of a training step, with its micro-batches and its
+                            update; of a forward pass where there is no step */
+    double rest;         /* of all other programs, each once */
+    double least_cost;   /* of the model as it stands, with nothing computed again */
     double cost_bound;   /* no plan within the budget costs less */
     uint64_t effort;     /* of the search, counted */
     bool cut;            /* by --seconds or the user, before the effort was spent */
@@ -125,6 +127,7 @@ typedef struct {
     bool fits;           /* some plan is within the budget */
     double cost, bound;  /* of the cheapest that fits; no plan within the budget costs less */
     double least_cost;   /* without recomputation */
+    bool training;       /* these are of a training step; otherwise of a forward pass */
 } PlanProgress;
 
 typedef struct {
@@ -141,9 +144,9 @@ typedef struct {
     void *data;
 } PlanOptions;
 
-/* A plan as a point: what it needs and what it costs. */
+/* What the least budget that gets a plan costs. */
 typedef struct {
-    uint64_t arena;
+    uint64_t budget;
     double cost;
 } PlanPoint;
 
@@ -157,12 +160,17 @@ void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
  * to see: plan->arena. */
 Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
                 const PlanOptions *options);
-/* The plans that budgets from the smallest to none get, by arena; each costs less than the one
- * before it. The last computes nothing again. */
+/* The plans that budgets from the smallest to none get, by budget; each costs less than the one
+ * before it. The last computes nothing again. plan_make with one of the budgets costs the same. */
 size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
                    const PlanOptions *options, PlanPoint **points);
-/* Estimated seconds of all programs, each cluster once: no plan costs less. */
+/* Estimated seconds with each cluster once: no plan costs less. As Plan.cost, of the training step
+ * where there is one. */
 double plan_cost(const Graph *g, const Clusters *clusters, const Target *target);
+/* Whether that is of a training step, and not of a forward pass. */
+bool plan_trains_step(const Clusters *clusters);
+/* The extra time of a plan, in percent of the least. All that is said of it is said by this. */
+double plan_extra(double cost, double least);
 void plan_dump(const Plan *plan, FILE *to);
 
 /* Replays the plan on abstract memory. NULL where all is well, otherwise what is wrong. Shares no

@@ -208,7 +208,8 @@ function refresh() {
 $("name").textContent = plan.name + ": memory map";
 $("facts").textContent = [END + " steps", N + " buffers", "arena " + bytesText(plan.arena),
   plan.budget ? "budget " + bytesText(plan.budget) : "", plan.floor ? "no order needs less than " + bytesText(plan.floor) : "",
-  plan.recomputed ? "recomputation +" + plan.recomputed + "%" : ""].filter(Boolean).join("  \u00b7  ");
+  plan.recomputed ? plan.recomputed + " steps compute again" : "",
+  plan.extraTime ? plan.extraTime.toFixed(2) + "% extra time in a " + plan.extraOf : ""].filter(Boolean).join("  \u00b7  ");
 plan.tones.forEach((tone, k) => {
   const count = B.tone.reduce((sum, t, i) => sum + (t === k && B.root[i] === i), 0);
   if (!count && !B.tone.includes(k)) return;

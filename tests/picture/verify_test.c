@@ -397,9 +397,9 @@ Test(pictures, show_what_is_computed_again)
         Text (*emit)(const Plan *plan, const EmitOptions *options);
         const char *words;
     } kinds[] = {
-        {emit_dot, "computed again"},    {emit_svg, "recomputed (1)"},
-        {emit_html, "recomputed: 32.7"}, {emit_report, "1 of 4 steps compute again"},
-        {emit_trace, "\"again\":0"},     {emit_json, "\"recompute\":{\"steps\":1"},
+        {emit_dot, "computed again"},  {emit_svg, "recomputed (1)"},
+        {emit_html, "recomputed: 1,"}, {emit_report, "1  of 4 steps compute again"},
+        {emit_trace, "\"again\":0"},   {emit_json, "\"recompute\":{\"steps\":1"},
     };
     Case c = plan_case(twice, false);
     recompute(c.json);
