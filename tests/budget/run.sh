@@ -241,9 +241,10 @@ check "--pareto as JSON says what is sliced"
 most=$("$gplan" $gpt --effort 5 --max B --budget "$least")
 [ "${most:-0}" -ge 8 ] && run $gpt -D B="$most" --budget "$least"
 check "--max counts slices in"
-run $gpt --budget "$((least * 8 / 10))"
+small=$(($("$gplan" $gpt --effort 5 --slices never -D B=4 --min-budget) - 1)) # too small for 4
+run $gpt --budget "$small"
 batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, in slices, with .* time.*/\1/p' "$work/err")
-run $gpt --budget "$((least * 8 / 10))" -D B="${batch:-0}"
+[ "${batch:-0}" -ge 4 ] && run $gpt --budget "$small" -D B="$batch"
 check "a misfit names a batch that slices make fit"
 run $models/oom_a.g --accumulate auto --budget 16G --report &&
     grep -q 'micro-batches  *8 .*: fewer would not fit' "$work/out"
