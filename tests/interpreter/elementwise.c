@@ -60,7 +60,8 @@ F(sub, x[0] - x[1])
 D(sub, 1, -1)
 F(mul, x[0] * x[1])
 D(mul, x[1], x[0])
-F(divide, x[0] / x[1]) D(divide, 1 / x[1], -x[0] / (x[1] * x[1])) F(power, pow(x[0], x[1])) D(
+F(divide, x[0] / x[1])
+D(divide, 1 / x[1], -x[0] / (x[1] * x[1])) F(power, pow(x[0], x[1])) D(
     power, x[1] == 0 ? 0 : x[1] * pow(x[0], x[1] - 1),
     x[0] > 0 ? y * log(x[0]) : 0) F(maximum, x[0] >= x[1] ? x[0] : x[1]) D(maximum, x[0] >= x[1],
                                                                            !(x[0] >= x[1]))

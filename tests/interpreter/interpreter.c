@@ -160,6 +160,7 @@ static void copy_given(Machine *to, const Machine *from)
 static double train_gradients(Machine *m)
 {
     machine_backward(m, m->g->train.loss.value);
+    machine_trim(m);
     return clip_gradients(m);
 }
 
@@ -173,6 +174,8 @@ static Machine *rounded_machine(const Machine *like, bool backward, double *clip
     machine_forward(m);
     if (backward)
         *clip = train_gradients(m);
+    else
+        machine_trim(m);
     return m;
 }
 
@@ -292,6 +295,7 @@ int main(int argc, char **argv)
     model.clip = train_gradients(model.train);
     copy_given(model.infer, model.train);
     machine_forward(model.infer);
+    machine_trim(model.infer);
     printf("loss %.6g, gradients times %.3g; %lld biases and %lld filters moved, kinks %.1e away"
            " (%s), %lld maxpools with near ties\n",
            *model.train->value[train->train.loss.value], model.clip, (long long)decisions.moved,

@@ -294,6 +294,24 @@ void machine_backward(Machine *m, Id loss)
     }
 }
 
+void machine_trim(Machine *m)
+{
+    const Graph *g = m->g;
+    bool *keep = need_memory(g->value.count);
+    keep[g->train.loss.value] = true;
+    for (size_t i = 0; i < g->output.count; i++)
+        keep[g->output.at[i].use.value] = true;
+    for (size_t n = 0; n < g->node.count; n++)
+        for (Id i = 0; i < g->node.at[n].values && g->node.at[n].op->flags & OP_EFFECT; i++)
+            keep[node_value(&g->node.at[n], i)] = true;
+    for (Id v = 0; v < g->value.count; v++)
+        if (!keep[v] && g->value.at[v].node != NONE) {
+            free(m->value[v]);
+            m->value[v] = NULL;
+        }
+    free(keep);
+}
+
 void machine_drop(Machine *m)
 {
     for (Id v = 0; v < m->g->value.count; v++) {
