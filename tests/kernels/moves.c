@@ -1,5 +1,5 @@
 /* What copies, picks and adds elements: gather, scatter_add, one_hot, concat, pad, collect,
- * add_window, rope, upsample2d. */
+ * add_window, rope, upsample2d, stage and commit. */
 #include "runtime/c/add_window.h"
 #include "runtime/c/collect.h"
 #include "runtime/c/concat.h"
@@ -7,6 +7,7 @@
 #include "runtime/c/pad.h"
 #include "runtime/c/rope.h"
 #include "runtime/c/scatter_add.h"
+#include "runtime/c/stage.h"
 #include "runtime/c/upsample2d.h"
 
 #include "check.h"
@@ -234,8 +235,29 @@ static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide,
         (int)to_wide, mode, corners);
 }
 
+/* The first micro-batch begins with the state, later ones with the copy; then the copy is taken. */
+static void staged(int64_t n)
+{
+    Array copy = integers(DIMS(n), -99, 99), state = integers(DIMS(n), 100, 199);
+    for (int32_t micro = 0; micro < 3; micro++) {
+        Case t = {.kernel = gp_stage,
+                  .ins = 2,
+                  .outs = 1,
+                  .in = {copy, state},
+                  .want = {micro ? copy : state},
+                  .over = {1},
+                  .run = {.micro = micro, .micros = 3}};
+        try_more(&t, "stage %d, micro-batch %d", (int)n, micro);
+    }
+    Case t = {
+        .kernel = gp_commit, .ins = 2, .outs = 1, .in = {state, copy}, .want = {copy}, .over = {1}};
+    try(&t, "commit %d", (int)n);
+}
+
 int main(void)
 {
+    staged(1);
+    staged(77);
     const int32_t type[] = {GP_F32, GP_I32, GP_I64, GP_U8};
     for (int64_t off = -1; off <= 1; off++)
         pick(2, 9, GP_SCATTER_LANES + off, 20 + off, type[off + 1]);
