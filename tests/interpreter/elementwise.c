@@ -95,6 +95,12 @@ F(hyperbolic, tanh(x[0]))
 D(hyperbolic, 1 - y * y)
 F(logistic, sigmoid(x[0]))
 D(logistic, y * (1 - y))
+F(bce, -(x[1] * fmax(log(x[0]), -100) + (1 - x[1]) * fmax(log(1 - x[0]), -100)))
+D(bce, (x[0] - x[1]) / fmax(x[0] * (1 - x[0]), 1e-12), log((1 - x[0]) / x[0]))
+F(bce_logits, fmax(x[0], 0) - x[0] * x[1] + log1p(exp(-fabs(x[0]))))
+D(bce_logits, sigmoid(x[0]) - x[1], -x[0])
+F(divergence, x[1] > 0 ? x[1] * (log(x[1]) - x[0]) : 0)
+D(divergence, -x[1], log(x[1]) + 1 - x[0])
 F(softplus, softplus(x[0]))
 D(softplus, sigmoid(x[0]))
 F(silu, x[0] * sigmoid(x[0]))
@@ -151,6 +157,9 @@ static const Each table[] = {
     {"erf", error_f, error_d, {0}},
     {"tanh", hyperbolic_f, hyperbolic_d, {0}},
     {"sigmoid", logistic_f, logistic_d, {0}},
+    {"bce_each", bce_f, bce_d, {0}},
+    {"bce_with_logits_each", bce_logits_f, bce_logits_d, {0}},
+    {"kl_div_each", divergence_f, divergence_d, {0}},
     {"softplus", softplus_f, softplus_d, {0}},
     {"silu", silu_f, silu_d, {0}},
     {"relu", relu_f, relu_d, {0}},
@@ -268,6 +277,9 @@ const Op naive_elementwise[] = {
     EACH("erf"),
     EACH("tanh"),
     EACH("sigmoid"),
+    EACH("bce_each"),
+    EACH("bce_with_logits_each"),
+    EACH("kl_div_each"),
     EACH("softplus"),
     EACH("silu"),
     EACH("relu"),
