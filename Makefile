@@ -60,6 +60,7 @@ help:
 	@echo '                with a GPU runs some on it beside C: steps, replays, files'
 	@echo 'make cuda-report registers, shared memory and spills of every CUDA kernel'
 	@echo 'make cuda-selftest compares every CUDA kernel with C on a GPU'
+	@echo 'make mutants    puts small faults into the sources and counts those that tests find: MUTANTS=300'
 	@echo 'make check-peers compares ops, optimizers and models with PyTorch; PYTHON=... that has it'
 	@echo 'make lint       clang-format, cppcheck, shellcheck'
 	@echo 'make bench      how good and how fast the planner is: bench-pack, bench-remat, bench-fit'
@@ -392,6 +393,13 @@ bench-peers:
 	@$(MAKE) --no-print-directory -s gplan $(B)/tests/cpu/cpu_bench
 	@$(PYTHON) tests/peers/check.py ./gplan resnet50 gpt2
 	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak) $(PYTHON)
+
+# Small faults in the sources, one at a time, and the share of them that the tests find.
+MUTANTS ?= 300
+.PHONY: mutants
+mutants:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(TEST_PACKAGES) bc git'
+	@tests/mutants/mutants.sh $(MUTANTS) $(SEED) $(FILES)
 
 # The same weights and inputs through gplan, PyTorch and ONNX Runtime: see tests/peers/check.py.
 .PHONY: check-peers

@@ -1,0 +1,14 @@
+#!/bin/sh
+# A model of tests/emit, emitted, compiled and run: tests/mutants/emitted.sh GPLAN MODEL...
+set -u
+gplan=$PWD/$1
+emit=$PWD/tests/emit
+shift
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+for model in "$@"; do
+    "$gplan" "$emit/$model.g" --quiet -o "$model.c" &&
+        gcc -O1 -w -D_GNU_SOURCE -DGPLAN_POISON -I. -I"$emit" "$emit/$model.c" "$model.c" -pthread -lm \
+            -o "$model" && timeout 60 "./$model" || exit 1
+done

@@ -1,0 +1,20 @@
+#!/bin/sh
+# The programs of tests/kernels that include a header of the runtime, those with the fewest headers
+# first: with tiny blocks, then with those of users. usage: tests/mutants/kernels.sh HEADER. Ends with
+# 0 where no program includes it.
+set -u
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+for program in tests/kernels/*.c; do
+    gcc -MM -I. "$program" | tr -s ' \\' '\n' >"$work/headers"
+    ! grep -qx "$1" "$work/headers" || echo "$(wc -l <"$work/headers") $program"
+done | sort -n | sed 's/.* //' >"$work/programs"
+set=''
+[ "$(uname -m)" != x86_64 ] || set=-march=x86-64
+for kind in "-DGP_TINY=1 -O1 $set" '-O1 -march=native'; do
+    while read -r program; do
+        # shellcheck disable=SC2086
+        gcc $kind -w -Werror=int-conversion -Werror=incompatible-pointer-types -std=c11 -fopenmp \
+            -D_POSIX_C_SOURCE=200809L -I. "$program" -o "$work/try" -lm && "$work/try" || exit 1
+    done <"$work/programs"
+done

@@ -1,0 +1,170 @@
+#!/bin/bash
+# Puts small faults into the sources, one at a time, and sees whether the tests find them.
+#
+#     tests/mutants/mutants.sh COUNT SEED [FILE...]
+#
+# COUNT mutants are drawn over the files (default: all of runtime/c, planner and codegen). Each is
+# tried in a copy of the project below build/mutants: the suites of its file in tests/mutants/suites,
+# the cheapest first, to the first failure, within LIMIT seconds of CPU time. What came of a mutant
+# is added to build/mutants/results.tsv and not tried again; AGAIN=1 tries survivors once more.
+# tests/mutants/equivalent.tsv names those that change nothing, and why.
+set -u
+count=${1:?usage: mutants.sh COUNT SEED [FILE...]}
+seed=${2:?usage: mutants.sh COUNT SEED [FILE...]}
+shift 2
+cd "$(dirname "$0")/../.." || exit 1
+project=$PWD
+home=$project/build/mutants
+results=$home/results.tsv
+limit=${LIMIT:-20}
+workers=${WORKERS:-2}
+mkdir -p "$home"
+touch "$results"
+TIMEFORMAT='%U %S'
+
+# shellcheck disable=SC2046
+[ $# -gt 0 ] || set -- $(git ls-files 'runtime/c/*.h' 'planner/*.c' 'codegen/*.c')
+gcc -std=c11 -O2 tests/mutants/mutate.c -o "$home/mutate" || exit 1
+
+# ---- A copy of the project for each worker, built once ------------------------------------------
+
+build() {
+    CFLAGS='-Werror=int-conversion -Werror=incompatible-pointer-types' \
+        make -s -j"${JOBS:-1}" OPTIMIZE='-O1 -g0' "$@"
+}
+
+# Without the table of kernels: plans and emitted text do not run it.
+light() { build -o build/gcc/gen/adapters.o -o build/gcc/gen/cuda_work.o "$@"; }
+export -f build light
+
+# Lines of the table whose pattern fits the file: "PATTERN: COMMAND".
+suites_of() { # FILE
+    while IFS= read -r line; do
+        pattern=${line%%: *}
+        # shellcheck disable=SC2254
+        case $1 in $pattern) echo "${line#*: }" ;; esac
+    done < <(grep -v '^#' "$project/tests/mutants/suites" | grep .)
+}
+
+# One suite in the present folder: `test AREA/NAME [ARGUMENTS]` builds and runs a Criterion program,
+# anything else is a command of the shell, which finds gplan in $GPLAN.
+run_suite() { # COMMAND...
+    case $1 in
+    test)
+        program=build/gcc/tests/$2
+        shift 2
+        build "$program" && "$program" -j1 --color=never "$@"
+        ;;
+    *) bash -c "$*" ;;
+    esac
+}
+
+export GPLAN=./gplan FILE=''
+fresh=$home/fresh
+mkdir -p "$fresh"
+git ls-files -z | while IFS= read -r -d '' file; do
+    [ -f "$file" ] && ! cmp -s "$file" "$fresh/$file" && mkdir -p "$fresh/$(dirname "$file")" &&
+        cp -p "$file" "$fresh/$file"
+done
+(cd "$fresh" && find . -name build -prune -o -type f -print) | sed 's|^\./||' | while IFS= read -r file; do
+    [ -f "$file" ] || rm -f "$fresh/$file" # it was moved or is gone
+done
+echo 'building, and running every suite once without a fault'
+(
+    cd "$fresh" || exit 1
+    JOBS=2 build gplan || exit 1
+    for file in "$@"; do suites_of "$file"; done | sort -u >"$home/wanted"
+    while IFS= read -r suite; do
+        # shellcheck disable=SC2086
+        { time run_suite $suite >"$home/log" 2>&1; } 2>"$home/time" || {
+            tail -n 20 "$home/log"
+            echo "fails without any fault: $suite"
+            exit 1
+        }
+        read -r user system <"$home/time"
+        printf '%8.1f s  %s\n' "$(echo "$user + $system" | bc)" "$suite"
+    done <"$home/wanted"
+) || exit 1
+for worker in $(seq "$workers"); do
+    rm -rf "$home/tree$worker"
+    cp -a "$fresh" "$home/tree$worker"
+done
+
+# ---- One mutant ---------------------------------------------------------------------------------
+
+# Puts back what a mutant changed, so that nothing is built twice.
+restore() {
+    find . -newer "$home/stamp$worker" -type f ! -path './tests/mutants/*' | while IFS= read -r file; do
+        if [ -e "$fresh/$file" ]; then cp -p "$fresh/$file" "$file"; else rm -f "$file"; fi
+    done
+}
+
+try() { # ID CLASS WHERE BEFORE AFTER
+    file=${3%:*}
+    FILE=$file
+    verdict=survived
+    by=-
+    spent=0
+    touch "$home/stamp$worker"
+    sleep 0.01
+    "$home/mutate" apply "$1" "$file" >"$file.new" 2>/dev/null || { rm -f "$file.new"; return; }
+    mv "$file.new" "$file"
+    suites_of "$file" >"$home/suites$worker"
+    [ -s "$home/suites$worker" ] || verdict=unwatched
+    case $file in
+    *.c) build "build/gcc/${file%.c}.o" >"$home/log$worker" 2>&1 || verdict=invalid ;;
+    esac
+    while [ $verdict = survived ] && IFS= read -r suite; do
+        left=$(echo "$limit - $spent" | bc)
+        [ "${left%%.*}" -gt 0 ] 2>/dev/null || { by='out of time'; break; }
+        # shellcheck disable=SC2086
+        { time (ulimit -t "$limit"; run_suite $suite) >"$home/log$worker" 2>&1 </dev/null; } \
+            2>"$home/time$worker" || { verdict=found; by=$suite; }
+        read -r user system < <(tail -n 1 "$home/time$worker")
+        spent=$(echo "$spent + $user + $system" | bc)
+        grep -q 'Werror=int-conversion\|Werror=incompatible-pointer\|error: .*\(undeclared\|lvalue\|invalid operands\|invalid type argument\|expected\|implicit\)' \
+            "$home/log$worker" && grep -q 'error:' "$home/log$worker" && [ $verdict = found ] && verdict=invalid
+    done <"$home/suites$worker"
+    restore
+    flock "$results" printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$5" "$verdict" \
+        "$by" "$spent" >>"$results"
+    printf '%-9s %-9s %-36s %-30.30s -> %-20.20s %5.1f s  %s\n' "$verdict" "$2" "$3" "$4" "$5" \
+        "$spent" "$by"
+}
+
+# ---- All of them, then the shares ------------------------------------------------------------------
+
+if [ -n "${AGAIN:-}" ]; then
+    grep -P '\tsurvived\t' "$results" | cut -f1-5 >"$home/sample"
+    grep -vP '\tsurvived\t' "$results" >"$results.new"
+    mv "$results.new" "$results"
+else
+    "$home/mutate" sample "$count" "$seed" "$@" >"$home/sample"
+fi
+for worker in $(seq "$workers"); do
+    (
+        cd "$home/tree$worker" || exit 1
+        number=0
+        while IFS=$'\t' read -r id class where before after; do
+            number=$((number + 1))
+            [ $((number % workers)) -eq $((worker % workers)) ] || continue
+            cut -f1 "$results" | grep -qx "$id" || try "$id" "$class" "$where" "$before" "$after"
+        done <"$home/sample"
+    ) &
+done
+wait
+
+awk -F'\t' '
+    FNR == NR { if ($0 !~ /^#/ && NF) same[$1] = 1; next }
+    $6 == "invalid" { next }
+    { folder = $3; sub(/\/[^\/]*$/, "", folder)
+      if ($6 == "survived" && $1 in same) { equal[folder]++; seen[folder]; next }
+      all[folder]++; seen[folder]; found[folder] += $6 == "found"
+      if ($6 != "found") left[++lefts] = $3 "  " $2 "  " $4 " -> " $5 "  (" $1 ", " $6 ")" }
+    END { for (i = 1; i <= lefts; i++) print "not found: " left[i]
+          for (folder in seen) { printf "%-12s %4d mutants, %4d found (%.1f %%), %d change nothing\n",
+                  folder, all[folder] + equal[folder], found[folder],
+                  all[folder] ? 100 * found[folder] / all[folder] : 100, equal[folder]
+              a += all[folder]; f += found[folder] }
+          printf "%d of %d found: %.1f %%\n", f, a, a ? 100 * f / a : 100 }
+' "$project/tests/mutants/equivalent.tsv" "$results"
