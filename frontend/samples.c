@@ -358,8 +358,6 @@ static bool check_node(const Samples *s, const Node *micro, const Node *whole)
         return mixes(s, micro, "reads what each micro-batch has of its own");
     if (shares)
         return pass_shares(s, micro, shares, batch);
-    if (!batch && !own && micro->op->flags & OP_EFFECT)
-        return mixes(s, micro, "would move once for each micro-batch, by what no sample reaches");
     if (!batch)
         return pass_same(s, micro, whole);
     for (Id i = 0; i < micro->values; i++)
@@ -422,6 +420,24 @@ static size_t list_needed(const Graph *g, size_t first, int output, Id *list)
     return count;
 }
 
+/* What is staged moves once for each micro-batch, so it must move by what each has of its own. */
+static bool check_staged(const Samples *s)
+{
+    const Graph *g = s->micro;
+    for (size_t i = 0; i < g->staged.count; i++) {
+        const Call *c = g->staged.at[i];
+        bool reached = false;
+        for (size_t k = 0; k < c->use.count; k++)
+            reached |= s->spread[c->use.at[k].value].kind != SPREAD_SAME;
+        if (!reached)
+            return diag_error(g->diag, c->place,
+                              "%s would move once for each micro-batch, by what no sample reaches, "
+                              "so a step cannot run in %u micro-batches",
+                              c->op->name, s->times);
+    }
+    return true;
+}
+
 /* What nobody needs may differ: a copy that a batch of one can do without. */
 static bool check_nodes(Samples *s, size_t first, int output)
 {
@@ -435,7 +451,7 @@ static bool check_nodes(Samples *s, size_t first, int output)
     for (size_t i = 0; i < count; i++)
         if (!check_node(s, &g->node.at[micro[i]], &w->node.at[whole[i]]))
             return false;
-    return true;
+    return output != ALL || check_staged(s);
 }
 
 /* ---- Outputs -------------------------------------------------------------------------------- */
