@@ -28,14 +28,43 @@ static const char *const ways[][12] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
+/* Models that were taken. Left alone, a fuzzer goes from one error to the next, each of which it
+ * has not seen yet, and hardly ever comes to the planner: so most changes are made to one of these.
+ */
+enum { POOL = 64 };
+static struct {
+    uint8_t *data;
+    size_t size;
+} pool[POOL];
+static unsigned pooled;
+
+static void put_in_pool(const uint8_t *data, size_t size)
+{
+    unsigned at = pooled++ % POOL;
+    free(pool[at].data);
+    pool[at].data = malloc(size + 1);
+    memcpy(pool[at].data, data, pool[at].size = size);
+}
+
+static size_t take_from_pool(Dice *dice, uint8_t *data, size_t size, size_t most)
+{
+    unsigned at = dice_below(dice, pooled < POOL ? pooled : POOL);
+    if (!pooled || pool[at].size > most)
+        return size;
+    memcpy(data, pool[at].data, pool[at].size);
+    return pool[at].size;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *argument[16] = {door_file(data, size)};
     const char *const *way = ways[door_hash(data, size) % WAYS];
     for (int i = 0; i < 12 && way[i]; i++)
         argument[1 + i] = way[i];
-    if (door_run(argument) == 0)
+    if (door_run(argument) == 0) {
         door_accept(data, size);
+        put_in_pool(data, size);
+    }
     return 0;
 }
 
@@ -209,23 +238,30 @@ static bool is_word(Token token)
     return isalnum((unsigned char)*token.at);
 }
 
-/* A number for a number, a word for a word: the grammar stays, so this goes deepest. */
+static bool is_called(const Words *m, int at)
+{
+    return at + 1 < m->count && *m->token[at + 1].at == '(';
+}
+
+/* A number for a number, an op for an op, a name for a name: the grammar stays, so this goes
+ * deepest. */
 static void exchange(Words *m, Dice *dice, int at)
 {
-    static const char *const numbers[] = {"0", "1", "2", "3", "4", "5", "8", "12", "64", "1000000"};
+    static const char *const numbers[] = {"1", "2", "2", "3", "4", "4", "8", "0", "12", "1000000"};
     while (at < m->count - 1 && !is_word(m->token[at]))
         at++;
     if (is_number(m->token[at])) {
         m->token[at] = token_of(numbers[dice_below(dice, sizeof numbers / sizeof *numbers)]);
         return;
     }
-    if (dice_below(dice, 3) == 0) {
+    if (is_called(m, at) && dice_below(dice, 2)) {
         m->token[at] = any_name(dice);
         return;
     }
     for (int tries = 0; tries < 50; tries++) {
-        Token token = m->token[dice_below(dice, (unsigned)m->count)];
-        if (is_word(token) && !is_number(token)) {
+        int from = (int)dice_below(dice, (unsigned)m->count);
+        Token token = m->token[from];
+        if (is_word(token) && !is_number(token) && is_called(m, from) == is_called(m, at)) {
             m->token[at] = token;
             return;
         }
@@ -239,7 +275,7 @@ static void change(Words *m, Dice *dice)
     int a = (int)dice_below(dice, (unsigned)m->count),
         b = (int)dice_below(dice, (unsigned)m->count);
     Token swapped = m->token[a];
-    switch (dice_below(dice, 16)) {
+    switch (dice_below(dice, 24)) {
     case 0:
         erase(m, a, 1);
         break;
@@ -269,12 +305,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 {
     static Words words;
     Dice dice = {seed};
-    if (size < 2 || dice_below(&dice, 5) == 0)
+    if (dice_below(&dice, 4))
+        size = take_from_pool(&dice, data, size, most);
+    if (size < 2 || dice_below(&dice, 12) == 0)
         return LLVMFuzzerMutate(data, size, most);
     char *text = malloc(size);
     memcpy(text, data, size);
     split(&words, text, size);
-    for (unsigned changes = 1 + dice_below(&dice, 3); changes > 0; changes--)
+    for (unsigned changes = dice_below(&dice, 4) ? 1 : 3; changes > 0; changes--)
         change(&words, &dice);
     size_t length = 0;
     for (int i = 0; i < words.count && length + words.token[i].length <= most; i++) {
