@@ -307,11 +307,11 @@ static bool know(Writer *w, const char *text, char *name)
     return true;
 }
 
-/* Whether a step that trains the value can run in micro-batches. */
-static bool may_be_divided(Writer *w, const char *text, const char *name)
+/* Whether a step with the loss can run in micro-batches. */
+static bool may_be_divided(Writer *w, const char *text, const char *loss)
 {
     Arena *arena = arena_new();
-    text = arena_printf(arena, "%strain mean(square(%s)) using sgd(lr = 0.1)\n", text, name);
+    text = arena_printf(arena, "%strain %s using sgd(lr = 0.1)\n", text, loss);
     bool may = !w->micro || model_lower(arena, text, (Lowering){2, false});
     arena_free(arena);
     return may;
@@ -321,7 +321,8 @@ static bool may_be_divided(Writer *w, const char *text, const char *name)
 static bool state(Writer *w, char *name, const char *statement)
 {
     char *text = arena_printf(w->arena, "%s%s\n", w->text, statement);
-    if (!may_be_divided(w, text, name) || !know(w, text, name))
+    const char *loss = arena_printf(w->arena, "mean(square(%s))", name);
+    if (!may_be_divided(w, text, loss) || !know(w, text, name))
         return false;
     w->text = text;
     return true;
