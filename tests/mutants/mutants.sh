@@ -99,6 +99,13 @@ restore() {
     done
 }
 
+limited() { # COMMAND...: a suite that may run for so long, into the worker's log
+    (
+        ulimit -t "$limit"
+        run_suite "$@"
+    ) >"$home/log$worker" 2>&1 </dev/null
+}
+
 try() { # ID CLASS WHERE BEFORE AFTER
     file=${3%:*}
     FILE=$file
@@ -118,8 +125,7 @@ try() { # ID CLASS WHERE BEFORE AFTER
         left=$(echo "$limit - $spent" | bc)
         [ "${left%%.*}" -gt 0 ] 2>/dev/null || { by='out of time'; break; }
         # shellcheck disable=SC2086
-        { time (ulimit -t "$limit"; run_suite $suite) >"$home/log$worker" 2>&1 </dev/null; } \
-            2>"$home/time$worker" || { verdict=found; by=$suite; }
+        { time limited $suite; } 2>"$home/time$worker" || { verdict=found; by=$suite; }
         read -r user system < <(tail -n 1 "$home/time$worker")
         spent=$(echo "$spent + $user + $system" | bc)
         grep -q 'Werror=int-conversion\|Werror=incompatible-pointer\|error: .*\(undeclared\|lvalue\|invalid operands\|invalid type argument\|expected\|implicit\)' \
