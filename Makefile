@@ -38,9 +38,10 @@ LDLIBS += -ljansson -lm $(OPENMP)
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh runtime/cuda/*.h))
 PAGES := $(sort $(wildcard codegen/web/*))
 FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))
-FRONTEND := $(filter-out frontend/gplan.c,$(wildcard frontend/*.c frontend/ops/*.c))
+FRONTEND := $(wildcard frontend/*.c frontend/base/*.c frontend/ops/*.c)
+COMMAND := $(filter-out frontend/command/gplan.c,$(wildcard frontend/command/*.c))
 TOOLS := codegen/adapters.c runtime/embed.c
-SOURCES := $(FRONTEND) $(filter-out $(TOOLS),$(wildcard planner/*.c codegen/*.c))
+SOURCES := $(FRONTEND) $(filter-out $(TOOLS),$(wildcard planner/*.c planner/*/*.c codegen/*.c))
 FRONT_OBJECTS := $(FRONTEND:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o
 OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/text.o \
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
@@ -75,9 +76,13 @@ gplan: $(B)/gplan
 libgplan.a: $(B)/libgplan.a
 	@cp $< $@
 
-$(B)/gplan: $(B)/frontend/gplan.o $(B)/libgplan.a
+$(B)/gplan: $(B)/frontend/command/gplan.o $(B)/libcommand.a $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(B)/libgplan.a: $(OBJECTS)
+	@rm -f $@
+	$(AR) qcs $@ $^
+# What only the command needs; tests link it too.
+$(B)/libcommand.a: $(COMMAND:%.c=$(B)/%.o)
 	@rm -f $@
 	$(AR) qcs $@ $^
 $(B)/libfrontend.a: $(FRONT_OBJECTS)
@@ -100,7 +105,7 @@ $(B)/gen/adapters.o: private CFLAGS += -DGP_STREAM_LEAST=64
 $(R)/gen/adapters.o: private CFLAGS += -DGP_SLICE_REALS=16 -DGP_WEIGHT_LEAST=16
 # What flex and bison write is not ours to warn about.
 $(B)/gen/lexer.o $(B)/gen/parser.o: private CFLAGS += -w
-$(FRONT_OBJECTS) $(B)/frontend/gplan.o: | $(G)/parser.h $(G)/lexer.h
+$(FRONT_OBJECTS): | $(G)/parser.h $(G)/lexer.h
 
 # ---- What the build writes for itself --------------------------------------------------------
 
@@ -144,7 +149,8 @@ helpers = $(patsubst %.c,$(B)/%.o,$(filter-out %_test.c %_bench.c,$(wildcard $(1
 
 .SECONDARY:
 .SECONDEXPANSION:
-$(B)/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
+$(B)/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) $(B)/libcommand.a \
+		$(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -lcriterion $(LDLIBS) -o $@
 $(B)/tests/%_bench: $(B)/tests/%_bench.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -277,7 +283,8 @@ cuda-report:
 
 # gplan with memory that runs out and files that cannot be written: tests/scarce.
 SCARCE := $(foreach call,open write close fsync fchmod rename link,-Wl,--wrap=$(call))
-$(B)/tests/scarce/scarce: $(B)/tests/scarce/scarce.o $(B)/tests/fuzz/gplan.o $(B)/libgplan.a
+$(B)/tests/scarce/scarce: $(B)/tests/scarce/scarce.o $(B)/tests/fuzz/gplan.o $(B)/libcommand.a \
+		$(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SCARCE) $^ $(LDLIBS) -o $@
 
 # Doors: what reads the input of others, called in one process with a fuzzer (tests/fuzz/door.h).
@@ -285,9 +292,9 @@ $(B)/tests/scarce/scarce: $(B)/tests/scarce/scarce.o $(B)/tests/fuzz/gplan.o $(B
 DOORS := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*_door.c))
 DOOR_OBJECTS := $(B)/tests/fuzz/door.o $(B)/tests/fuzz/json_changes.o $(B)/tests/fuzz/gplan.o \
 	$(if $(FUZZ),,$(B)/tests/fuzz/replay.o)
-$(DOORS): %: %.o $(DOOR_OBJECTS) $(B)/libgplan.a
+$(DOORS): %: %.o $(DOOR_OBJECTS) $(B)/libcommand.a $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LDLIBS) -o $@
-$(B)/tests/fuzz/gplan.o: frontend/gplan.c
+$(B)/tests/fuzz/gplan.o: frontend/command/gplan.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Dmain=gplan_main $(CFLAGS) -c $< -o $@
 $(B)/tests/fuzz/net.c: tests/fuzz/loader.g $(B)/gplan
@@ -447,14 +454,14 @@ frontend/LANGUAGE.md: $(B)/gplan
 	  $@ > $(B)/LANGUAGE.md
 	@cmp -s $(B)/LANGUAGE.md $@ || cp $(B)/LANGUAGE.md $@
 
-HEADERS := planner/pack.h planner/remat.h
+HEADERS := planner/pack/pack.h planner/remat/remat.h
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	  $(DESTDIR)$(PREFIX)/include/planner $(DESTDIR)$(PREFIX)/share/man/man1 \
+	  $(DESTDIR)$(PREFIX)/include/gplan $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 gplan $(DESTDIR)$(PREFIX)/bin/gplan
 	install -m 644 libgplan.a $(DESTDIR)$(PREFIX)/lib/libgplan.a
-	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/planner/
+	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/gplan/
 	./gplan --man > $(DESTDIR)$(PREFIX)/share/man/man1/gplan.1
 	./gplan --completion > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gplan
 	printf 'prefix=%s\nName: gplan\nDescription: %s\nVersion: %s\nLibs: %s\nCflags: %s\n' \

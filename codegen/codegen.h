@@ -2,7 +2,7 @@
 #ifndef GPLAN_CODEGEN_H
 #define GPLAN_CODEGEN_H
 
-#include "frontend/output.h"
+#include "frontend/base/text.h"
 #include "planner/planner.h"
 
 typedef struct {

@@ -3,8 +3,8 @@
 #define GPLAN_CODEGEN_INTERNAL_H
 
 #include "codegen/codegen.h"
-#include "frontend/names.h"
-#include "frontend/size.h"
+#include "frontend/base/names.h"
+#include "frontend/base/size.h"
 
 /* ---- Text that grows (text.c) --------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Building the syntax tree. See ast.h. */
 #include "frontend/ast.h"
-#include "frontend/names.h"
+#include "frontend/base/names.h"
 
 Expr *expr_new(Parse *p, ExprKind kind, Place place)
 {

@@ -5,7 +5,7 @@
  * node is added behind all that stand already.
  */
 #include "frontend/frontend.h"
-#include "frontend/names.h"
+#include "frontend/base/names.h"
 
 #include <assert.h>
 #include <math.h>

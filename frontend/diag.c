@@ -5,7 +5,7 @@
  * place is shown once, however often a block is unrolled.
  */
 #include "frontend/frontend.h"
-#include "frontend/names.h"
+#include "frontend/base/names.h"
 
 #include <ctype.h>
 #include <errno.h>

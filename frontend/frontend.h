@@ -14,7 +14,7 @@
 #ifndef GPLAN_FRONTEND_H
 #define GPLAN_FRONTEND_H
 
-#include "frontend/arena.h"
+#include "frontend/base/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #define GPLAN_LOWER_H
 
 #include "frontend/ast.h"
-#include "frontend/names.h"
+#include "frontend/base/names.h"
 
 /* Fuzzers are built with less, so that what meets a limit takes a moment. */
 #ifdef GPLAN_SMALL_LIMITS

@@ -14,7 +14,7 @@
 }
 
 %code {
-#include "frontend/names.h"
+#include "frontend/base/names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * removed nodes keep their Id and belong to no node. Linear in nodes and operands.
  */
 #include "frontend/frontend.h"
-#include "frontend/names.h"
+#include "frontend/base/names.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A program of the plan as an abstract graph: what planner/remat.h searches on.
+/* A program of the plan as an abstract graph: what planner/remat/remat.h searches on.
  *
  * Requires: clusters. Leaves: a problem whose nodes are the clusters of the program in the given
  * order, and a schedule of it that keeps the hints. Linear in operands.

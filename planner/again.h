@@ -6,8 +6,8 @@
 #ifndef GPLAN_AGAIN_H
 #define GPLAN_AGAIN_H
 
-#include "frontend/arena.h"
-#include "planner/remat.h"
+#include "frontend/base/arena.h"
+#include "planner/remat/remat.h"
 
 typedef struct {
     const RematProblem *problem;

@@ -9,8 +9,8 @@
 #ifndef GPLAN_CHAIN_H
 #define GPLAN_CHAIN_H
 
-#include "frontend/arena.h"
-#include "planner/remat.h"
+#include "frontend/base/arena.h"
+#include "planner/remat/remat.h"
 
 typedef struct Chain Chain;
 

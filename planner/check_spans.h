@@ -7,7 +7,7 @@
 #ifndef GPLAN_CHECK_SPANS_H
 #define GPLAN_CHECK_SPANS_H
 
-#include "frontend/arena.h"
+#include "frontend/base/arena.h"
 
 #include <stdbool.h>
 

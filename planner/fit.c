@@ -1,7 +1,7 @@
 /* From clusters and a budget to a plan: what is computed again, and in which order.
  *
  * Requires: clusters. Leaves: the cheapest plan met whose packed arena is within the budget; where
- * there is none, the smallest one met. Each program is searched by itself (planner/remat.h) on the
+ * there is none, the smallest one met. Each program is searched by itself (planner/remat/remat.h) on the
  * clusters as an abstract graph; what persists is taken off its budget.
  *
  * The smallest plan is always made first and in the same way, so a budget that is at least its

@@ -3,7 +3,7 @@
 #define GPLAN_PLANNER_INTERNAL_H
 
 #include "planner/planner.h"
-#include "planner/remat.h"
+#include "planner/remat/remat.h"
 
 /* The clusters of each program in the order in which they run; one that stands there again is
  * computed again. */
@@ -62,7 +62,7 @@ typedef struct {
  * before (NULL: it was not). */
 Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
                  const PlanOptions *options, uint64_t pack_effort, const Packing *packed);
-/* abstract.c: a program as what planner/remat.h searches on; `relaxed`: with sizes that no plan can
+/* abstract.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no plan can
  * be below, whatever lies in whatever. */
 enum { BLOCK_DEPTHS = 3 };
 typedef struct {

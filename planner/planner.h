@@ -7,7 +7,7 @@
 #define GPLAN_PLANNER_H
 
 #include "frontend/frontend.h"
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 #include <signal.h>
 

@@ -1,8 +1,8 @@
-/* The packer in somebody else's compiler: only planner/pack.h and libgplan.a are needed.
+/* The packer in somebody else's compiler: only planner/pack/pack.h and libgplan.a are needed.
  *
  *     cc -I. examples/pack/pack_example.c libgplan.a -lm -o pack_example && ./pack_example
  */
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most); /* the fuzzer's own */
 
-int gplan_main(int argc, char **argv); /* frontend/gplan.c, whose main is renamed */
+int gplan_main(int argc, char **argv); /* frontend/command/gplan.c, whose main is renamed */
 
 /* ---- door.c -----------------------------------------------------------------------------------
  */

@@ -1,6 +1,6 @@
 /* A program of somebody else's that packs two buffers with the installed library. */
-#include <planner/pack.h>
-#include <planner/remat.h>
+#include <gplan/pack.h>
+#include <gplan/remat.h>
 
 #include <stdio.h>
 

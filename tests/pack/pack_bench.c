@@ -4,7 +4,7 @@
  * the made-up ones are measured alone. An argument picks tables: published, large, perfect,
  * variants, random, least.
  */
-#include "planner/pack_csv.h"
+#include "planner/pack/csv.h"
 #include "tests/pack/pack_generate.h"
 #include "tests/pack/pack_judge.h"
 

@@ -1,5 +1,5 @@
 /* Problems as CSV: what is legal, what is not and where, and what comes out again. */
-#include "planner/pack_csv.h"
+#include "planner/pack/csv.h"
 #include "tests/pack/pack_generate.h"
 #include "tests/pack/pack_judge.h"
 

@@ -2,8 +2,8 @@
 #ifndef GPLAN_TESTS_PACK_GENERATE_H
 #define GPLAN_TESTS_PACK_GENERATE_H
 
-#include "frontend/arena.h"
-#include "planner/pack.h"
+#include "frontend/base/arena.h"
+#include "planner/pack/pack.h"
 
 /* A rectangle cut at random into `count` buffers: the optimum is `height`, without a hole. Cuts
  * fall on multiples of `grain` in size; count is at most what the rectangle allows. */

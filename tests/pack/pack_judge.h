@@ -2,7 +2,7 @@
 #ifndef GPLAN_TESTS_PACK_JUDGE_H
 #define GPLAN_TESTS_PACK_JUDGE_H
 
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 /* Compares every pair of buffers: quadratic, and too simple to be wrong. NULL, or the fault. */
 const char *judge_pairs(const PackProblem *problem, const PackSolution *solution);

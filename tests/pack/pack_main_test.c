@@ -1,5 +1,5 @@
 /* `gplan pack` as its user meets it: exit status, messages, files. */
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

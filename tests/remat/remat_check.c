@@ -1,5 +1,5 @@
 #include "remat_check.h"
-#include "frontend/arena.h"
+#include "frontend/base/arena.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef REMAT_CHECK_H
 #define REMAT_CHECK_H
 
-#include "planner/remat.h"
+#include "planner/remat/remat.h"
 
 /* The peak, or -1 when a rule is broken. */
 int64_t check_peak(const RematProblem *problem, const RematSchedule *schedule);

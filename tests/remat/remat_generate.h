@@ -2,8 +2,8 @@
 #ifndef REMAT_GENERATE_H
 #define REMAT_GENERATE_H
 
-#include "frontend/arena.h"
-#include "planner/remat.h"
+#include "frontend/base/arena.h"
+#include "planner/remat/remat.h"
 
 /* A problem under construction; inputs of a node must exist before it. */
 typedef struct {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/remat.h"
+#include "planner/remat/remat.h"
 
 static char folder[] = "/tmp/remat_test_XXXXXX";
 

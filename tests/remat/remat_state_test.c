@@ -1,7 +1,7 @@
 /* The edited state against a state laid out afresh from the same sequence. */
 #include <criterion/criterion.h>
 
-#include "planner/remat_internal.h"
+#include "planner/remat/internal.h"
 #include "remat_generate.h"
 
 static RematSchedule sequence(const RematState *state, Arena *arena)

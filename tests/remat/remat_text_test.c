@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/arena.h"
-#include "planner/remat.h"
+#include "frontend/base/arena.h"
+#include "planner/remat/remat.h"
 
 static bool read_text(const char *text, Arena *arena, RematProblem *problem, char **message)
 {

@@ -1,0 +1,77 @@
+/* See names.h. */
+#include "frontend/base/names.h"
+
+#include <string.h>
+
+typedef struct {
+    const char *name; /* NULL: free */
+    uint64_t hash;
+    uint32_t number;
+} Slot;
+
+struct NameTable {
+    Arena *arena;
+    Slot *slot;
+    size_t count, capacity; /* capacity: a power of two */
+};
+
+uint64_t hash_bytes(const void *bytes, size_t count, uint64_t seed)
+{
+    const unsigned char *byte = bytes;
+    uint64_t hash = 0xcbf29ce484222325u ^ seed;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ byte[i]) * 0x100000001b3u;
+    hash ^= hash >> 32; /* FNV's low bits are weak on short keys */
+    hash *= 0xd6e8feb86659fd93u;
+    return hash ^ hash >> 32;
+}
+
+NameTable *names_new(Arena *arena)
+{
+    NameTable *table = ARENA_NEW(arena, NameTable);
+    table->arena = arena;
+    table->capacity = 64;
+    table->slot = ARENA_ARRAY(arena, Slot, table->capacity);
+    return table;
+}
+
+/* The slot that holds the name or where it would go. */
+static Slot *probe(const NameTable *table, const char *name, uint64_t hash)
+{
+    size_t i = hash & (table->capacity - 1);
+    while (table->slot[i].name &&
+           (table->slot[i].hash != hash || strcmp(table->slot[i].name, name) != 0))
+        i = (i + 1) & (table->capacity - 1);
+    return &table->slot[i];
+}
+
+static void grow(NameTable *table)
+{
+    Slot *old = table->slot;
+    size_t capacity = table->capacity;
+    table->capacity *= 2;
+    table->slot = ARENA_ARRAY(table->arena, Slot, table->capacity);
+    for (size_t i = 0; i < capacity; i++)
+        if (old[i].name)
+            *probe(table, old[i].name, old[i].hash) = old[i];
+}
+
+uint32_t *names_at(NameTable *table, const char *name)
+{
+    uint64_t hash = hash_bytes(name, strlen(name), 0);
+    Slot *slot = probe(table, name, hash);
+    if (!slot->name) {
+        if (2 * ++table->count > table->capacity) {
+            grow(table);
+            slot = probe(table, name, hash);
+        }
+        *slot = (Slot){arena_copy(table->arena, name, strlen(name)), hash, UINT32_MAX};
+    }
+    return &slot->number;
+}
+
+uint32_t names_find(const NameTable *table, const char *name)
+{
+    const Slot *slot = probe(table, name, hash_bytes(name, strlen(name), 0));
+    return slot->name ? slot->number : UINT32_MAX;
+}

@@ -1,0 +1,17 @@
+/* A table from names to numbers: open addressing, grows by doubling, never forgets. */
+#ifndef GPLAN_NAMES_H
+#define GPLAN_NAMES_H
+
+#include "frontend/base/arena.h"
+
+typedef struct NameTable NameTable;
+
+NameTable *names_new(Arena *arena);
+/* The number behind a name, made NONE-like (UINT32_MAX) when the name is new. The pointer holds
+ * until the next call. */
+uint32_t *names_at(NameTable *table, const char *name);
+uint32_t names_find(const NameTable *table, const char *name); /* UINT32_MAX: not there */
+
+uint64_t hash_bytes(const void *bytes, size_t count, uint64_t seed); /* FNV-1a, mixed */
+
+#endif

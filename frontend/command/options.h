@@ -1,0 +1,77 @@
+/* The command line, as values. */
+#ifndef GPLAN_OPTIONS_H
+#define GPLAN_OPTIONS_H
+
+#include "frontend/frontend.h"
+#include "frontend/base/size.h"
+
+enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER }; /* of --slices and --fuse */
+enum { TARGET_AUTO, TARGET_C, TARGET_CUDA };
+
+/* A word that an option takes is stored as its place in the list that the table has for it. */
+typedef struct {
+    const char *model;  /* a path, or "-" */
+    const char *output; /* -o; NULL: standard output */
+    const char *emit;   /* a kind, see --help; NULL: by the extension of output */
+    const char *dump;   /* passes whose result to print, as a comma list; NULL */
+    uint64_t budget;    /* 0: none */
+    uint64_t reserve;   /* taken off the budget */
+    uint64_t effort;
+    double seconds;
+    uint32_t threads;
+    uint32_t target;          /* TARGET_AUTO: by what is written */
+    uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
+    uint32_t accumulate;      /* micro-batches; 0: as the model says */
+    uint32_t accumulate_auto; /* 1: as many as the budget asks for */
+    uint32_t slices;          /* WHEN_AUTO: where the budget asks for it */
+    uint32_t fuse;   /* ops behind products; WHEN_AUTO: unless the budget is met better without */
+    const char *max; /* a parameter of the model whose largest value to print; NULL */
+    const char *profile; /* a file that --calibrate wrote; NULL */
+    bool calibrate;
+    bool pareto, min_budget, report, quiet, verbose;
+    bool infer, train; /* what to plan; neither: what the model has */
+    uint32_t no_recompute, io_external, params_external;
+    uint32_t color;
+    ARRAY(Define) define;
+} Options;
+
+/* Fills the options or, when the program is done after reading them (--help) or cannot go on
+ * (wrong usage: 2), returns the exit status; -1 means go on. */
+int options_read(Arena *arena, int argc, char **argv, Options *options);
+
+/* ---- The table, for what is printed of it (manual.c) ---------------------------------------- */
+
+typedef enum {
+    OPTION_FLAG,    /* bool */
+    OPTION_TEXT,    /* const char * */
+    OPTION_FILE,    /* const char *: completed as the name of a file */
+    OPTION_WORD,    /* uint32_t: one of the words */
+    OPTION_COUNT,   /* uint32_t, from 1 to `most` */
+    OPTION_LARGE,   /* uint64_t, from 1 */
+    OPTION_SIZE,    /* uint64_t: 8G */
+    OPTION_SECONDS, /* double */
+    OPTION_DEFINE,  /* one more of an array */
+    OPTION_SHOW,    /* prints something and ends */
+} OptionKind;
+
+typedef struct {
+    char letter;                        /* 0: none */
+    const char *name, *argument, *help; /* no help: for the build alone */
+    OptionKind kind;
+    size_t field;      /* of Options */
+    const char *words; /* that it takes, with spaces between them */
+    size_t word_field; /* where a count may be a word as well: the field of that */
+    uint32_t most;
+    bool positive; /* a size that may not be 0 */
+    void (*show)(void);
+} Option;
+
+extern const Option option_table[];
+extern const size_t option_count;
+
+void manual_help(void);
+void manual_page(void);       /* in roff */
+void manual_completion(void); /* for bash */
+
+#endif

@@ -1,0 +1,178 @@
+/* The portfolio: what is cheap first, until the height meets the bound or the capacity. */
+#include "planner/pack/internal.h"
+
+#include <string.h>
+#include <time.h>
+
+static uint64_t clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+enum { LOOK = 200000 }; /* work between looks at the clock: about a millisecond */
+
+bool pack_spend(Pack *pack, uint64_t steps)
+{
+    pack->work += steps;
+    if (pack->deadline && pack->work >= pack->next_look) {
+        pack->next_look = pack->work + LOOK;
+        pack->out_of_time |= clock_now() >= pack->deadline;
+    }
+    return pack->work < pack->limit && !pack->out_of_time;
+}
+
+uint64_t pack_height(const Model *model, const uint64_t *offset)
+{
+    uint64_t height = 0;
+    for (uint32_t i = 0; i < model->count; i++) {
+        uint64_t top = offset[i] + (model->item[i].size - model->item[i].trim);
+        height = top > height ? top : height;
+    }
+    return height;
+}
+
+bool pack_offer(Pack *pack, const uint64_t *offset)
+{
+    uint64_t height = pack_height(pack->model, offset);
+    if (height >= pack->height)
+        return false;
+    pack->height = height;
+    memcpy(pack->offset, offset, pack->model->count * sizeof *offset);
+    return true;
+}
+
+const char *pack_stop_name(PackStop stop)
+{
+    static const char *const name[] = {
+        [PACK_STOP_BOUND] = "lower bound met",  [PACK_STOP_CAPACITY] = "capacity met",
+        [PACK_STOP_PROVED] = "search complete", [PACK_STOP_EFFORT] = "effort used up",
+        [PACK_STOP_SECONDS] = "out of time",    [PACK_STOP_INVALID] = "invalid problem",
+    };
+    return name[stop];
+}
+
+static void start(Pack *pack, Arena *arena, const Model *model, const PackOptions *options)
+{
+    pack->model = model;
+    if (options)
+        pack->options = *options;
+    if (!pack->options.effort)
+        pack->options.effort = PACK_EFFORT_DEFAULT;
+    pack->limit = pack->options.effort;
+    if (pack->options.seconds > 0) {
+        double most = 1e9; /* seconds: keeps the sum below in range */
+        double seconds = pack->options.seconds < most ? pack->options.seconds : most;
+        pack->deadline = clock_now() + (uint64_t)(seconds * 1e9);
+    }
+    pack->offset = ARENA_ARRAY(arena, uint64_t, model->count);
+    pack->height = model->count ? NOWHERE : 0;
+    pack->bound = model->bound;
+    pack->target = model->bound;
+    if (model->problem->capacity > pack->target)
+        pack->target = model->problem->capacity;
+}
+
+static PackStatus finish(const Pack *pack, PackSolution *solution)
+{
+    const Model *model = pack->model;
+    const PackProblem *problem = model->problem;
+    for (size_t i = 0; i < problem->count; i++)
+        solution->offset[i] =
+            problem->buffer[i].fixed == PACK_FREE ? 0 : (uint64_t)problem->buffer[i].fixed;
+    for (uint32_t i = 0; i < model->count; i++)
+        solution->offset[model->origin[i]] = pack->offset[i];
+    solution->height = pack->height;
+    solution->bound = pack->bound;
+    solution->optimal = pack->height == pack->bound;
+    solution->work = pack->work;
+    uint64_t capacity = problem->capacity;
+    if (capacity && pack->bound > capacity)
+        solution->stop = PACK_STOP_PROVED;
+    else if (solution->optimal)
+        solution->stop = pack->bound > model->bound ? PACK_STOP_PROVED : PACK_STOP_BOUND;
+    else if (capacity && pack->height <= capacity)
+        solution->stop = PACK_STOP_CAPACITY;
+    else
+        solution->stop = pack->out_of_time ? PACK_STOP_SECONDS : PACK_STOP_EFFORT;
+    if (!capacity || pack->height <= capacity)
+        return PACK_OK;
+    return pack->bound > capacity ? PACK_INFEASIBLE : PACK_NOT_FOUND;
+}
+
+/* A height that is this near its target is worth a local search before the complete one. */
+static bool near(const Pack *pack)
+{
+    return pack->height - pack->target < pack->target / 16;
+}
+
+/* The bound is above the capacity: any packing will do to show how far. */
+static bool hopeless(const Pack *pack)
+{
+    uint64_t capacity = pack->model->problem->capacity;
+    return capacity && pack->bound > capacity && pack->height != NOWHERE;
+}
+
+/* Many buffers: what is near linear first, then the local search, which seldom needs long. */
+static void run_large(Pack *pack)
+{
+    unsigned skip = pack->options.skip;
+    if (!(skip & PACK_NO_SWEEP))
+        pack_sweep(pack);
+    if (hopeless(pack))
+        return;
+    pack->limit = pack->options.effort / 2;
+    if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK))
+        pack_squeak(pack, 2);
+    pack->limit = pack->options.effort;
+    if (!pack_done(pack) && (!(skip & PACK_NO_FIT) || pack->height == NOWHERE))
+        pack_fit_orders(pack);
+}
+
+static void run_small(Pack *pack)
+{
+    unsigned skip = pack->options.skip;
+    if (!(skip & PACK_NO_FIT) || skip & PACK_NO_SQUEAK)
+        pack_fit_orders(pack);
+    if (!pack_done(pack) && !(skip & PACK_NO_SWEEP))
+        pack_sweep(pack);
+    if (hopeless(pack))
+        return;
+    if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK) && near(pack))
+        pack_squeak(pack, 4);
+    if (!pack_done(pack) && !(skip & PACK_NO_SEARCH))
+        pack_search(pack);
+}
+
+static void run(Pack *pack)
+{
+    enum { LARGE = 5000, ENDLESS = 1 << 30 };
+    if (pack->model->count > LARGE)
+        run_large(pack);
+    else
+        run_small(pack);
+    bool open = pack->height > pack->target && pack->bound <= pack->target && !hopeless(pack);
+    if (pack->height == NOWHERE || (open && !(pack->options.skip & PACK_NO_SQUEAK)))
+        pack_squeak(pack, ENDLESS);
+}
+
+PackStatus pack_solve(const PackProblem *problem, const PackOptions *options,
+                      PackSolution *solution)
+{
+    *solution = (PackSolution){.offset = solution->offset, .stop = PACK_STOP_INVALID};
+    Arena *arena = arena_new();
+    Model *model = pack_model(arena, problem, solution);
+    PackStatus status = PACK_INVALID;
+    if (model) {
+        Pack pack = {0};
+        start(&pack, arena, model, options);
+        run(&pack);
+        if (pack.height != NOWHERE)
+            status = finish(&pack, solution);
+        else
+            solution->why = "no packing below 2^62 bytes was found";
+    }
+    arena_free(arena);
+    return status;
+}
