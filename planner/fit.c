@@ -1,8 +1,8 @@
 /* From clusters and a budget to a plan: what is computed again, and in which order.
  *
  * Requires: clusters. Leaves: the cheapest plan met whose packed arena is within the budget; where
- * there is none, the smallest one met. Each program is searched by itself (planner/remat/remat.h) on the
- * clusters as an abstract graph; what persists is taken off its budget.
+ * there is none, the smallest one met. Each program is searched by itself (planner/remat/remat.h)
+ * on the clusters as an abstract graph; what persists is taken off its budget.
  *
  * The smallest plan is always made first and in the same way, so a budget that is at least its
  * arena is met. From there a ladder of budgets is climbed, the same one for every budget: each rung
@@ -13,6 +13,8 @@
  * are packed depends on the budget, but the one that is chosen is always the cheapest that fits.
  */
 #include "planner/fit.h"
+
+#include "frontend/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +49,7 @@ static bool show_progress(const RematProgress *now, void *data)
     Fit *f = data;
     const Met *best = cheapest(f, f->options->budget ? f->options->budget : UINT64_MAX);
     (void)now;
-    f->progress.seconds = remat_seconds() - f->begin;
+    f->progress.seconds = clock_seconds() - f->begin;
     f->progress.fits = best != NULL;
     f->progress.cost = best ? best->cost : 0;
     f->options->progress(&f->progress, f->options->data);
@@ -303,7 +305,7 @@ static Fit begin(const Graph *g, const Clusters *clusters, const Target *target,
                  .target = target,
                  .options = options,
                  .given = order_given(g, clusters),
-                 .begin = remat_seconds()};
+                 .begin = clock_seconds()};
 }
 
 /* Where nothing fits, what a budget of the smallest arena gets. */

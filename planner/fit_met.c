@@ -1,12 +1,14 @@
 /* Plans that were met, and schedules that are known to start from. */
 #include "planner/fit.h"
 
+#include "frontend/base/clock.h"
+
 /* ---- Plans met ------------------------------------------------------------------------------ */
 
 PlanOptions options_now(const Fit *f)
 {
     PlanOptions options = *f->options;
-    double left = options.seconds - (remat_seconds() - f->begin);
+    double left = options.seconds - (clock_seconds() - f->begin);
     if (options.seconds > 0)
         options.seconds = left > 0.01 ? left : 0.01;
     return options;
@@ -16,7 +18,7 @@ bool is_cut(Fit *f)
 {
     const PlanOptions *o = f->options;
     f->cut |=
-        (o->cancel && *o->cancel) || (o->seconds > 0 && remat_seconds() - f->begin >= o->seconds);
+        (o->cancel && *o->cancel) || (o->seconds > 0 && clock_seconds() - f->begin >= o->seconds);
     return f->cut;
 }
 

@@ -9,6 +9,7 @@
  * cheaper than what was found. Every way has plans that cost no more with a larger budget, so what
  * is chosen costs no more either.
  */
+#include "frontend/base/clock.h"
 #include "frontend/command/attempt.h"
 #include "frontend/command/watch.h"
 #include "planner/remat/remat.h"
@@ -198,10 +199,10 @@ static Outcome attempt_all(const Subject *s, const char *name, int64_t value, Ca
 {
     Outcome best = {.valid = false};
     PlanOptions now = *how;
-    double begin = remat_seconds(), bound = INFINITY;
+    double begin = clock_seconds(), bound = INFINITY;
     bool cut = false;
     for (size_t i = 0; i < from->count && !is_enough(&best, &from->at[i], how); i++) {
-        double left = how->seconds - (remat_seconds() - begin);
+        double left = how->seconds - (clock_seconds() - begin);
         if (best.valid && ((how->seconds > 0 && left <= 0) || watch_stopped())) {
             cut = true;
             break;
@@ -232,10 +233,10 @@ Outcome attempt_best(const Subject *s, const char *name, int64_t value, Candidat
 {
     Outcome any = {.valid = false};
     PlanOptions now = *how;
-    double begin = remat_seconds();
+    double begin = clock_seconds();
     if (how->seconds > 0 && how->budget && from->count > 1)
         any = attempt_any(s, name, value, from, how);
-    double left = how->seconds - (remat_seconds() - begin);
+    double left = how->seconds - (clock_seconds() - begin);
     now.seconds = how->seconds > 0 ? (left > 0.01 ? left : 0.01) : 0;
     Outcome best = attempt_all(s, name, value, from, &now);
     bool better = any.valid && best.valid && best.plan->cut && is_better(&any, &best, how);

@@ -1,13 +1,13 @@
 /* `gplan pack`: a problem as CSV in, offsets out. */
-#include "frontend/command/output.h"
+#include "frontend/base/clock.h"
 #include "frontend/base/size.h"
+#include "frontend/command/output.h"
 #include "planner/pack/csv.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char help[] =
     "usage: gplan pack PROBLEM.csv [options]     PROBLEM: a file, or - for standard input\n"
@@ -221,11 +221,9 @@ static int run(Arena *arena, const Options *options)
         return 1;
     csv->problem.capacity = options->capacity;
     PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, csv->problem.count)};
-    struct timespec from, to;
-    clock_gettime(CLOCK_MONOTONIC, &from);
+    double begin = clock_seconds();
     PackStatus status = pack_solve(&csv->problem, &options->pack, &solution);
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    double seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    double seconds = clock_seconds() - begin;
     if (status != PACK_OK)
         return refuse(options, csv, status, &solution);
     PackVerdict verdict = pack_check(&csv->problem, &solution);

@@ -1,6 +1,7 @@
 /* `gplan remat`: a schedule for a raw cost graph. */
-#include "frontend/command/output.h"
+#include "frontend/base/clock.h"
 #include "frontend/base/size.h"
+#include "frontend/command/output.h"
 #include "planner/remat/remat.h"
 
 #include <ctype.h>
@@ -267,10 +268,10 @@ static int solve(const Arguments *a, const RematProblem *problem, Arena *arena)
     int64_t baseline = remat_evaluate(problem, &given).peak, budget = -1;
     if (strcmp(a->budget, "min") != 0 && !parse_budget(a->budget, baseline, &budget))
         return 2;
-    double begin = remat_seconds();
+    double begin = clock_seconds();
     RematResult result = search(a, problem, budget, arena);
     if (!a->quiet)
-        report(problem, &result, baseline, budget, remat_seconds() - begin);
+        report(problem, &result, baseline, budget, clock_seconds() - begin);
     if (!result.fits) {
         fprintf(stderr, "gplan remat: no schedule within %lld bytes: %s %lld bytes\n",
                 (long long)budget,

@@ -1,7 +1,8 @@
 /* A long search, watched. The first ctrl-C ends the search with the best plan it has; the second
  * ends the program, as ever. */
 #include "frontend/command/watch.h"
-#include "planner/remat/remat.h"
+
+#include "frontend/base/clock.h"
 
 #include <stdarg.h>
 #include <unistd.h>
@@ -44,9 +45,9 @@ void watch_begin(const Options *options)
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
     watching.terminal = !options->quiet && isatty(STDERR_FILENO);
     watching.verbose = options->verbose;
-    watching.begin = remat_seconds();
+    watching.begin = clock_seconds();
     watching.shown = -1;
-    watching.end = options->seconds > 0 ? remat_seconds() + options->seconds : 0;
+    watching.end = options->seconds > 0 ? clock_seconds() + options->seconds : 0;
     sigaction(SIGINT, &action, &watching.before);
 }
 
@@ -68,7 +69,7 @@ void watch_say(const char *format, ...)
     if (!watching.verbose)
         return;
     wipe();
-    fprintf(stderr, "gplan: %7.3f s  ", remat_seconds() - watching.begin);
+    fprintf(stderr, "gplan: %7.3f s  ", clock_seconds() - watching.begin);
     va_list arguments;
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
@@ -78,12 +79,12 @@ void watch_say(const char *format, ...)
 
 bool watch_stopped(void)
 {
-    return interrupted || (watching.end > 0 && remat_seconds() >= watching.end);
+    return interrupted || (watching.end > 0 && clock_seconds() >= watching.end);
 }
 
 void watch(PlanOptions *plan)
 {
-    double left = watching.end - remat_seconds();
+    double left = watching.end - clock_seconds();
     plan->cancel = &interrupted;
     plan->seconds = watching.end > 0 ? (left > 0.01 ? left : 0.01) : 0;
     plan->progress = watching.terminal ? show : NULL;

@@ -42,7 +42,7 @@ typedef struct {
     uint64_t bound;
     uint64_t target;      /* good enough: the capacity or the bound */
     uint64_t work, limit; /* effort used, and where the part at hand has to stop */
-    uint64_t deadline;    /* nanoseconds of the clock, or 0 */
+    double deadline;      /* seconds of the clock, or 0 */
     uint64_t next_look;   /* at the clock, in work */
     bool out_of_time;
 } Pack;

@@ -1,24 +1,18 @@
 /* The portfolio: what is cheap first, until the height meets the bound or the capacity. */
 #include "planner/pack/internal.h"
 
-#include <string.h>
-#include <time.h>
+#include "frontend/base/clock.h"
 
-static uint64_t clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+#include <string.h>
 
 enum { LOOK = 200000 }; /* work between looks at the clock: about a millisecond */
 
 bool pack_spend(Pack *pack, uint64_t steps)
 {
     pack->work += steps;
-    if (pack->deadline && pack->work >= pack->next_look) {
+    if (pack->deadline > 0 && pack->work >= pack->next_look) {
         pack->next_look = pack->work + LOOK;
-        pack->out_of_time |= clock_now() >= pack->deadline;
+        pack->out_of_time |= clock_seconds() >= pack->deadline;
     }
     return pack->work < pack->limit && !pack->out_of_time;
 }
@@ -61,11 +55,8 @@ static void start(Pack *pack, Arena *arena, const Model *model, const PackOption
     if (!pack->options.effort)
         pack->options.effort = PACK_EFFORT_DEFAULT;
     pack->limit = pack->options.effort;
-    if (pack->options.seconds > 0) {
-        double most = 1e9; /* seconds: keeps the sum below in range */
-        double seconds = pack->options.seconds < most ? pack->options.seconds : most;
-        pack->deadline = clock_now() + (uint64_t)(seconds * 1e9);
-    }
+    if (pack->options.seconds > 0)
+        pack->deadline = clock_seconds() + pack->options.seconds;
     pack->offset = ARENA_ARRAY(arena, uint64_t, model->count);
     pack->height = model->count ? NOWHERE : 0;
     pack->bound = model->bound;

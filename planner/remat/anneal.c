@@ -5,8 +5,9 @@
  * touched, so the same problem gives the same answer on every machine. */
 #include "planner/remat/internal.h"
 
+#include "frontend/base/clock.h"
+
 #include <string.h>
-#include <time.h>
 
 enum {
     STEPS_PER_CHECK = 128,    /* moves between looks at temperature and price */
@@ -15,13 +16,6 @@ enum {
 };
 
 /* ---- the clock and the caller ---- */
-
-double remat_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 double remat_cost(const RematSearch *search, int64_t extra)
 {
@@ -37,7 +31,7 @@ static void stop_with(RematSearch *search, RematStop stop)
 static void tell(RematSearch *search)
 {
     const RematOptions *options = search->options;
-    double seconds = remat_seconds() - search->begin;
+    double seconds = clock_seconds() - search->begin;
     if (options->cancel && *options->cancel)
         stop_with(search, REMAT_CANCELLED);
     else if (options->seconds > 0 && seconds >= options->seconds)

@@ -5,6 +5,8 @@
  * Where it does not, as on large graphs, one long round takes most of it. */
 #include "planner/remat/internal.h"
 
+#include "frontend/base/clock.h"
+
 #include <string.h>
 
 enum {
@@ -100,7 +102,7 @@ static void run_rounds(RematSearch *search)
 
 static RematSearch begin(const RematProblem *problem, const RematOptions *options)
 {
-    RematSearch search = {.options = options, .arena = arena_new(), .begin = remat_seconds()};
+    RematSearch search = {.options = options, .arena = arena_new(), .begin = clock_seconds()};
     uint64_t effort = options->effort ? options->effort : REMAT_DEFAULT_EFFORT;
     search.ticks_total = effort < UINT64_MAX / REMAT_TICKS ? effort * REMAT_TICKS : UINT64_MAX;
     search.model = remat_model(problem, search.arena);
