@@ -1,0 +1,71 @@
+# Evidence that takes longer than `make test` may: run it before a release. Included by the Makefile.
+#? make soak       the random tests for long: SOAK=1000 graphs
+#? make random-models models at random, planned in every way, compiled and run: MODELS=2000 SEED=0
+#? make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat"
+#? make check-examples every example at its full size against naive loops in double; EXAMPLES=gpt2
+#? make check-peers compares ops, optimizers and models with PyTorch; PYTHON=... that has it
+#? make mutants    puts small faults into the sources and counts those that tests find: MUTANTS=300
+#? make same       compares what every example computes with another revision: BASE=main~1
+.PHONY: soak random-models fuzz fuzz-doors check-examples check-peers mutants same
+
+# The same tests with more seeds, under the sanitizers; the last lines say what training came to.
+SOAK ?= 1000
+SOAKED := $(shell grep -l GPLAN_SOAK $(TESTS)) cuda/tests/plan/random_test.c \
+	cuda/tests/gradients/ops_test.c cuda/tests/ops/attention_test.c
+PROOF := build/proof
+soak:
+	@$(call need,$(TEST_PACKAGES))
+	@$(MAKE) --no-print-directory -j2 SANITIZE=1 $(SOAKED:%.c=build/$(notdir $(CC))-sanitized/%)
+	@rm -f $(PROOF)
+	@set -e; for test in $(SOAKED:%.c=build/$(notdir $(CC))-sanitized/%); do \
+	  echo "$$test: $(SOAK) graphs"; \
+	  GPLAN_PROOF=$(abspath $(PROOF)) GPLAN_SOAK=$(SOAK) $$test -j2 --color=never; done
+	@tests/plan/proof.sh $(PROOF)
+
+# Random models, and how many of them had what.
+MODELS ?= 2000
+SEED ?= 0
+random-models:
+	@$(call need,$(BUILD_PACKAGES) tcc libgomp1)
+	@$(build) gplan $(B)/tests/random/random_models
+	@tests/random/models.sh $(B)/tests/random/random_models ./gplan $(SEED) $(MODELS)
+
+# Every door (tests/fuzz) by libFuzzer, with limits that small inputs reach.
+ifneq ($(FUZZ),)
+OPTIMIZE := -O1 -fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link \
+	-fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
+CPPFLAGS += -DGPLAN_SMALL_LIMITS
+endif
+FUZZ_SECONDS ?= 60
+FUZZ_DOORS ?= $(patsubst tests/fuzz/%_door.c,%,$(wildcard tests/fuzz/*_door.c))
+FUZZ_PACKAGES := $(BUILD_PACKAGES) clang libclang-rt-dev
+fuzz:
+	@$(call need,$(FUZZ_PACKAGES))
+	@$(MAKE) --no-print-directory -j2 CC=clang FUZZ=1 fuzz-doors
+	@tests/fuzz/fuzz.sh build/clang-fuzz $(FUZZ_SECONDS) $(FUZZ_DOORS)
+fuzz-doors: $(DOORS) $(B)/gplan
+
+# Every example as it is, beside an interpreter of naive loops in double.
+check-examples:
+	@$(call need,$(BUILD_PACKAGES) libgomp1)
+	@$(build) $(B)/gplan $(B)/tests/interpreter/interpreter
+	@tests/interpreter/run.sh $(B)/gplan full $(EXAMPLES)
+
+# Small faults in the sources, one at a time, and the share of them that the tests find.
+MUTANTS ?= 300
+mutants:
+	@$(call need,$(TEST_PACKAGES) bc git)
+	@tests/mutants/mutants.sh $(MUTANTS) $(SEED) $(FILES)
+
+# The same weights and inputs through gplan, PyTorch and ONNX Runtime: see tests/peers/check.py.
+check-peers:
+	@$(call need,$(BUILD_PACKAGES) libgomp1)
+	@$(build) gplan
+	@$(PYTHON) tests/peers/check.py ./gplan $(ONLY)
+
+# Arenas, costs, and hashes of what every example computes, here and at another revision.
+BASE ?= HEAD
+same:
+	@$(call need,$(BUILD_PACKAGES) git)
+	@$(build) gplan
+	@tests/same/compare.sh ./gplan $(BASE) $(EXAMPLES)
