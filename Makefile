@@ -46,9 +46,9 @@ help:
 	@cat $(filter %file %.mk,$(MAKEFILE_LIST)) | sed -n 's/^#? //p'
 
 gplan: $(B)/gplan
-	@cp $< $@
+	@cp -f $< $@
 libgplan.a: $(B)/libgplan.a
-	@cp $< $@
+	@cp -f $< $@
 
 $(B)/gplan: $(B)/frontend/command/gplan.o $(B)/libcommand.a $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@

@@ -221,7 +221,7 @@ const char *emission_label(const Emission *e, const EmitCall *call)
     const Graph *g = e->plan->graph;
     const Cluster *c = &e->plan->clusters->at[call->occurrence->cluster];
     const Node *last = &g->node.at[e->plan->clusters->node[c->node + c->nodes - 1]];
-    return arena_printf(e->arena, "%s %s (%s:%u)", cluster_name(e, c, 0, "+"),
-                        g->value.at[last->value].name, g->source ? g->source->file : "",
-                        last->place.line);
+    return arena_printf(e->arena, "%s %s (%s)", cluster_name(e, c, 0, "+"),
+                        g->value.at[last->value].name,
+                        source_where(e->arena, g->source, last->place.line));
 }

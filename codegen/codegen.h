@@ -10,9 +10,11 @@ typedef struct {
     const char *prefix; /* of functions: the model's name made safe for C */
     uint32_t threads;   /* default of the emitted program */
     const Target *target;
-    uint64_t budget;                    /* 0: none */
-    const char *micro, *slices, *tails; /* why there are as many micro-batches, slices or none, and
-                                           ops behind products or none; NULL: nobody chose */
+    uint64_t budget; /* 0: none */
+    Choice choice;   /* that the plan is of */
+    Reasons why;
+    Search search;  /* for the plan; nothing is said of it where least_cost is 0 */
+    Held held;      /* that the check saw */
     uint32_t depth; /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t width; /* columns of the terminal; 0: not known */
     bool color;     /* of the terminal */

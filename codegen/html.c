@@ -210,7 +210,7 @@ static const char *data(const Picture *p)
         1.06 * (double)(near ? budget : plan->arena) + 1);
     out(&o, "peak: %llu, peakTime: %u, recomputed: %u, extraTime: %.2f, extraOf: \"%s\",\n",
         (unsigned long long)p->peak, p->peak_time, p->recomputed,
-        plan_extra(plan->cost, plan->least_cost),
+        plan_extra(plan->cost, p->options->search.least_cost),
         plan_trains_step(plan->clusters) ? "training step" : "forward pass");
     put_tables(&o, p);
     put_order(&o, p);

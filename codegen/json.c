@@ -233,8 +233,8 @@ json_t *summary_json(const Picture *p)
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "steps",
                      (json_int_t)plan->end, "arena", (json_int_t)plan->arena, "bound",
                      (json_int_t)plan->bound, "floor", (json_int_t)plan->floor, "persistent",
-                     (json_int_t)plan->persistent, "held", (json_int_t)plan->peak, "held_time",
-                     (json_int_t)plan->peak_time, "fragmented",
+                     (json_int_t)plan->persistent, "held", (json_int_t)p->options->held.bytes,
+                     "held_time", (json_int_t)p->options->held.time, "fragmented",
                      (json_int_t)(plan->arena > p->peak ? plan->arena - p->peak : 0), "recompute",
                      recompute, "kinds", kinds_json(p), "peak", peak_json(p), "live", live);
 }
@@ -332,13 +332,14 @@ static json_t *model_json(const Graph *g)
 }
 
 /* Estimated, with a profile that the file does not have: for people. */
-static json_t *time_json(const Plan *plan)
+static json_t *time_json(const Plan *plan, const Search *search)
 {
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "of",
                      plan_trains_step(plan->clusters) ? "training step" : "forward pass", "seconds",
-                     number_json(plan->cost), "least", number_json(plan->least_cost),
-                     "extra_percent", number_json(plan_extra(plan->cost, plan->least_cost)),
-                     "bound_percent", number_json(plan_extra(plan->cost_bound, plan->least_cost)));
+                     number_json(plan->cost), "least", number_json(search->least_cost),
+                     "extra_percent", number_json(plan_extra(plan->cost, search->least_cost)),
+                     "bound_percent",
+                     number_json(plan_extra(search->cost_bound, search->least_cost)));
 }
 
 Text emit_json(const Plan *plan, const EmitOptions *options)
@@ -356,7 +357,7 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
     put_member(&w, "budget",
                options->budget ? json_integer((json_int_t)options->budget) : json_null());
     put_member(&w, "arena", json_integer((json_int_t)plan->arena));
-    put_member(&w, "time", time_json(plan));
+    put_member(&w, "time", time_json(plan, &options->search));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));
     put_member(&w, "state", id_json(plan->state));
     put_table(&w, "scopes", w.g->scope.count, scope_json);

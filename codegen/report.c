@@ -37,9 +37,11 @@ static void write_sizes(Report *r)
     line(r, "arena", plan->arena,
          budget ? percent(r, plan->arena, budget, "the budget") : "all of it, planned");
     line(r, "lives all the time", plan->persistent, "parameters, state and inputs");
-    line(r, "peak of live bytes", plan->peak, percent(r, plan->peak, plan->arena, "the arena"));
+    line(r, "peak of live bytes", r->p->options->held.bytes,
+         percent(r, r->p->options->held.bytes, plan->arena, "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
-    bool chosen = r->p->options->micro || r->p->options->slices || r->p->options->tails;
+    const Reasons *why = &r->p->options->why;
+    bool chosen = why->micro || why->chunked_loss || why->epilogues;
     line(r, "floor", plan->floor,
          chosen ? "no order of these steps needs less; with what else may be chosen, one may"
                 : "no order of these steps needs less");
@@ -53,15 +55,16 @@ static void write_sizes(Report *r)
 static void write_cost(Report *r)
 {
     const Plan *plan = r->plan;
-    if (plan->least_cost > 0)
+    const Search *search = &r->p->options->search;
+    if (search->least_cost > 0)
         out(&r->o,
             "  %-22s %11.2f%%  %sin a %s; no plan within the budget has less than %.2f%%%s\n",
-            "extra time, estimated", plan_extra(plan->cost, plan->least_cost), r->dim,
+            "extra time, estimated", plan_extra(plan->cost, search->least_cost), r->dim,
             plan_trains_step(plan->clusters) ? "training step" : "forward pass",
-            plan_extra(plan->cost_bound, plan->least_cost), r->plain);
-    if (plan->cut)
+            plan_extra(search->cost_bound, search->least_cost), r->plain);
+    if (search->cut)
         out(&r->o, "  %-22s %12llu  %sthe search was cut short: --effort spends it all%s\n",
-            "effort reached", (unsigned long long)plan->effort, r->dim, r->plain);
+            "effort reached", (unsigned long long)search->effort, r->dim, r->plain);
 }
 
 /* How the model was cut, and why. */
@@ -76,15 +79,16 @@ static void write_choice(Report *r)
             run = arena_printf(r->g->arena, "%s%s%s", *run ? run : "in ", *run ? ", " : "",
                                program_titles[k]);
         }
-    if (times > 1 || o->micro)
+    const Reasons *why = &o->why;
+    if (times > 1 || why->micro)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
-            *run && o->micro ? ": " : "", o->micro ? o->micro : "", r->plain);
-    if (o->slices)
-        out(&r->o, "  %-22s %12s  %s%s%s\n", "slices", r->g->sliced ? "yes" : "no", r->dim,
-            o->slices, r->plain);
-    if (o->tails)
-        out(&r->o, "  %-22s %12s  %s%s%s\n", "fusion", o->target->tails ? "yes" : "no", r->dim,
-            o->tails, r->plain);
+            *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);
+    if (why->chunked_loss)
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "slices", o->choice.chunked_loss ? "yes" : "no",
+            r->dim, why->chunked_loss, r->plain);
+    if (why->epilogues)
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "fusion", o->choice.epilogues ? "yes" : "no", r->dim,
+            why->epilogues, r->plain);
 }
 
 static void write_work(Report *r)
@@ -127,7 +131,7 @@ static void write_buffer(Report *r, Id id)
     out(&r->o, "  %12s  %-28s %s%s", size_text(r->g->arena, r->plan->buffer[id].bytes),
         buffer_name(r->p, id), r->dim, buffer_shape(r->p, id));
     if (at && r->g->source)
-        out(&r->o, "  %s:%u", r->g->source->file, at);
+        out(&r->o, "  %s", source_where(r->g->arena, r->g->source, at));
     out(&r->o, "%s\n", r->plain);
 }
 
@@ -143,7 +147,7 @@ static void write_peak(Report *r)
     if (plan->program[step->program].count != plan->end)
         out(&r->o, " in the %s (%s)", program_titles[step->program], phases[node->phase].name);
     if (node->place.line && r->g->source)
-        out(&r->o, ", %s:%u", r->g->source->file, node->place.line);
+        out(&r->o, ", %s", source_where(r->g->arena, r->g->source, node->place.line));
     out(&r->o, "\n");
     write_source(r, node->place);
     Id count;

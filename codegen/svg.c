@@ -134,8 +134,9 @@ static void put_heading(Svg *s)
         out(&o, "  \u00b7  budget %s", size_text(arena, s->p->options->budget));
     if (plan->floor)
         out(&o, "  \u00b7  no order needs less than %s", size_text(arena, plan->floor));
-    if (plan_extra(plan->cost, plan->least_cost) > 0)
-        out(&o, "  \u00b7  %.2f%% extra time in a %s", plan_extra(plan->cost, plan->least_cost),
+    double extra = plan_extra(plan->cost, s->p->options->search.least_cost);
+    if (extra > 0)
+        out(&o, "  \u00b7  %.2f%% extra time in a %s", extra,
             plan_trains_step(plan->clusters) ? "training step" : "forward pass");
     put_text(s, LEFT, 52, "soft", o.at);
     double x = LEFT;

@@ -67,7 +67,7 @@ static uint64_t workspace_c(const Target *target, const Graph *g, const Clusters
 Target target_c(uint32_t threads)
 {
     return (Target){
-        .name = "c", .align = 64, .threads = threads, .tails = true, .workspace = workspace_c};
+        .name = "c", .align = 64, .threads = threads, .epilogues = true, .workspace = workspace_c};
 }
 
 static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clusters *clusters,

@@ -93,11 +93,11 @@ static bool check_summary(Verify *v, const Picture *p)
 
 static bool check_all(Verify *v)
 {
-    v->error = plan_check(v->plan, &v->file.target);
+    EmitOptions options = {.target = &v->file.target, .budget = v->file.budget};
+    v->error = plan_check(v->plan, &v->file.target, &options.held);
     if (v->error)
         return false;
     read_claims(v);
-    EmitOptions options = {.target = &v->file.target, .budget = v->file.budget};
     const Picture *p = picture_make(v->plan, &options);
     return check_bounds(v, p) && check_summary(v, p);
 }

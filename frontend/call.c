@@ -4,8 +4,8 @@
  * brought to a common dtype and to common dims, copied where the row takes no strides, and the
  * node is added behind all that stand already.
  */
-#include "frontend/frontend.h"
 #include "frontend/base/names.h"
+#include "frontend/frontend.h"
 
 #include <assert.h>
 #include <math.h>

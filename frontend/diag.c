@@ -4,8 +4,8 @@
  * escapes, tabs as spaces, and a long line is cut round the caret. The same message at the same
  * place is shown once, however often a block is unrolled.
  */
-#include "frontend/frontend.h"
 #include "frontend/base/names.h"
+#include "frontend/frontend.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -203,9 +203,11 @@ static void show_line(const Diag *diag, Place place)
 static void show(Diag *diag, Place place, const char *kind, const char *color, const char *text)
 {
     fprintf(diag->to, "%s", paint(diag, "\033[1m"));
-    put_text(diag->to, diag->source ? diag->source->file : "gplan");
+    uint32_t line = 0;
+    const char *file = diag->source ? source_line(diag->source, place.line, &line) : "gplan";
+    put_text(diag->to, file);
     if (place.line)
-        fprintf(diag->to, ":%u:%u", place.line, place.column);
+        fprintf(diag->to, ":%u:%u", line, place.column);
     fprintf(diag->to, ": %s%s:%s ", paint(diag, color), kind, paint(diag, "\033[0m"));
     put_text(diag->to, text);
     fputc('\n', diag->to);
@@ -327,6 +329,53 @@ const char *suggest(const char *word, const char *const *names, size_t count)
 }
 
 /* ---- Reading the source --------------------------------------------------------------------- */
+
+const char *source_line(const Source *source, uint32_t line, uint32_t *number)
+{
+    const char *file = source->file;
+    *number = line;
+    for (size_t i = 0; i < source->parts && source->part[i].line <= line; i++) {
+        file = source->part[i].file;
+        *number = line - source->part[i].line + 1;
+    }
+    return file;
+}
+
+char *source_where(Arena *arena, const Source *source, uint32_t line)
+{
+    uint32_t number = line;
+    const char *file = source ? source_line(source, line, &number) : "";
+    return arena_printf(arena, "%s:%u", file, number);
+}
+
+const Source *source_join(Arena *arena, Diag *diag, const Source *const *source, size_t count,
+                          size_t limit)
+{
+    Source *all = ARENA_NEW(arena, Source);
+    SourcePart *part = ARENA_ARRAY(arena, SourcePart, count);
+    size_t length = 0;
+    uint32_t line = 1;
+    for (size_t i = 0; i < count; i++)
+        length += source[i]->length + 1;
+    char *text = arena_alloc(arena, length + 1);
+    *all = (Source){source[0]->file, text, 0, part, count};
+    diag_source(diag, all);
+    if (length > limit) {
+        diag_error(diag, (Place){0}, "the files are larger than %zu MiB together", limit >> 20);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        part[i] = (SourcePart){source[i]->file, line};
+        memcpy(text + all->length, source[i]->text, source[i]->length);
+        all->length += source[i]->length;
+        if (i + 1 < count)
+            text[all->length++] = '\n';
+        for (size_t k = 0; k < source[i]->length; k++)
+            line += source[i]->text[k] == '\n';
+        line++;
+    }
+    return all;
+}
 
 const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t limit)
 {

@@ -33,11 +33,23 @@ typedef struct {
     uint32_t line, column, end_line, end;
 } Place;
 
+/* A file within a text that several were joined to. */
+typedef struct {
+    const char *file;
+    uint32_t line; /* of the text: its first */
+} SourcePart;
+
 typedef struct {
     const char *file; /* as the user named it; "<stdin>" for - */
     const char *text; /* ends with a 0 that length does not count */
     size_t length;
+    const SourcePart *part; /* in order; none where it is one file */
+    size_t parts;
 } Source;
+
+/* The file that a line of the text is of, and its number there. */
+const char *source_line(const Source *source, uint32_t line, uint32_t *number);
+char *source_where(Arena *arena, const Source *source, uint32_t line); /* mlp.g:7; source or NULL */
 
 typedef struct Diag Diag; /* where messages go, and how many there were */
 
@@ -454,24 +466,54 @@ typedef struct Ast Ast;
 typedef struct {
     const char *name;
     int64_t value;
-    bool used;
-} Define; /* -D NAME=VALUE */
+} Define; /* -D NAME=VALUE; the last of a name counts */
+
+/* What the user gave. It can be lowered as often as asked, each time to a graph of its own. */
+typedef struct {
+    const Source *source;
+    const Ast *ast;
+    const Define *define;
+    size_t defines;
+    bool infer; /* the forward program alone, also where there is a train statement */
+} Model;
+
+/* All that is decided of a model before it is planned. */
+typedef struct {
+    uint32_t micro;    /* micro-batches in a step; 0: as the model says */
+    bool chunked_loss; /* losses of products run in chunks of rows: logits are never stored whole */
+    bool epilogues;    /* elementwise ops run inside the product before them */
+} Choice;
+
+bool choice_equals(Choice a, Choice b);
+/* The same model with one more definition. */
+Model model_define(Arena *arena, const Model *model, const char *name, int64_t value);
+bool model_trains(const Model *model); /* it has a train statement, and that counts */
+/* The whole way to a graph that can be planned: lower, train, simplify. NULL where there was an
+ * error. */
+Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag);
 
 /* Reads a file ("-": standard input) of up to `limit` bytes whole; NULL and a message where it
  * cannot. */
 enum { SOURCE_LIMIT = 16 << 20 }; /* of a text that somebody wrote */
 const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t limit);
+/* The texts one behind the other, each from a line of its own; NULL and a message where that is
+ * more than `limit`. */
+const Source *source_join(Arena *arena, Diag *diag, const Source *const *source, size_t count,
+                          size_t limit);
 /* Text -> syntax tree; reports every syntax error it can find. NULL where there was one. */
 Ast *parse(Arena *arena, Diag *diag, const Source *source);
 /* Syntax tree -> graph: blocks and repeats unrolled, names resolved, every value shaped.
  * NULL where there was an error. */
-Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
-             size_t defines);
+Graph *lower(Arena *arena, Diag *diag, const Model *model);
 /* Lowers the model again, onto the same parameters, for the programs that train: eval, and the
  * step in `times` micro-batches (0: as the model says) with its backward pass and its updates. With
  * several, forward and eval run in as many, so that the whole batch is at once nowhere but in
  * inputs and outputs. */
-bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times);
+bool train_add(Graph *g, const Model *model, uint32_t times);
+/* Micro-batches as the train statement has them: accumulate = K; and whether it leaves them open.
+ */
+uint32_t train_stated(const Graph *g);
+bool train_is_auto(const Graph *g);
 /* A product that only a loss over its rows reads is computed in slices, in the program being
  * lowered: its logits are then never stored whole, and computed once more on the way back. */
 void slice_losses(Graph *g);

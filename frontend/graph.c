@@ -1,6 +1,6 @@
 /* The tables of the graph: values, names, and their text form. */
-#include "frontend/frontend.h"
 #include "frontend/base/names.h"
+#include "frontend/frontend.h"
 
 #include <assert.h>
 #include <string.h>

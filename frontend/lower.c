@@ -320,21 +320,18 @@ void lower_body(Lower *l, Frame *frame, const Stmts *body)
 
 /* ---- The model ------------------------------------------------------------------------------ */
 
-static Define *find_define(Lower *l, const char *name)
+static const Define *find_define(const Model *model, const char *name)
 {
-    Define *found = NULL; /* the last one counts */
-    for (size_t i = 0; i < l->defines; i++)
-        if (strcmp(l->define[i].name, name) == 0) {
-            l->define[i].used = true;
-            found = &l->define[i];
-        }
-    return found;
+    for (size_t i = model->defines; i-- > 0;)
+        if (strcmp(model->define[i].name, name) == 0)
+            return &model->define[i];
+    return NULL;
 }
 
 static void lower_dimension(Lower *l, Frame *frame, const Argument *parameter)
 {
     Name name = parameter->name;
-    const Define *define = find_define(l, name.text);
+    const Define *define = find_define(l->from, name.text);
     bool batch = parameter->mark.text != NULL;
     int64_t value = 0;
     Val val = POISON;
@@ -364,13 +361,16 @@ static void check_defines(Lower *l)
     const char **name = ARENA_ARRAY(l->arena, const char *, l->model->arg.count + 1);
     for (size_t i = 0; i < l->model->arg.count; i++)
         name[i] = l->model->arg.at[i].name.text;
-    for (size_t i = 0; i < l->defines; i++) {
-        if (l->define[i].used)
+    for (size_t i = 0; i < l->from->defines; i++) {
+        const char *defined = l->from->define[i].name;
+        bool known = false;
+        for (size_t k = 0; k < l->model->arg.count; k++)
+            known |= strcmp(name[k], defined) == 0;
+        if (known)
             continue;
-        diag_error(l->diag, (Place){0}, "-D %s: the model has no parameter of that name",
-                   l->define[i].name);
+        diag_error(l->diag, (Place){0}, "-D %s: the model has no parameter of that name", defined);
         diag_note(l->diag, l->model->name.place, "model %s is declared here", l->model->name.text);
-        const char *meant = suggest(l->define[i].name, name, l->model->arg.count);
+        const char *meant = suggest(defined, name, l->model->arg.count);
         if (meant)
             diag_hint(l->diag, "did you mean %s?", meant);
     }
@@ -404,15 +404,14 @@ static bool lower_model(Lower *l, Frame *frame)
     return true;
 }
 
-bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines)
+bool lower_into(Graph *g, const Model *model)
 {
     Lower *l = ARENA_NEW(g->arena, Lower);
     *l = (Lower){.g = g,
                  .arena = g->arena,
                  .diag = g->diag,
-                 .ast = ast,
-                 .define = define,
-                 .defines = defines,
+                 .from = model,
+                 .ast = model->ast,
                  .earlier = g->value.count,
                  .used = names_new(g->arena),
                  .outputs = names_new(g->arena)};
@@ -423,7 +422,7 @@ bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines)
     g->train = (Train){0};
     if (!lower_model(l, frame))
         return false;
-    lower_body(l, frame, &ast->body);
+    lower_body(l, frame, &model->ast->body);
     lower_groups(l);
     if (!g->output.count && !g->train.present && diag_errors(l->diag) == errors) {
         diag_error(l->diag, l->model->place, "the model has no output");
@@ -432,9 +431,8 @@ bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines)
     return diag_errors(l->diag) == errors;
 }
 
-Graph *lower(Arena *arena, Diag *diag, const Source *source, const Ast *ast, Define *define,
-             size_t defines)
+Graph *lower(Arena *arena, Diag *diag, const Model *model)
 {
-    Graph *g = graph_new(arena, diag, source);
-    return lower_into(g, ast, define, defines) ? g : NULL;
+    Graph *g = graph_new(arena, diag, model->source);
+    return lower_into(g, model) ? g : NULL;
 }

@@ -111,8 +111,7 @@ typedef struct {
     Arena *arena;
     Diag *diag;
     const Ast *ast;
-    Define *define;
-    size_t defines;
+    const Model *from; /* what is lowered */
     const Stmt *model;
     size_t earlier;  /* values that were there before: of other lowerings */
     NameTable *used; /* names of layers -> place in used_place */
@@ -199,17 +198,15 @@ void lower_groups(Lower *l); /* once every parameter stands */
 
 /* Lowers the model into a graph that may hold it already for another program: inputs and
  * parameters are found again by their names. */
-bool lower_into(Graph *g, const Ast *ast, Define *define, size_t defines);
+bool lower_into(Graph *g, const Model *model);
 /* The same for training: a loss that is a plain mean becomes a sum of shares. */
-bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines);
+bool lower_loss_shared(Graph *g, const Model *model);
 /* Whether the program at hand can run in micro-batches; the graph holds it for one of them, from
  * node `first` on. Of eval's outputs those are left that can be collected from micro-batches. */
-bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
-                   size_t first);
+bool samples_check(Graph *g, const Model *whole, uint32_t times, size_t first);
 /* Lowers the forward program once more, for one micro-batch, and has its outputs collected to those
  * of the whole batch. False where the samples are not independent: all is as it was then. */
-bool samples_forward(Graph *g, const Ast *ast, Define *define, size_t defines, Define *divided,
-                     size_t divideds, uint32_t times);
+bool samples_forward(Graph *g, const Model *whole, const Model *micro, uint32_t times);
 
 /* How a row is called: conv2d(x, channels, kernel, [w], [b], stride = 1) (reference.c). */
 const char *op_signature(Arena *arena, const OpRow *op);

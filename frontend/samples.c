@@ -27,9 +27,9 @@ static bool share_mean(Graph *g)
     return g->train.loss.value != NONE;
 }
 
-bool lower_loss_shared(Graph *g, const Ast *ast, Define *define, size_t defines)
+bool lower_loss_shared(Graph *g, const Model *model)
 {
-    if (!lower_into(g, ast, define, defines) || !share_mean(g))
+    if (!lower_into(g, model) || !share_mean(g))
         return false;
     if (g->sliced)
         slice_losses(g);
@@ -399,15 +399,15 @@ static bool *find_needed(const Graph *g, size_t first, int output)
 }
 
 /* The program at hand, for the whole batch, apart. */
-static bool lower_whole(Samples *s, const Ast *ast, Define *define, size_t defines)
+static bool lower_whole(Samples *s, const Model *model)
 {
     const Graph *g = s->micro;
     s->whole = graph_new(g->arena, g->diag, g->source);
     s->spread = ARENA_ARRAY(g->arena, Spread, g->value.count);
     graph_program(s->whole, g->program, g->training);
     s->whole->sliced = g->sliced;
-    return g->program == PROGRAM_FORWARD ? lower_into(s->whole, ast, define, defines)
-                                         : lower_loss_shared(s->whole, ast, define, defines);
+    return g->program == PROGRAM_FORWARD ? lower_into(s->whole, model)
+                                         : lower_loss_shared(s->whole, model);
 }
 
 static size_t list_needed(const Graph *g, size_t first, int output, Id *list)
@@ -511,11 +511,10 @@ static void collect_some(Samples *s, size_t first)
     g->diag = diag;
 }
 
-bool samples_check(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times,
-                   size_t first)
+bool samples_check(Graph *g, const Model *whole, uint32_t times, size_t first)
 {
     Samples s = {.micro = g, .times = times};
-    if (!lower_whole(&s, ast, define, defines) || !check_nodes(&s, first, ALL))
+    if (!lower_whole(&s, whole) || !check_nodes(&s, first, ALL))
         return false;
     const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
     if (s.spread[g->train.loss.value].kind != SPREAD_SHARE)
@@ -533,16 +532,14 @@ static void drop_nodes(Graph *g, size_t first)
     g->node.count = first;
 }
 
-bool samples_forward(Graph *g, const Ast *ast, Define *define, size_t defines, Define *divided,
-                     size_t divideds, uint32_t times)
+bool samples_forward(Graph *g, const Model *whole, const Model *micro, uint32_t times)
 {
     Samples s = {.micro = g, .times = times};
     size_t first = g->node.count;
     Diag *diag = g->diag;
     g->diag = diag_new(g->arena, NULL, false); /* what forbids it is no mistake */
     graph_program(g, PROGRAM_FORWARD, false);
-    bool good = lower_into(g, ast, divided, divideds) && lower_whole(&s, ast, define, defines) &&
-                check_nodes(&s, first, ALL);
+    bool good = lower_into(g, micro) && lower_whole(&s, whole) && check_nodes(&s, first, ALL);
     for (size_t i = 0; i < g->output.count && good; i++)
         good = output_axis(&s, i) >= -1;
     for (size_t i = 0; i < g->output.count && good; i++)

@@ -3,8 +3,8 @@
  * Requires: a lowered graph. Leaves: the same order without gaps in the node table; values of
  * removed nodes keep their Id and belong to no node. Linear in nodes and operands.
  */
-#include "frontend/frontend.h"
 #include "frontend/base/names.h"
+#include "frontend/frontend.h"
 
 #include <string.h>
 

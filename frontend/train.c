@@ -12,11 +12,7 @@
 /* The model, and what it is lowered with: for the whole batch and for one of the micro-batches. */
 typedef struct {
     Graph *g;
-    const Ast *ast;
-    Define *define;
-    size_t defines;
-    Define *divided;
-    size_t divideds;
+    Model whole, micro;
     uint32_t times;
 } Lowering;
 
@@ -28,22 +24,31 @@ static const Dimension *batch_dimension(const Graph *g)
     return NULL;
 }
 
-/* Micro-batches as the train statement has them: accumulate = K. */
-static uint32_t stated_times(const Graph *g)
+static const TrainSetting *find_setting(const Graph *g, const char *name)
 {
-    for (size_t i = 0; i < g->train.setting.count; i++) {
-        const TrainSetting *s = &g->train.setting.at[i];
-        if (strcmp(s->name, "accumulate") == 0 && !s->value.is_word)
-            return (uint32_t)s->value.number;
-    }
-    return 1;
+    for (size_t i = 0; i < g->train.setting.count; i++)
+        if (strcmp(g->train.setting.at[i].name, name) == 0 && !g->train.setting.at[i].pattern)
+            return &g->train.setting.at[i];
+    return NULL;
+}
+
+uint32_t train_stated(const Graph *g)
+{
+    const TrainSetting *s = find_setting(g, "accumulate");
+    return s && !s->value.is_word ? (uint32_t)s->value.number : 1;
+}
+
+bool train_is_auto(const Graph *g)
+{
+    const TrainSetting *s = find_setting(g, "accumulate");
+    return s && s->value.is_word;
 }
 
 static double stated_lr(const Graph *g, const OpRow *optimizer)
 {
-    for (size_t i = 0; i < g->train.setting.count; i++)
-        if (strcmp(g->train.setting.at[i].name, "lr") == 0 && !g->train.setting.at[i].pattern)
-            return g->train.setting.at[i].value.number;
+    const TrainSetting *s = find_setting(g, "lr");
+    if (s)
+        return s->value.number;
     Call c = call_begin((Graph *)(uintptr_t)g, &(Call){.name = ""}, optimizer->name);
     return call_attr(&c, "lr")->number;
 }
@@ -65,21 +70,6 @@ static bool check_times(Graph *g, uint32_t times)
                       (long long)batch->value, times);
 }
 
-/* The definitions of the user with the batch divided. */
-static Define *divide_batch(Graph *g, const Define *define, size_t *defines, uint32_t times)
-{
-    const Dimension *batch = batch_dimension(g);
-    Define *all = ARENA_ARRAY(g->arena, Define, *defines + 1);
-    size_t count = 0;
-    for (size_t i = 0; i < *defines; i++)
-        if (!batch || strcmp(define[i].name, batch->name) != 0)
-            all[count++] = define[i];
-    if (batch)
-        all[count++] = (Define){.name = batch->name, .value = batch->value / times, .used = true};
-    *defines = count;
-    return all;
-}
-
 typedef ARRAY(Output) Outputs;
 
 /* Lowers the program anew, for one of `times` micro-batches, and lists what it leaves: its loss,
@@ -89,8 +79,8 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
     Graph *g = l->g;
     size_t first = g->node.count;
     graph_program(g, program, program == PROGRAM_MICRO);
-    if (!lower_loss_shared(g, l->ast, l->divided, l->divideds) ||
-        (l->times > 1 && !samples_check(g, l->ast, l->define, l->defines, l->times, first)))
+    if (!lower_loss_shared(g, &l->micro) ||
+        (l->times > 1 && !samples_check(g, &l->whole, l->times, first)))
         return false;
     g->times[program] = l->times;
     Output loss = {.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
@@ -111,25 +101,26 @@ static void lower_outputs(const Lowering *l, Outputs *list)
     Outputs whole = {0};
     for (size_t i = 0; i < g->output.count; i++)
         ARRAY_PUSH(g->arena, &whole, g->output.at[i]);
-    bool cut = l->times > 1 && whole.count > 0 &&
-               samples_forward(g, l->ast, l->define, l->defines, l->divided, l->divideds, l->times);
+    bool cut =
+        l->times > 1 && whole.count > 0 && samples_forward(g, &l->whole, &l->micro, l->times);
     for (size_t i = 0; i < whole.count; i++)
         ARRAY_PUSH(g->arena, list, cut ? g->output.at[i] : whole.at[i]);
     if (cut)
         g->times[PROGRAM_FORWARD] = l->times;
 }
 
-bool train_add(Graph *g, const Ast *ast, Define *define, size_t defines, uint32_t times)
+bool train_add(Graph *g, const Model *model, uint32_t times)
 {
     Outputs output = {0};
     Dimension *dimension = ARENA_ARRAY(g->arena, Dimension, g->dimension.count + 1);
     for (size_t i = 0; i < g->dimension.count; i++)
         dimension[i] = g->dimension.at[i];
-    Lowering l = {g, ast, define, defines, define, defines, times ? times : stated_times(g)};
+    Lowering l = {g, *model, *model, times ? times : train_stated(g)};
+    const Dimension *batch = batch_dimension(g);
     if (!check_times(g, l.times))
         return false;
     if (l.times > 1)
-        l.divided = divide_batch(g, define, &l.divideds, l.times);
+        l.micro = model_define(g->arena, model, batch->name, batch->value / l.times);
     lower_outputs(&l, &output);
     if (!lower_loss(&l, PROGRAM_EVAL, &output) || !lower_loss(&l, PROGRAM_MICRO, &output))
         return false;

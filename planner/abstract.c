@@ -9,10 +9,12 @@
 #include <string.h>
 
 typedef struct {
+    Arena *arena;
     const Graph *g;
     const Clusters *clusters;
     const Target *target;
     const PlanOptions *options;
+    const uint64_t *workspace;
     bool relaxed;           /* sizes that no plan can be below, for bounds */
     Id *number;             /* by value: its number in the problem */
     bool *output;           /* by value */
@@ -66,7 +68,7 @@ static void add_value(Build *b, Id value, RematId node, bool pinned)
     uint32_t flags = pinned ? REMAT_PINNED : b->output[value] ? REMAT_OUTPUT : 0;
     int64_t size = (int64_t)round_up(value_bytes(&g->value.at[value]), b->target->align);
     b->number[value] = (Id)b->value.count;
-    ARRAY_PUSH(g->arena, &b->value,
+    ARRAY_PUSH(b->arena, &b->value,
                (RematValue){.size = pinned || b->external[value] || b->joined[value] ? 0 : size,
                             .node = node,
                             .killer = REMAT_NONE,
@@ -78,10 +80,10 @@ static void add_value(Build *b, Id value, RematId node, bool pinned)
  * anyway. Up to 64 of those are told apart. */
 static void find_waiting(Build *b)
 {
-    uint64_t *from = ARENA_ARRAY(b->g->arena, uint64_t, b->g->value.count), *needs;
+    uint64_t *from = ARENA_ARRAY(b->arena, uint64_t, b->g->value.count), *needs;
     uint32_t checks = 0;
-    b->waits = ARENA_ARRAY(b->g->arena, bool, b->a.problem.nodes);
-    needs = ARENA_ARRAY(b->g->arena, uint64_t, b->a.problem.nodes);
+    b->waits = ARENA_ARRAY(b->arena, bool, b->a.problem.nodes);
+    needs = ARENA_ARRAY(b->arena, uint64_t, b->a.problem.nodes);
     for (RematId n = 0; n < b->a.problem.nodes; n++) {
         const Cluster *c = &b->clusters->at[b->a.cluster[n]];
         for (Id k = 0; k < c->operands; k++)
@@ -111,10 +113,10 @@ static void add_reads(Build *b, RematNode *node, const Cluster *c, bool waits)
                 continue;
             add_value(b, value, REMAT_NONE, true);
         }
-        ARRAY_PUSH(b->g->arena, &b->read, b->number[value]);
+        ARRAY_PUSH(b->arena, &b->read, b->number[value]);
     }
     for (size_t i = 0; i < b->checked.count && waits; i++)
-        ARRAY_PUSH(b->g->arena, &b->read, b->checked.at[i]);
+        ARRAY_PUSH(b->arena, &b->read, b->checked.at[i]);
     node->reads = (RematId)b->read.count - node->read;
 }
 
@@ -123,7 +125,7 @@ static void add_token(Build *b, Id value, RematId node)
 {
     if (value != NONE)
         b->number[value] = (Id)b->value.count;
-    ARRAY_PUSH(b->g->arena, &b->value,
+    ARRAY_PUSH(b->arena, &b->value,
                (RematValue){.node = node, .killer = REMAT_NONE, .drop_at = REMAT_NONE});
 }
 
@@ -134,7 +136,7 @@ static void add_pairs(Build *b, Id cluster, RematId id, Id value)
         Id operand = b->clusters->operand[c->operand + i];
         if (may_overwrite(b->g, b->clusters, cluster, operand, value) &&
             b->value.at[b->number[value]].size <= b->value.at[b->number[operand]].size)
-            ARRAY_PUSH(b->g->arena, &b->in_place,
+            ARRAY_PUSH(b->arena, &b->in_place,
                        (RematInPlace){id, b->number[operand], b->number[value]});
     }
 }
@@ -156,7 +158,7 @@ static void add_results(Build *b, RematNode *node, Id cluster, RematId id)
             add_token(b, value, id);
     }
     if (b->waiting && node_may_fail(&b->g->node.at[b->clusters->node[c->node]])) {
-        ARRAY_PUSH(b->g->arena, &b->checked, (RematId)b->value.count);
+        ARRAY_PUSH(b->arena, &b->checked, (RematId)b->value.count);
         add_token(b, NONE, id);
     }
     node->values = (RematId)b->value.count - node->value;
@@ -167,10 +169,9 @@ static void add_nodes(Build *b, uint32_t times)
     find_waiting(b);
     for (RematId n = 0; n < b->a.problem.nodes; n++) {
         Id cluster = b->a.cluster[n];
-        uint64_t work = b->target->workspace(b->target, b->g, b->clusters, cluster);
         RematNode *node = &b->a.problem.node[n];
         node->cost = times * cluster_cost(b->g, b->clusters, b->target, cluster);
-        node->work = (int64_t)round_up(work, b->target->align);
+        node->work = (int64_t)round_up(b->workspace[cluster], b->target->align);
         node->flags = has_effect(b, cluster) ? REMAT_ONCE : 0;
         add_reads(b, node, &b->clusters->at[cluster], b->waits[n]);
         add_results(b, node, cluster, n);
@@ -191,10 +192,10 @@ static int64_t find_held(const Build *b, int program)
 
 /* By scope: the block around it, or NONE. Depth 0: of those whose inputs alone the model asks to be
  * stored; otherwise of all at that depth. Parents stand before what lies in them. */
-static Id *find_owners(const Graph *g, uint32_t depth)
+static Id *find_owners(Arena *arena, const Graph *g, uint32_t depth)
 {
-    Id *owner = ARENA_ARRAY(g->arena, Id, g->scope.count);
-    uint32_t *deep = ARENA_ARRAY(g->arena, uint32_t, g->scope.count);
+    Id *owner = ARENA_ARRAY(arena, Id, g->scope.count);
+    uint32_t *deep = ARENA_ARRAY(arena, uint32_t, g->scope.count);
     for (Id s = 0; s < g->scope.count; s++) {
         Id parent = g->scope.at[s].parent;
         deep[s] = parent == NONE ? 0 : deep[parent] + 1;
@@ -207,10 +208,10 @@ static Id *find_owners(const Graph *g, uint32_t depth)
 }
 
 /* By value: it is read on the way forward only within the block that makes it. */
-static bool *find_inner(const Graph *g)
+static bool *find_inner(Arena *arena, const Graph *g)
 {
-    const Id *owner = find_owners(g, 0);
-    bool *inner = ARENA_ARRAY(g->arena, bool, g->value.count);
+    const Id *owner = find_owners(arena, g, 0);
+    bool *inner = ARENA_ARRAY(arena, bool, g->value.count);
     for (Id v = 0; v < g->value.count; v++) {
         Id node = g->value.at[v].node;
         inner[v] = node != NONE && owner[g->node.at[node].scope] != NONE;
@@ -244,7 +245,7 @@ static RematId first_back(const Build *b)
  * can but be stored. */
 static void add_hints(Build *b)
 {
-    const bool *inner = find_inner(b->g);
+    const bool *inner = find_inner(b->arena, b->g);
     RematId back = b->a.back;
     for (RematId n = 0; n < b->a.problem.nodes; n++) {
         const Cluster *c = &b->clusters->at[b->a.cluster[n]];
@@ -273,9 +274,9 @@ static void add_hints(Build *b)
 static RematSchedule keep_hints(const Build *b)
 {
     const RematProblem *problem = &b->a.problem;
-    bool *droppable = ARENA_ARRAY(b->g->arena, bool, problem->values);
-    bool *dropped = ARENA_ARRAY(b->g->arena, bool, problem->nodes);
-    Again again = again_new(problem, b->a.back, b->g->arena);
+    bool *droppable = ARENA_ARRAY(b->arena, bool, problem->values);
+    bool *dropped = ARENA_ARRAY(b->arena, bool, problem->nodes);
+    Again again = again_new(problem, b->a.back, b->arena);
     for (RematId v = 0; v < problem->values; v++) {
         droppable[v] = problem->value[v].drop_at != REMAT_NONE;
         if (droppable[v])
@@ -290,9 +291,9 @@ static RematSchedule keep_hints(const Build *b)
 static Id *find_blocks(const Build *b, uint32_t depth)
 {
     const Graph *g = b->g;
-    const Id *owner = find_owners(g, depth);
-    Id *number = ARENA_ARRAY(g->arena, Id, g->scope.count), count = 0;
-    Id *block = ARENA_ARRAY(g->arena, Id, b->a.problem.nodes);
+    const Id *owner = find_owners(b->arena, g, depth);
+    Id *number = ARENA_ARRAY(b->arena, Id, g->scope.count), count = 0;
+    Id *block = ARENA_ARRAY(b->arena, Id, b->a.problem.nodes);
     memset(number, 0xff, g->scope.count * sizeof *number);
     for (RematId n = 0; n < b->a.problem.nodes; n++) {
         const Cluster *c = &b->clusters->at[b->a.cluster[n]];
@@ -314,27 +315,32 @@ static Id find_broken(const Build *b)
     return NONE;
 }
 
-Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target,
-                  const PlanOptions *options, const Order *order, int program, bool relaxed)
+Abstract abstract(Arena *arena, const Task *task, const Order *order, int program, bool relaxed)
 {
-    Build b = {.g = g, .clusters = clusters, .target = target, .options = options};
+    const Graph *g = task->g;
+    Build b = {.arena = arena,
+               .g = g,
+               .clusters = task->clusters,
+               .target = task->target,
+               .options = task->options,
+               .workspace = task->workspace};
     b.relaxed = relaxed;
-    b.number = ARENA_ARRAY(g->arena, Id, g->value.count);
-    b.output = ARENA_ARRAY(g->arena, bool, g->value.count);
-    b.external = ARENA_ARRAY(g->arena, bool, g->value.count);
-    b.joined = ARENA_ARRAY(g->arena, bool, g->value.count);
-    b.followed = ARENA_ARRAY(g->arena, bool, g->value.count);
+    b.number = ARENA_ARRAY(arena, Id, g->value.count);
+    b.output = ARENA_ARRAY(arena, bool, g->value.count);
+    b.external = ARENA_ARRAY(arena, bool, g->value.count);
+    b.joined = ARENA_ARRAY(arena, bool, g->value.count);
+    b.followed = ARENA_ARRAY(arena, bool, g->value.count);
     memset(b.number, 0xff, g->value.count * sizeof *b.number);
     mark_values(&b);
     b.a.cluster = order->cluster[program];
     b.a.broken = NONE;
     RematProblem *problem = &b.a.problem;
     problem->nodes = order->count[program];
-    problem->node = ARENA_ARRAY(g->arena, RematNode, problem->nodes);
+    problem->node = ARENA_ARRAY(arena, RematNode, problem->nodes);
     add_nodes(&b, program_times(g, program));
     b.a.held = find_held(&b, program);
     b.a.back = first_back(&b);
-    if (!options->no_recompute)
+    if (!task->options->no_recompute)
         add_hints(&b);
     problem->value = b.value.at;
     problem->values = (RematId)b.value.count;
@@ -342,7 +348,7 @@ Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target
     problem->reads = (RematId)b.read.count;
     problem->in_place = b.in_place.at;
     problem->in_places = (RematId)b.in_place.count;
-    b.a.start = b.a.hinted ? keep_hints(&b) : remat_baseline(problem, g->arena);
+    b.a.start = b.a.hinted ? keep_hints(&b) : remat_baseline(problem, arena);
     if (b.a.hinted && b.a.broken == NONE)
         b.a.broken = find_broken(&b);
     for (uint32_t depth = 0; depth < BLOCK_DEPTHS && !relaxed && b.a.back != REMAT_NONE; depth++)

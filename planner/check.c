@@ -1,6 +1,6 @@
 /* Replays a plan on abstract memory: the proof that a plan is right, whoever made it.
  *
- * Requires: a plan. Leaves: plan->peak, the largest sum of bytes that hold something still to be
+ * Requires: a plan. Leaves: the largest sum of bytes that hold something still to be
  * read. Shares no code with the planner and believes nothing it says about lifetimes: it follows
  * what is written and what is read.
  *
@@ -44,7 +44,7 @@ typedef struct {
 } Argument;
 
 typedef struct {
-    Plan *plan;
+    const Plan *plan;
     const Graph *g;
     const Target *target;
     Arena *arena;
@@ -477,7 +477,7 @@ static bool check_tail(Check *c, const Cluster *cluster, const Node *kernel)
 {
     const Clusters *clusters = c->plan->clusters;
     const Node *last = &c->g->node.at[clusters->node[cluster->node + cluster->nodes - 1]];
-    if (!c->target->tails || !(kernel->op->flags & OP_TAIL) || kernel->values != 1 ||
+    if (!c->target->epilogues || !(kernel->op->flags & OP_TAIL) || kernel->values != 1 ||
         cluster->results != 1 || clusters->result[cluster->result] != last->value ||
         c->g->value.at[kernel->value].dtype != F32 || c->g->value.at[last->value].dtype != F32)
         return fail(c, "%s cannot run what stands behind it", kernel->name);
@@ -557,7 +557,7 @@ static bool check_commits(Check *c, const Program *program)
 
 /* Bytes of contents between the step that wrote them and the last that reads them. What a result
  * was written over or around is counted with the result from then on. */
-static void find_peak(Check *c)
+static Held find_held(Check *c)
 {
     int64_t *change = ARENA_ARRAY(c->arena, int64_t, c->plan->end + 2);
     bool *counted = ARENA_ARRAY(c->arena, bool, c->plan->buffers); /* every program finds them */
@@ -589,15 +589,16 @@ static void find_peak(Check *c)
             change[c->plan->program[p].begin + i] += (int64_t)c->plan->buffer[workspace].bytes;
             change[c->plan->program[p].begin + i + 1] -= (int64_t)c->plan->buffer[workspace].bytes;
         }
-    int64_t sum = 0, peak = -1;
+    int64_t sum = 0, most = -1;
+    uint32_t time = 0;
     for (uint32_t t = 0; t <= c->plan->end; t++) {
         sum += change[t];
-        if (sum > peak) {
-            peak = sum;
-            c->plan->peak_time = t;
+        if (sum > most) {
+            most = sum;
+            time = t;
         }
     }
-    c->plan->peak = (uint64_t)peak;
+    return (Held){(uint64_t)most, time};
 }
 
 /* Whether the program runs so often that its micro-batches make up `whole` of `part`. */
@@ -699,7 +700,7 @@ static bool replay(Check *c)
     return true;
 }
 
-const char *plan_check(Plan *plan, const Target *target)
+const char *plan_check(const Plan *plan, const Target *target, Held *held)
 {
     Arena *arena = arena_new();
     Check *c = ARENA_NEW(arena, Check);
@@ -711,8 +712,8 @@ const char *plan_check(Plan *plan, const Target *target)
     c->read = ARENA_ARRAY(arena, uint32_t, plan->buffers);
     c->windowed = ARENA_ARRAY(arena, uint32_t, plan->buffers);
     c->argument = ARENA_ARRAY(arena, Argument, plan->graph->value.count);
-    if (replay(c))
-        find_peak(c);
+    if (replay(c) && held)
+        *held = find_held(c);
     const char *error = NULL;
     if (c->error)
         error = arena_copy(plan->graph->arena, c->error, strlen(c->error));

@@ -30,11 +30,11 @@ enum { MANY_CLUSTERS = 20000, FARTHER = 3 };
 /* Effort of a search for an order alone; and of each rung, as a part of the full one. */
 enum { ORDER_EFFORT = 50, RUNG_PART = 10 };
 
-Order order_given(const Graph *g, const Clusters *clusters)
+Order order_given(Arena *arena, const Clusters *clusters)
 {
     Order order = {{0}, {0}};
     for (int p = 0; p < PROGRAMS; p++) {
-        order.cluster[p] = ARENA_ARRAY(g->arena, Id, clusters->count);
+        order.cluster[p] = ARENA_ARRAY(arena, Id, clusters->count);
         for (Id i = 0; i < clusters->count; i++)
             if (clusters->at[i].program == p)
                 order.cluster[p][order.count[p]++] = i;
@@ -77,7 +77,7 @@ static void count_effort(Fit *f, const RematResult *found)
 static RematProblem once(const Fit *f, int p)
 {
     RematProblem problem = f->program[p].problem;
-    problem.node = ARENA_ARRAY(f->g->arena, RematNode, problem.nodes);
+    problem.node = ARENA_ARRAY(f->arena, RematNode, problem.nodes);
     memcpy(problem.node, f->program[p].problem.node, problem.nodes * sizeof *problem.node);
     for (RematId n = 0; n < problem.nodes; n++)
         problem.node[n].flags |= REMAT_ONCE;
@@ -94,7 +94,7 @@ static void meet_ordered(Fit *f)
             continue;
         RematProblem problem = once(f, p);
         RematOptions how = search_options(f, 0, effort);
-        RematResult found = remat_minimize(&problem, &how, f->g->arena);
+        RematResult found = remat_minimize(&problem, &how, f->arena);
         count_effort(f, &found);
         adopt(f, &order, p, &found.schedule);
     }
@@ -110,7 +110,7 @@ static RematResult thin_out(Fit *f, int p, RematResult found)
     RematOptions how = search_options(f, (uint64_t)found.peak, full_effort(f));
     how.start = &found.schedule;
     how.starts = 1;
-    RematResult cheaper = remat_solve(problem, &how, f->g->arena);
+    RematResult cheaper = remat_solve(problem, &how, f->arena);
     count_effort(f, &cheaper);
     return cheaper.fits ? cheaper : found;
 }
@@ -146,7 +146,7 @@ static void meet_smallest(Fit *f)
             RematOptions how = search_options(f, 0, full_effort(f));
             how.start = &known->schedule;
             how.starts = 1;
-            found = remat_minimize(problem, &how, f->g->arena);
+            found = remat_minimize(problem, &how, f->arena);
             count_effort(f, &found);
             know(f, p, &found.schedule);
         }
@@ -166,7 +166,7 @@ static void meet_smallest(Fit *f)
 /* Between two arenas, ascending. */
 static size_t find_rungs(const Fit *f, uint64_t least, uint64_t most, uint64_t rung[RUNGS])
 {
-    size_t count = 0, far = f->clusters->count > MANY_CLUSTERS ? FARTHER : 1;
+    size_t count = 0, far = f->task.clusters->count > MANY_CLUSTERS ? FARTHER : 1;
     for (uint64_t above = 0; count < RUNGS;) {
         uint64_t close = most / CLOSE_PART * far + 1, wide = above / GROWTH_PART * far;
         above += close > wide ? close : wide;
@@ -182,7 +182,7 @@ static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule 
     RematOptions how = search_options(f, ask, full_effort(f) / RUNG_PART);
     how.start = start;
     how.starts = 1;
-    RematResult found = remat_solve(&f->program[p].problem, &how, f->g->arena);
+    RematResult found = remat_solve(&f->program[p].problem, &how, f->arena);
     count_effort(f, &found);
     return found;
 }
@@ -241,9 +241,9 @@ static double find_bound(const Fit *f, uint64_t budget)
 {
     double bound = 0;
     for (int p = 0; p < PROGRAMS; p++) {
-        if (!f->given.count[p] || !program_counts(f->clusters, p))
+        if (!f->given.count[p] || !program_counts(f->task.clusters, p))
             continue;
-        Abstract a = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, true);
+        Abstract a = abstract(f->arena, &f->task, &f->given, p, true);
         bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent) - a.held);
     }
     return bound;
@@ -254,7 +254,7 @@ static void meet_given(Fit *f)
 {
     f->unsearched = f->given;
     for (int p = 0; p < PROGRAMS; p++) {
-        f->program[p] = abstract(f->g, f->clusters, f->target, f->options, &f->given, p, false);
+        f->program[p] = abstract(f->arena, &f->task, &f->given, p, false);
         if (!f->program[p].hinted)
             continue;
         if (f->program[p].broken == NONE)
@@ -266,50 +266,62 @@ static void meet_given(Fit *f)
         know(f, p, &f->program[p].start);
     }
     f->progress.least_cost = f->progress.bound = met->cost;
-    f->progress.training = plan_trains_step(f->clusters);
+    f->progress.training = plan_trains_step(f->task.clusters);
 }
 
-/* Meets what there is for the budget; all of the ladder where `all`. */
-static void search(Fit *f, uint64_t budget, bool all)
+/* Meets what there is for the budget; all of the ladder where `all`. False where no plan can be of
+ * use: then nothing is searched. */
+static bool search_all(Fit *f, uint64_t budget, bool all)
 {
     const PlanOptions *options = f->options;
     meet_given(f);
     for (int p = 0; p < PROGRAMS; p++)
         if (f->program[p].broken != NONE)
-            return;
+            return true;
+    if (options->most && f->met.at[0].floor > options->most)
+        return false;
     uint64_t given = f->met.at[0].arena;
     if (given > budget || !options->budget || all)
         meet_ordered(f);
     uint64_t most = smallest_met(f)->arena;
     if (options->no_recompute ||
         (most <= budget && !all && (options->budget || !options->smallest)))
-        return;
+        return true;
     meet_smallest(f); /* first, so that a search that is cut has it */
     f->least = smallest_met(f)->arena;
     f->least_peak = smallest_met(f)->peak;
     for (int p = 0; p < PROGRAMS; p++)
         f->early[p] = f->known[p].count;
     if (options->smallest)
-        return;
+        return true;
     f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
     meet_chains(f, all ? most : budget, all);
-    if (!is_cut(f) && (f->clusters->count <= MANY_CLUSTERS || !has_chain(f)))
+    if (!is_cut(f) && (f->task.clusters->count <= MANY_CLUSTERS || !has_chain(f)))
         climb(f, all ? most : budget, most);
+    return true;
 }
 
-static Fit begin(const Graph *g, const Clusters *clusters, const Target *target,
+Task task_new(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
+              const PlanOptions *options)
+{
+    uint64_t *workspace = ARENA_ARRAY(arena, uint64_t, clusters->count);
+    for (Id i = 0; i < clusters->count; i++)
+        workspace[i] = target->workspace(target, g, clusters, i);
+    return (Task){g, clusters, target, options, workspace};
+}
+
+static Fit begin(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
                  const PlanOptions *options)
 {
-    return (Fit){.g = g,
-                 .clusters = clusters,
-                 .target = target,
+    return (Fit){.arena = arena,
+                 .task = task_new(arena, g, clusters, target, options),
                  .options = options,
-                 .given = order_given(g, clusters),
+                 .given = order_given(arena, clusters),
                  .begin = clock_seconds()};
 }
 
 /* Where nothing fits, what a budget of the smallest arena gets. */
-static const Met *choose(Fit *f, uint64_t budget)
+static const Met *choose_met(Fit *f, uint64_t budget)
 {
     const Met *best = f->options->smallest ? smallest_met(f) : cheapest(f, budget);
     if (best)
@@ -319,23 +331,23 @@ static const Met *choose(Fit *f, uint64_t budget)
     return cheapest(f, budget);
 }
 
-Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
-                const PlanOptions *options)
+Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
+                const PlanOptions *options, Search *search)
 {
-    Fit f = begin(g, clusters, target, options);
+    Fit f = begin(arena, g, clusters, target, options);
     uint64_t budget = options->budget ? options->budget : UINT64_MAX;
-    search(&f, budget, false);
-    const Met *best = choose(&f, budget);
-    Plan *plan = plan_order(g, clusters, &best->order, target, options, 0, &best->packing);
-    plan->least_cost = f.progress.least_cost;
-    plan->cost_bound = f.progress.bound;
-    plan->effort = f.effort;
-    plan->cut = f.cut;
-    plan->broken_hint = NONE;
+    bool hopeless = !search_all(&f, budget, false);
+    const Met *best = hopeless ? &f.met.at[0] : choose_met(&f, budget);
+    *search = (Search){.least_cost = f.progress.least_cost,
+                       .cost_bound = f.progress.bound,
+                       .effort = f.effort,
+                       .cut = f.cut,
+                       .hopeless = hopeless,
+                       .broken_hint = NONE};
     for (int p = 0; p < PROGRAMS; p++)
         if (f.program[p].broken != NONE)
-            plan->broken_hint = f.program[p].broken;
-    return plan;
+            search->broken_hint = f.program[p].broken;
+    return plan_order(arena, &f.task, &best->order, 0, &best->packing);
 }
 
 static int by_budget(const void *a, const void *b)
@@ -346,12 +358,12 @@ static int by_budget(const void *a, const void *b)
     return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
+size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
                    const PlanOptions *options, PlanPoint **points)
 {
-    Fit f = begin(g, clusters, target, options);
-    search(&f, UINT64_MAX, true);
-    PlanPoint *point = ARENA_ARRAY(g->arena, PlanPoint, f.met.count);
+    Fit f = begin(arena, g, clusters, target, options);
+    search_all(&f, UINT64_MAX, true);
+    PlanPoint *point = ARENA_ARRAY(arena, PlanPoint, f.met.count);
     for (size_t i = 0; i < f.met.count; i++)
         point[i] = (PlanPoint){f.met.at[i].budget, f.met.at[i].cost};
     qsort(point, f.met.count, sizeof *point, by_budget);

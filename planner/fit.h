@@ -17,7 +17,7 @@ enum { PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000 };
  * less time left it would pack larger. */
 typedef struct {
     Order order;
-    uint64_t arena, peak;
+    uint64_t arena, peak, floor;
     Packing packing;
     double cost, rest;
     uint64_t budget; /* the least one that meets it: its arena, or the rung that it was found on */
@@ -40,9 +40,8 @@ typedef struct {
 } Known;
 
 typedef struct {
-    const Graph *g;
-    const Clusters *clusters;
-    const Target *target;
+    Arena *arena; /* of all that is found */
+    Task task;
     const PlanOptions *options;
     Order given;      /* every cluster once */
     Order unsearched; /* that, with what the hints ask to be computed again */

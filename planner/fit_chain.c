@@ -14,7 +14,7 @@ void find_chains(Fit *f)
     for (int i = 0; i < BLOCK_DEPTHS; i++) {
         size_t bytes = a->problem.nodes * sizeof **a->block;
         if (a->block[i] && (!i || memcmp(a->block[i], a->block[i - 1], bytes) != 0))
-            f->chain[i] = chain_new(&a->problem, a->block[i], a->back, f->g->arena);
+            f->chain[i] = chain_new(&a->problem, a->block[i], a->back, f->arena);
     }
 }
 
@@ -56,7 +56,7 @@ static void list_links(Fit *f)
         size_t count = 0;
         const ChainPoint *point = f->chain[i] ? chain_points(f->chain[i], &count) : NULL;
         for (size_t k = 0; k < count; k++)
-            ARRAY_PUSH(f->g->arena, &f->link, (Link){i, k, point[k].peak, point[k].cost, 0});
+            ARRAY_PUSH(f->arena, &f->link, (Link){i, k, point[k].peak, point[k].cost, 0});
     }
     if (f->link.count)
         qsort(f->link.at, f->link.count, sizeof *f->link.at, by_cost);

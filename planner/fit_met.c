@@ -24,7 +24,7 @@ bool is_cut(Fit *f)
 
 uint64_t full_effort(const Fit *f)
 {
-    uint64_t small = (uint64_t)f->clusters->count * EFFORT_PER_CLUSTER;
+    uint64_t small = (uint64_t)f->task.clusters->count * EFFORT_PER_CLUSTER;
     return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
 }
 
@@ -32,17 +32,19 @@ Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
 {
     uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
     uint64_t pack_effort = effort * pack_steps;
-    Graph g = *f->g;
-    g.arena = arena_new();
+    Arena *scratch = arena_new();
     PlanOptions options = options_now(f);
-    const Plan *plan = plan_order(&g, f->clusters, order, f->target, &options, pack_effort, NULL);
-    Packing packing = {ARENA_ARRAY(f->g->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
+    Task now = f->task;
+    now.options = &options;
+    const Plan *plan = plan_order(scratch, &now, order, pack_effort, NULL);
+    Packing packing = {ARENA_ARRAY(f->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
     for (Id i = 0; i < plan->buffers; i++)
         packing.offset[i] = plan->buffer[i].offset;
-    Met met = {*order, plan->arena, plan->peak, packing, plan->cost, plan->rest, plan->arena};
+    Met met = {*order,  plan->arena, plan->peak, plan->floor,
+               packing, plan->cost,  plan->rest, plan->arena};
     f->persistent = plan->persistent;
-    arena_free(g.arena);
-    ARRAY_PUSH(f->g->arena, &f->met, met);
+    arena_free(scratch);
+    ARRAY_PUSH(f->arena, &f->met, met);
     if (!f->progress.arena || met.arena < f->progress.arena)
         f->progress.arena = met.arena;
     return &f->met.at[f->met.count - 1];
@@ -88,7 +90,7 @@ void know(Fit *f, int p, const RematSchedule *schedule)
 {
     RematValuation is = remat_evaluate(&f->program[p].problem, schedule);
     if (is.valid)
-        ARRAY_PUSH(f->g->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
+        ARRAY_PUSH(f->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
 }
 
 const Known *best_known(const Fit *f, int p, uint64_t budget)
@@ -112,7 +114,7 @@ const Known *best_of(const Fit *f, int p, uint64_t budget, size_t count)
 
 void adopt(Fit *f, Order *order, int p, const RematSchedule *schedule)
 {
-    Id *cluster = ARENA_ARRAY(f->g->arena, Id, schedule->count);
+    Id *cluster = ARENA_ARRAY(f->arena, Id, schedule->count);
     for (size_t i = 0; i < schedule->count; i++)
         cluster[i] = f->program[p].cluster[schedule->node[i]];
     order->cluster[p] = cluster;

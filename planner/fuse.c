@@ -97,9 +97,9 @@ static Id operand_count(const Graph *g, const Node *node)
 }
 
 /* By value: the node that makes its next version, in its bytes; NONE where there is none. */
-static Id *find_updates(const Graph *g)
+static Id *find_updates(Arena *arena, const Graph *g)
 {
-    Id *update = ARENA_ARRAY(g->arena, Id, g->value.count);
+    Id *update = ARENA_ARRAY(arena, Id, g->value.count);
     memset(update, 0xff, g->value.count * sizeof *update);
     for (Id v = 0; v < g->value.count; v++)
         if (g->value.at[v].previous != NONE)
@@ -119,9 +119,9 @@ Id fuse_limit(const Graph *g, const Node *node, const Id *update)
     return limit;
 }
 
-static Fusion group_nodes(const Graph *g, const Id *update)
+static Fusion group_nodes(Arena *arena, const Graph *g, const Id *update)
 {
-    Fusion f = {g, ARENA_ARRAY(g->arena, Group, g->node.count)};
+    Fusion f = {g, ARENA_ARRAY(arena, Group, g->node.count)};
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
         f.group[n] = (Group){.parent = n,
@@ -144,11 +144,11 @@ static Fusion group_nodes(const Graph *g, const Id *update)
 /* ---- From groups to the table of clusters --------------------------------------------------- */
 
 /* By node: the last node of its group, where that runs. */
-static Id *name_groups(Fusion *f)
+static Id *name_groups(Arena *arena, Fusion *f)
 {
     const Graph *g = f->g;
-    Id *last = ARENA_ARRAY(g->arena, Id, g->node.count);
-    Id *home = ARENA_ARRAY(g->arena, Id, g->node.count);
+    Id *last = ARENA_ARRAY(arena, Id, g->node.count);
+    Id *home = ARENA_ARRAY(arena, Id, g->node.count);
     for (Id n = 0; n < g->node.count; n++)
         last[find(f, n)] = n;
     for (Id n = 0; n < g->node.count; n++)
@@ -187,9 +187,9 @@ static void number_clusters(const Graph *g, const Id *home, Clusters *c)
         add_node(g, c, &c->at[c->of[n]], n);
 }
 
-static void list_operands(const Graph *g, Clusters *c)
+static void list_operands(Arena *arena, const Graph *g, Clusters *c)
 {
-    Id *seen = ARENA_ARRAY(g->arena, Id, g->value.count); /* cluster + 1 that listed the value */
+    Id *seen = ARENA_ARRAY(arena, Id, g->value.count); /* cluster + 1 that listed the value */
     Id next = 0;
     for (Id i = 0; i < c->count; i++) {
         Cluster *cluster = &c->at[i];
@@ -212,9 +212,9 @@ static void list_operands(const Graph *g, Clusters *c)
 }
 
 /* Values that another cluster or an output reads, and new versions; the rest are not stored. */
-static void list_results(const Graph *g, Clusters *c)
+static void list_results(Arena *arena, const Graph *g, Clusters *c)
 {
-    bool *read = ARENA_ARRAY(g->arena, bool, g->value.count);
+    bool *read = ARENA_ARRAY(arena, bool, g->value.count);
     for (Id i = 0; i < c->count; i++)
         for (Id k = 0; k < c->at[i].operands; k++)
             read[c->operand[c->at[i].operand + k]] = true;
@@ -234,22 +234,24 @@ static void list_results(const Graph *g, Clusters *c)
     }
 }
 
-Clusters *fuse(Graph *g, const Target *target)
+Clusters *fuse(Arena *arena, const Graph *g, bool epilogues)
 {
-    const Id *update = find_updates(g);
-    Fusion f = group_nodes(g, update);
-    Id *home = name_groups(&f);
-    if (target->tails)
-        fuse_tails(g, update, home);
-    Clusters *c = ARENA_NEW(g->arena, Clusters);
-    c->at = ARENA_ARRAY(g->arena, Cluster, g->node.count);
-    c->node = ARENA_ARRAY(g->arena, Id, g->node.count);
-    c->of = ARENA_ARRAY(g->arena, Id, g->node.count);
-    c->operand = ARENA_ARRAY(g->arena, Id, g->use.count);
-    c->result = ARENA_ARRAY(g->arena, Id, g->value.count);
+    Arena *scratch = arena_new();
+    const Id *update = find_updates(scratch, g);
+    Fusion f = group_nodes(scratch, g, update);
+    Id *home = name_groups(scratch, &f);
+    if (epilogues)
+        fuse_tails(scratch, g, update, home);
+    Clusters *c = ARENA_NEW(arena, Clusters);
+    c->at = ARENA_ARRAY(arena, Cluster, g->node.count);
+    c->node = ARENA_ARRAY(arena, Id, g->node.count);
+    c->of = ARENA_ARRAY(arena, Id, g->node.count);
+    c->operand = ARENA_ARRAY(arena, Id, g->use.count);
+    c->result = ARENA_ARRAY(arena, Id, g->value.count);
     number_clusters(g, home, c);
-    list_operands(g, c);
-    list_results(g, c);
+    list_operands(scratch, g, c);
+    list_results(scratch, g, c);
+    arena_free(scratch);
     return c;
 }
 

@@ -5,6 +5,16 @@
 #include "planner/planner.h"
 #include "planner/remat/remat.h"
 
+/* What is planned, for whom and how. Handed to the passes behind fuse, beside the arena that takes
+ * what they make. */
+typedef struct {
+    const Graph *g;
+    const Clusters *clusters;
+    const Target *target;
+    const PlanOptions *options;
+    const uint64_t *workspace; /* by cluster, in bytes: asked of the target once */
+} Task;
+
 /* The clusters of each program in the order in which they run; one that stands there again is
  * computed again. */
 typedef struct {
@@ -34,22 +44,21 @@ Id fuse_limit(const Graph *g, const Node *node, const Id *update);
 enum { FUSE_MAX_NODES = 32 }; /* of a loop: emitted ones stay readable */
 /* tails.c: what products take behind them. home: by node, where its group runs: the place of one of
  * its nodes. */
-void fuse_tails(const Graph *g, const Id *update, Id *home);
+void fuse_tails(Arena *arena, const Graph *g, const Id *update, Id *home);
 
 /* place.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow among
  * clusters that the order runs once. */
-Concats concats_find(const Graph *g, const Clusters *clusters);
-void windows_set(const Graph *g, const Clusters *clusters, const Order *order,
+Concats concats_find(Arena *arena, const Graph *g, const Clusters *clusters);
+void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const Order *order,
                  const Concats *concats, Windows *windows);
 int concat_axis(const Graph *g, Id node);
 
 /* live.c: occurrences, buffers and lifetimes for this order and these windows; offsets are still to
- * come. work: by cluster, the bytes of its workspace. */
-Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-           const PlanOptions *options, const uint64_t *work, const Windows *windows);
+ * come. */
+Plan *live(Arena *arena, const Task *task, const Order *order, const Windows *windows);
 /* Whether result 0 of the cluster may take the bytes of this operand, if that dies with it. */
 bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id operand, Id result);
-uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time);
+uint64_t live_peak(Arena *arena, const Plan *plan, uint32_t align, uint32_t *time);
 uint64_t round_up(uint64_t bytes, uint64_t align);
 
 /* Where the buffers of an order lie. */
@@ -60,10 +69,10 @@ typedef struct {
 
 /* plan.c: the plan of an order, packed in at most so many steps of the packer, or as it was packed
  * before (NULL: it was not). */
-Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-                 const PlanOptions *options, uint64_t pack_effort, const Packing *packed);
-/* abstract.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no plan can
- * be below, whatever lies in whatever. */
+Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
+                 const Packing *packed);
+/* abstract.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no
+ * plan can be below, whatever lies in whatever. */
 enum { BLOCK_DEPTHS = 3 };
 typedef struct {
     RematProblem problem;
@@ -76,11 +85,12 @@ typedef struct {
     const Id *block[BLOCK_DEPTHS]; /* by node: its block at depth 1, 2, ..., in the order in which
                                       they begin, or NONE; where there is a way back */
 } Abstract;
-Abstract abstract(const Graph *g, const Clusters *clusters, const Target *target,
-                  const PlanOptions *options, const Order *order, int program, bool relaxed);
+Abstract abstract(Arena *arena, const Task *task, const Order *order, int program, bool relaxed);
 
-/* fit.c: the order as it stands. */
-Order order_given(const Graph *g, const Clusters *clusters);
+/* fit.c: what is planned, with its workspace; and the order as it stands. */
+Task task_new(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
+              const PlanOptions *options);
+Order order_given(Arena *arena, const Clusters *clusters);
 
 /* cost.c: whether the program is of what a plan's cost is of. */
 bool program_counts(const Clusters *clusters, int program);

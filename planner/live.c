@@ -11,6 +11,7 @@
 #include <string.h>
 
 typedef struct {
+    Arena *arena;
     const Graph *g;
     const Clusters *clusters;
     const Order *order;
@@ -48,7 +49,7 @@ static void list_occurrences(Live *l)
         program->begin = time;
         program->times = program_times(l->g, p);
         program->count = l->order->count[p];
-        program->at = ARENA_ARRAY(l->g->arena, Occurrence, program->count);
+        program->at = ARENA_ARRAY(l->arena, Occurrence, program->count);
         for (Id i = 0; i < program->count; i++) {
             Id cluster = l->order->cluster[p][i];
             program->at[i] = (Occurrence){.cluster = cluster, .arg = args, .workspace = NONE};
@@ -57,8 +58,8 @@ static void list_occurrences(Live *l)
         time += program->count;
     }
     plan->end = time;
-    plan->arg = ARENA_ARRAY(l->g->arena, Id, args);
-    l->death = ARENA_ARRAY(l->g->arena, uint32_t, args);
+    plan->arg = ARENA_ARRAY(l->arena, Id, args);
+    l->death = ARENA_ARRAY(l->arena, uint32_t, args);
 }
 
 /* Outputs stay until the next call. */
@@ -111,7 +112,7 @@ static Id add_buffer(Live *l, Buffer buffer)
     Id id = (Id)l->buffer.count;
     if (buffer.root == NONE)
         buffer.root = id;
-    ARRAY_PUSH(l->g->arena, &l->buffer, buffer);
+    ARRAY_PUSH(l->arena, &l->buffer, buffer);
     Buffer *root = &l->buffer.at[buffer.root];
     if (root->death < buffer.death)
         root->death = buffer.death;
@@ -333,34 +334,35 @@ static void walk(Live *l)
 static void name_buffers(Live *l)
 {
     const Graph *g = l->g;
-    l->plan->output = ARENA_ARRAY(g->arena, Id, g->output.count);
-    l->plan->home = ARENA_ARRAY(g->arena, Id, g->value.count);
+    l->plan->output = ARENA_ARRAY(l->arena, Id, g->output.count);
+    l->plan->home = ARENA_ARRAY(l->arena, Id, g->value.count);
     for (size_t i = 0; i < g->output.count; i++)
         l->plan->output[i] = l->buffer_of[g->output.at[i].use.value];
     for (Id v = 0; v < g->value.count; v++)
         l->plan->home[v] = g->value.at[v].kind == VALUE_RESULT ? NONE : l->buffer_of[v];
 }
 
-Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-           const PlanOptions *options, const uint64_t *work, const Windows *windows)
+Plan *live(Arena *arena, const Task *task, const Order *order, const Windows *windows)
 {
-    Live l = {.g = g,
-              .clusters = clusters,
+    const Graph *g = task->g;
+    Live l = {.arena = arena,
+              .g = g,
+              .clusters = task->clusters,
               .order = order,
               .windows = windows,
-              .target = target,
-              .options = options,
-              .work = work,
-              .plan = ARENA_NEW(g->arena, Plan),
-              .last = ARENA_ARRAY(g->arena, uint32_t, g->value.count),
-              .ends = ARENA_ARRAY(g->arena, uint32_t, g->value.count),
-              .opened = ARENA_ARRAY(g->arena, bool, g->value.count),
-              .buffer_of = ARENA_ARRAY(g->arena, Id, g->value.count),
-              .is_output = ARENA_ARRAY(g->arena, bool, g->value.count),
-              .is_user = ARENA_ARRAY(g->arena, bool, g->value.count)};
+              .target = task->target,
+              .options = task->options,
+              .work = task->workspace,
+              .plan = ARENA_NEW(arena, Plan),
+              .last = ARENA_ARRAY(arena, uint32_t, g->value.count),
+              .ends = ARENA_ARRAY(arena, uint32_t, g->value.count),
+              .opened = ARENA_ARRAY(arena, bool, g->value.count),
+              .buffer_of = ARENA_ARRAY(arena, Id, g->value.count),
+              .is_output = ARENA_ARRAY(arena, bool, g->value.count),
+              .is_user = ARENA_ARRAY(arena, bool, g->value.count)};
     memset(l.buffer_of, 0xff, g->value.count * sizeof *l.buffer_of);
     l.plan->graph = g;
-    l.plan->clusters = clusters;
+    l.plan->clusters = task->clusters;
     list_occurrences(&l);
     find_last_readers(&l);
     add_persistent(&l);
@@ -373,9 +375,8 @@ Plan *live(const Graph *g, const Clusters *clusters, const Order *order, const T
 }
 
 /* The largest sum of bytes alive together, and when. */
-uint64_t live_peak(const Plan *plan, uint32_t align, uint32_t *time)
+uint64_t live_peak(Arena *arena, const Plan *plan, uint32_t align, uint32_t *time)
 {
-    Arena *arena = plan->graph->arena;
     int64_t *change = ARENA_ARRAY(arena, int64_t, plan->end + 2);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];

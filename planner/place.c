@@ -14,14 +14,14 @@ int concat_axis(const Graph *g, Id node)
     return (int)node_attr(g, node, "axis")->list[0];
 }
 
-Concats concats_find(const Graph *g, const Clusters *clusters)
+Concats concats_find(Arena *arena, const Graph *g, const Clusters *clusters)
 {
     const OpRow *concat = op_find("concat");
-    Concats concats = {.node = ARENA_ARRAY(g->arena, Id, clusters->count + 1)};
+    Concats concats = {.node = ARENA_ARRAY(arena, Id, clusters->count + 1)};
     for (Id n = 0; n < g->node.count; n++)
         if (g->node.at[n].op == concat)
             concats.node[concats.count++] = n;
-    concats.mode = ARENA_ARRAY(g->arena, uint8_t, concats.count + 1);
+    concats.mode = ARENA_ARRAY(arena, uint8_t, concats.count + 1);
     return concats;
 }
 
@@ -48,11 +48,10 @@ typedef struct {
     uint8_t *concats;
 } Readers;
 
-static Readers find_readers(const Graph *g, const OpRow *concat)
+static Readers find_readers(Arena *arena, const Graph *g, const OpRow *concat)
 {
-    Readers r = {ARENA_ARRAY(g->arena, bool, g->value.count),
-                 ARENA_ARRAY(g->arena, bool, g->value.count),
-                 ARENA_ARRAY(g->arena, uint8_t, g->value.count)};
+    Readers r = {ARENA_ARRAY(arena, bool, g->value.count), ARENA_ARRAY(arena, bool, g->value.count),
+                 ARENA_ARRAY(arena, uint8_t, g->value.count)};
     memset(r.gaps, 1, g->value.count);
     for (Id n = 0; n < g->node.count; n++)
         for (Id i = 0; i < g->node.at[n].uses; i++) {
@@ -89,10 +88,10 @@ static bool may_lie(const Graph *g, const Clusters *clusters, const Readers *rea
 }
 
 /* By cluster: whether the order runs it once. What is computed again goes where there is room. */
-static bool *find_once(const Graph *g, const Clusters *clusters, const Order *order)
+static bool *find_once(Arena *arena, const Clusters *clusters, const Order *order)
 {
-    Id *runs = ARENA_ARRAY(g->arena, Id, clusters->count);
-    bool *once = ARENA_ARRAY(g->arena, bool, clusters->count);
+    Id *runs = ARENA_ARRAY(arena, Id, clusters->count);
+    bool *once = ARENA_ARRAY(arena, bool, clusters->count);
     for (int p = 0; p < PROGRAMS; p++)
         for (Id i = 0; i < order->count[p]; i++)
             runs[order->cluster[p][i]]++;
@@ -102,11 +101,11 @@ static bool *find_once(const Graph *g, const Clusters *clusters, const Order *or
 }
 
 /* Hosts first: what a concat's own result lies in decides whether its windows have gaps. */
-void windows_set(const Graph *g, const Clusters *clusters, const Order *order,
+void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const Order *order,
                  const Concats *concats, Windows *windows)
 {
-    const bool *once = find_once(g, clusters, order);
-    Readers readers = find_readers(g, op_find("concat"));
+    const bool *once = find_once(arena, clusters, order);
+    Readers readers = find_readers(arena, g, op_find("concat"));
     memset(windows->host, 0xff, g->value.count * sizeof *windows->host);
     for (Id k = concats->count; k-- > 0;) {
         const Node *node = &g->node.at[concats->node[k]];

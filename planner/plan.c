@@ -11,30 +11,27 @@
 static const uint64_t TRY_CONCATS = 2 * 1000 * 1000;
 
 typedef struct {
-    const Graph *g;
-    const Clusters *clusters;
+    const Task *task;
     const Order *order;
-    const Target *target;
-    const PlanOptions *options;
-    uint64_t *work; /* by cluster: bytes of workspace */
     Windows windows;
     Concats concats;
     bool *felt; /* by concat: something of it is there at the peak */
 } Planner;
 
-static Plan *lay_out(Planner *p, const Graph *g)
+static Plan *lay_out(Arena *arena, Planner *p)
 {
-    windows_set(g, p->clusters, p->order, &p->concats, &p->windows);
-    Plan *plan = live(g, p->clusters, p->order, p->target, p->options, p->work, &p->windows);
-    plan->peak = live_peak(plan, p->target->align, &plan->peak_time);
+    const Task *task = p->task;
+    windows_set(arena, task->g, task->clusters, p->order, &p->concats, &p->windows);
+    Plan *plan = live(arena, task, p->order, &p->windows);
+    plan->peak = live_peak(arena, plan, task->target->align, &plan->peak_time);
     return plan;
 }
 
 /* The concats of which the result or an operand is live at the peak: no other lowers it. */
-static void find_felt(Planner *p, const Plan *plan)
+static void find_felt(Arena *arena, Planner *p, const Plan *plan)
 {
-    const Graph *g = p->g;
-    bool *there = ARENA_ARRAY(plan->graph->arena, bool, g->value.count);
+    const Graph *g = p->task->g;
+    bool *there = ARENA_ARRAY(arena, bool, g->value.count);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *root = &plan->buffer[plan->buffer[i].root];
         if (plan->buffer[i].value != NONE && root->birth <= plan->peak_time &&
@@ -53,23 +50,22 @@ static void find_felt(Planner *p, const Plan *plan)
  * memory back. */
 static bool lower_peak(Planner *p, uint64_t *best)
 {
-    Graph g = *p->g;
-    g.arena = arena_new();
-    const Plan *plan = lay_out(p, &g);
+    Arena *scratch = arena_new();
+    const Plan *plan = lay_out(scratch, p);
     bool lower = plan->peak < *best;
     if (lower) {
         *best = plan->peak;
-        find_felt(p, plan);
+        find_felt(scratch, p, plan);
     }
-    arena_free(g.arena);
+    arena_free(scratch);
     return lower;
 }
 
 /* One concat after the other, in the mode that gives the lowest peak with the others as they
  * are; on a tie the one that copies least. */
-static Plan *choose_windows(Planner *p)
+static Plan *choose_windows(Arena *arena, Planner *p)
 {
-    bool affordable = (uint64_t)p->concats.count * p->clusters->count <= TRY_CONCATS;
+    bool affordable = (uint64_t)p->concats.count * p->task->clusters->count <= TRY_CONCATS;
     uint64_t best = UINT64_MAX;
     if (affordable && p->concats.count)
         lower_peak(p, &best);
@@ -82,7 +78,7 @@ static Plan *choose_windows(Planner *p)
         }
         p->concats.mode[i] = kept;
     }
-    return lay_out(p, p->g);
+    return lay_out(arena, p);
 }
 
 /* ---- Offsets -------------------------------------------------------------------------------- */
@@ -109,9 +105,8 @@ static void sum_persistent(Plan *plan, const Target *target)
     }
 }
 
-static void pack(Plan *plan, const Target *target, uint64_t effort, double seconds)
+static void pack(Arena *arena, Plan *plan, const Target *target, uint64_t effort, double seconds)
 {
-    Arena *arena = plan->graph->arena;
     PackBuffer *item = ARENA_ARRAY(arena, PackBuffer, plan->buffers);
     Id *buffer = ARENA_ARRAY(arena, Id, plan->buffers);
     size_t count = 0;
@@ -159,11 +154,11 @@ static Id family_of(Families *f, Id value)
     return value;
 }
 
-static Families find_families(const Graph *g)
+static Families find_families(Arena *arena, const Graph *g)
 {
     const OpRow *concat = op_find("concat");
-    Families f = {ARENA_ARRAY(g->arena, Id, g->value.count),
-                  ARENA_ARRAY(g->arena, uint64_t, g->value.count)};
+    Families f = {ARENA_ARRAY(arena, Id, g->value.count),
+                  ARENA_ARRAY(arena, uint64_t, g->value.count)};
     for (Id v = 0; v < g->value.count; v++)
         f.parent[v] = v;
     for (Id n = 0; n < g->node.count; n++)
@@ -210,9 +205,9 @@ static uint64_t need(const Plan *plan, Families *f, const Occurrence *o)
     return bytes + (o->workspace == NONE ? 0 : plan->buffer[o->workspace].bytes);
 }
 
-static void find_floor(Plan *plan, uint32_t align)
+static void find_floor(Arena *arena, Plan *plan, uint32_t align)
 {
-    Families families = find_families(plan->graph);
+    Families families = find_families(arena, plan->graph);
     for (int p = 0; p < PROGRAMS; p++)
         for (Id i = 0; i < plan->program[p].count; i++) {
             uint64_t bytes = need(plan, &families, &plan->program[p].at[i]);
@@ -222,33 +217,29 @@ static void find_floor(Plan *plan, uint32_t align)
     plan->floor = round_up(plan->floor, align) + plan->persistent;
 }
 
-Plan *plan_order(const Graph *g, const Clusters *clusters, const Order *order, const Target *target,
-                 const PlanOptions *options, uint64_t pack_effort, const Packing *packed)
+Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
+                 const Packing *packed)
 {
-    Planner p = {.g = g,
-                 .clusters = clusters,
+    const Graph *g = task->g;
+    const Target *target = task->target;
+    Planner p = {.task = task,
                  .order = order,
-                 .target = target,
-                 .options = options,
-                 .windows = {ARENA_ARRAY(g->arena, Id, g->value.count),
-                             ARENA_ARRAY(g->arena, int64_t, g->value.count)},
-                 .concats = concats_find(g, clusters)};
-    p.felt = ARENA_ARRAY(g->arena, bool, p.concats.count);
-    p.work = ARENA_ARRAY(g->arena, uint64_t, clusters->count);
-    for (Id i = 0; i < clusters->count; i++)
-        p.work[i] = target->workspace(target, g, clusters, i);
-    Plan *plan = choose_windows(&p);
+                 .windows = {ARENA_ARRAY(arena, Id, g->value.count),
+                             ARENA_ARRAY(arena, int64_t, g->value.count)},
+                 .concats = concats_find(arena, g, task->clusters)};
+    p.felt = ARENA_ARRAY(arena, bool, p.concats.count);
+    Plan *plan = choose_windows(arena, &p);
     sum_persistent(plan, target);
     if (packed)
         place(plan, packed);
     else
-        pack(plan, target, pack_effort, options->seconds);
-    find_floor(plan, target->align);
+        pack(arena, plan, target, pack_effort, task->options->seconds);
+    find_floor(arena, plan, target->align);
     for (int k = 0; k < PROGRAMS; k++) {
-        double *cost = program_counts(clusters, k) ? &plan->cost : &plan->rest;
+        double *cost = program_counts(task->clusters, k) ? &plan->cost : &plan->rest;
         for (Id i = 0; i < order->count[k]; i++)
-            *cost +=
-                plan->program[k].times * cluster_cost(g, clusters, target, order->cluster[k][i]);
+            *cost += plan->program[k].times *
+                     cluster_cost(g, task->clusters, target, order->cluster[k][i]);
     }
     return plan;
 }

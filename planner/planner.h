@@ -45,7 +45,7 @@ typedef struct Target {
     const char *name;
     uint32_t align;   /* of every buffer, in bytes */
     uint32_t threads; /* that workspace is planned for */
-    bool tails;       /* kernels of rows with OP_TAIL run elementwise ops behind them */
+    bool epilogues;   /* kernels of rows with OP_TAIL run elementwise ops behind them */
     uint64_t state;   /* bytes that its programs keep for themselves all the time; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
@@ -112,12 +112,18 @@ typedef struct {
     double cost;         /* estimated seconds of a training step, with its micro-batches and its
                             update; of a forward pass where there is no step */
     double rest;         /* of all other programs, each once */
-    double least_cost;   /* of the model as it stands, with nothing computed again */
-    double cost_bound;   /* no plan within the budget costs less */
-    uint64_t effort;     /* of the search, counted */
-    bool cut;            /* by --seconds or the user, before the effort was spent */
-    Id broken_hint;      /* a value that can be neither recomputed nor left out, or NONE */
 } Plan;
+
+/* What a search came to know beside its plan. */
+typedef struct {
+    double least_cost; /* with nothing computed again; as the model stands, where there was a
+                          choice */
+    double cost_bound; /* no plan within the budget costs less */
+    uint64_t effort;   /* spent, counted */
+    bool cut;          /* by --seconds or the user, before the effort was spent */
+    bool hopeless;     /* not even the floor is within what was asked for: see PlanOptions.most */
+    Id broken_hint;    /* a value that can be neither recomputed nor left out, or NONE */
+} Search;
 
 /* What the search knows while it runs. */
 typedef struct {
@@ -130,8 +136,14 @@ typedef struct {
     bool training;       /* these are of a training step; otherwise of a forward pass */
 } PlanProgress;
 
+typedef enum { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER } When; /* AUTO: where a budget asks for it */
+
 typedef struct {
-    uint64_t budget;  /* 0: none */
+    uint64_t budget; /* 0: none */
+    uint64_t most;   /* plans above it are of no use: where the floor is, nothing is searched; 0 */
+    uint32_t micro;  /* micro-batches in a step; 0: as the model says */
+    bool micro_auto; /* as many as the budget asks for, from `micro` on */
+    When chunked_loss, epilogues;
     bool io_external; /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
@@ -142,6 +154,7 @@ typedef struct {
     const volatile sig_atomic_t *cancel; /* nonzero: ends with the best known; may be NULL */
     void (*progress)(const PlanProgress *progress, void *data); /* may be NULL */
     void *data;
+    void (*say)(const char *text); /* a line on what was done, for -v; may be NULL */
 } PlanOptions;
 
 /* What the least budget that gets a plan costs. */
@@ -150,19 +163,62 @@ typedef struct {
     double cost;
 } PlanPoint;
 
-/* Groups nodes into clusters. Requires a simplified graph. */
-Clusters *fuse(Graph *g, const Target *target);
+/* Groups nodes into clusters. Requires a simplified graph. `epilogues`: elementwise ops run inside
+ * the product before them. */
+Clusters *fuse(Arena *arena, const Graph *g, bool epilogues);
 /* Whether the cluster is a kernel with elementwise ops behind it. */
 bool cluster_has_tail(const Graph *g, const Clusters *clusters, const Cluster *c);
 void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
+/* ---- From a model to a plan (choose.c) ------------------------------------------------------ */
+
+/* Why the choice is as it is, in words for the report; NULL: there was nothing to choose. */
+typedef struct {
+    const char *micro, *chunked_loss, *epilogues;
+} Reasons;
+
+/* A model lowered for a choice, and planned. */
+typedef struct {
+    Arena *arena; /* of all of it */
+    Graph *graph; /* NULL: the model cannot be lowered so, and the message is out */
+    Clusters *clusters;
+    Plan *plan;
+    Choice choice;
+    Search search;
+    Reasons why;
+} Built;
+
+/* The choice that the options ask for where nothing is open. */
+Choice choice_asked(const Target *target, const PlanOptions *options);
+/* Lowers and fuses; leaves no plan. */
+Built build(const Model *model, const Target *target, const Choice *choice, Diag *diag);
+/* The only way from a model to a plan: the cheapest choice that fits the budget, or without one the
+ * smallest where that is asked for; where none fits, the smallest too. Messages about the model go
+ * to diag. To be freed. */
+Built choose(const Model *model, const Target *target, const PlanOptions *options, Diag *diag);
+void built_free(Built *built);
+
+/* A plan as a point, and the choice that it takes. */
+typedef struct {
+    uint64_t budget; /* the least that gets it */
+    double cost;
+    Choice choice;
+} ChoicePoint;
+
+/* The plans that budgets from the smallest to none get, over all choices, by budget; each costs
+ * less than the one before it. False where the model cannot be lowered. */
+bool choose_points(const Model *model, const Target *target, const PlanOptions *options,
+                   Arena *arena, Diag *diag, ChoicePoint **points, size_t *count, Search *search);
+
+/* ---- Of one choice (fit.c) ------------------------------------------------------------------ */
+
 /* Orders, places, packs. Always gives a plan; whether it is within the budget is for the caller
  * to see: plan->arena. */
-Plan *plan_make(Graph *g, const Clusters *clusters, const Target *target,
-                const PlanOptions *options);
+Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
+                const PlanOptions *options, Search *search);
 /* The plans that budgets from the smallest to none get, by budget; each costs less than the one
  * before it. The last computes nothing again. plan_make with one of the budgets costs the same. */
-size_t plan_points(Graph *g, const Clusters *clusters, const Target *target,
+size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
                    const PlanOptions *options, PlanPoint **points);
 /* Estimated seconds with each cluster once: no plan costs less. As Plan.cost, of the training step
  * where there is one. */
@@ -173,8 +229,14 @@ bool plan_trains_step(const Clusters *clusters);
 double plan_extra(double cost, double least);
 void plan_dump(const Plan *plan, FILE *to);
 
+/* The largest sum of bytes that hold something still to be read, and when. */
+typedef struct {
+    uint64_t bytes;
+    uint32_t time;
+} Held;
+
 /* Replays the plan on abstract memory. NULL where all is well, otherwise what is wrong. Shares no
- * code with the planner; sets plan->peak and peak_time to what it saw. */
-const char *plan_check(Plan *plan, const Target *target);
+ * code with the planner. held: what it saw; may be NULL. */
+const char *plan_check(const Plan *plan, const Target *target, Held *held);
 
 #endif

@@ -130,15 +130,15 @@ static void find_tail(Tails *t, Id product)
         t->home[tail[k]] = place;
 }
 
-void fuse_tails(const Graph *g, const Id *update, Id *home)
+void fuse_tails(Arena *arena, const Graph *g, const Id *update, Id *home)
 {
     Tails t = {.g = g,
                .update = update,
                .home = home,
-               .first = ARENA_ARRAY(g->arena, Id, g->node.count),
-               .next = ARENA_ARRAY(g->arena, Id, g->node.count),
-               .reads = ARENA_ARRAY(g->arena, Id, g->value.count),
-               .reader = ARENA_ARRAY(g->arena, Id, g->value.count)};
+               .first = ARENA_ARRAY(arena, Id, g->node.count),
+               .next = ARENA_ARRAY(arena, Id, g->node.count),
+               .reads = ARENA_ARRAY(arena, Id, g->value.count),
+               .reader = ARENA_ARRAY(arena, Id, g->value.count)};
     list_groups(&t);
     count_reads(&t);
     for (Id n = 0; n < g->node.count; n++)

@@ -6,7 +6,7 @@
  * need more the larger they are; that is not always so (workspace, micro-batches that divide), so
  * it looks a few values past the first that does not fit.
  */
-#include "frontend/command/attempt.h"
+#include "frontend/command/question.h"
 #include "frontend/command/watch.h"
 
 #include <string.h>
@@ -21,58 +21,61 @@ enum { GAP = 512, PAST = 4 };
 static const int64_t MOST = INT32_MAX;
 
 typedef struct {
-    const Subject *s;
+    const Question *q;
     const char *name;
     PlanOptions how;
     uint64_t effort; /* asked for */
     bool cut;        /* a plan was searched for less long than asked for */
 } Trial;
 
+/* A value that was planned. */
+typedef struct {
+    int64_t value; /* 0: none */
+    uint64_t need; /* the smallest arena found */
+} Planned;
+
 /* ---- One value ------------------------------------------------------------------------------ */
-
-static bool is_valid(const Trial *t, int64_t value)
-{
-    const Options *o = t->s->options;
-    Lowered model =
-        lower_again(t->s, t->name, value, (Choice){o->accumulate, o->slices == WHEN_ALWAYS, false});
-    bool valid = model.graph != NULL;
-    lowered_free(&model);
-    return valid;
-}
-
-/* The first from there on, below `end`, that is valid; 0: there is none near. */
-static int64_t next_valid(const Trial *t, int64_t from, int64_t end)
-{
-    for (int64_t v = from; v < end && v - from < GAP && !watch_stopped(); v++)
-        if (is_valid(t, v))
-            return v;
-    return 0;
-}
-
-static int64_t valid_before(const Trial *t, int64_t end)
-{
-    for (int64_t v = end - 1; v > 0 && end - v <= GAP && !watch_stopped(); v--)
-        if (is_valid(t, v))
-            return v;
-    return 0;
-}
 
 /* The smallest arena found; UINT64_MAX: it cannot be planned at all. */
 static uint64_t need(Trial *t, int64_t value)
 {
+    Arena *scratch = arena_new();
     PlanOptions how = t->how;
-    how.seconds = plan_options(t->s->options).seconds; /* that are left */
-    Candidates from = list_candidates(t->s, t->name, value, 1);
-    Outcome o = attempt_best(t->s, t->name, value, &from, &how);
-    uint64_t bytes = o.valid ? o.arena : UINT64_MAX;
-    t->cut |= o.valid && o.plan->cut && bytes > how.budget;
-    outcome_drop(&o);
+    how.seconds = plan_options(t->q->options).seconds; /* that are left */
+    Model model = model_define(scratch, t->q->model, t->name, value);
+    Built b = choose(&model, t->q->target, &how, diag_new(scratch, NULL, false));
+    bool valid = b.plan && b.search.broken_hint == NONE;
+    uint64_t bytes = valid ? b.plan->arena : UINT64_MAX;
+    t->cut |= valid && b.search.cut && bytes > how.budget;
+    built_free(&b);
+    arena_free(scratch);
     return bytes;
 }
 
-static bool fits(Trial *t, int64_t value)
+/* The first from there on, below `end`, that can be planned. */
+static Planned next_valid(Trial *t, int64_t from, int64_t end)
 {
-    return need(t, value) <= t->how.budget;
+    for (int64_t v = from; v < end && v - from < GAP && !watch_stopped(); v++) {
+        uint64_t bytes = need(t, v);
+        if (bytes != UINT64_MAX)
+            return (Planned){v, bytes};
+    }
+    return (Planned){0, UINT64_MAX};
+}
+
+static Planned valid_before(Trial *t, int64_t end)
+{
+    for (int64_t v = end - 1; v > 0 && end - v <= GAP && !watch_stopped(); v--) {
+        uint64_t bytes = need(t, v);
+        if (bytes != UINT64_MAX)
+            return (Planned){v, bytes};
+    }
+    return (Planned){0, UINT64_MAX};
+}
+
+static bool fits(const Trial *t, Planned p)
+{
+    return p.need <= t->how.budget;
 }
 
 /* ---- All of them ---------------------------------------------------------------------------- */
@@ -81,9 +84,10 @@ static bool fits(Trial *t, int64_t value)
 static int64_t bisect(Trial *t, int64_t low, int64_t high)
 {
     while (high - low > 1 && !watch_stopped()) {
-        int64_t middle = low + (high - low) / 2, value = next_valid(t, middle, high);
-        if (value && fits(t, value))
-            low = value;
+        int64_t middle = low + (high - low) / 2;
+        Planned p = next_valid(t, middle, high);
+        if (fits(t, p))
+            low = p.value;
         else
             high = middle;
     }
@@ -94,10 +98,10 @@ static int64_t bisect(Trial *t, int64_t low, int64_t high)
 static int64_t search_up(Trial *t, int64_t low)
 {
     for (int64_t step = low > 8 ? low : 1; !watch_stopped(); step *= 2) {
-        int64_t value = low + step < MOST ? next_valid(t, low + step, MOST) : 0;
-        if (!value || !fits(t, value))
+        Planned p = low + step < MOST ? next_valid(t, low + step, MOST) : (Planned){0, UINT64_MAX};
+        if (!fits(t, p))
             return bisect(t, low, low + step);
-        low = value;
+        low = p.value;
     }
     return low;
 }
@@ -108,8 +112,9 @@ static int64_t look_past(Trial *t, int64_t value)
     int64_t found = 0;
     t->how.effort = t->effort ? (t->effort + LITTLE_PART - 1) / LITTLE_PART : LITTLE;
     for (int i = 0; i < PAST && !found && value && !watch_stopped(); i++) {
-        value = next_valid(t, value + 1, MOST);
-        if (value && fits(t, value))
+        Planned p = next_valid(t, value + 1, MOST);
+        value = p.value;
+        if (fits(t, p))
             found = value;
     }
     t->how.effort = t->effort;
@@ -120,16 +125,15 @@ static int64_t look_past(Trial *t, int64_t value)
 static void climb(Trial *t, Largest *l)
 {
     for (int64_t step = 1; !watch_stopped();) {
-        int64_t value = next_valid(t, l->value + step, MOST);
-        uint64_t bytes = value ? need(t, value) : UINT64_MAX;
-        if (bytes > t->how.budget && step == 1) {
-            l->next = bytes == UINT64_MAX ? 0 : value;
-            l->need = bytes;
-            value = look_past(t, value);
-            bytes = value ? 0 : UINT64_MAX;
+        Planned p = next_valid(t, l->value + step, MOST);
+        if (!fits(t, p) && step == 1) {
+            l->next = p.value;
+            l->need = p.need;
+            p.value = look_past(t, p.value);
+            p.need = p.value ? 0 : UINT64_MAX;
         }
-        if (bytes <= t->how.budget) {
-            l->value = value;
+        if (fits(t, p)) {
+            l->value = p.value;
             step *= 2;
         } else if (step == 1) {
             return;
@@ -139,36 +143,29 @@ static void climb(Trial *t, Largest *l)
     }
 }
 
-static int64_t value_now(const Subject *s, const char *name)
+Largest largest_value(const Question *q, const char *name, int64_t now, bool sure)
 {
-    for (size_t i = 0; i < s->graph->dimension.count; i++)
-        if (strcmp(s->graph->dimension.at[i].name, name) == 0)
-            return s->graph->dimension.at[i].value;
-    return 1;
-}
-
-Largest largest_value(const Subject *s, const char *name, bool sure)
-{
-    Trial t = {.s = s, .name = name, .how = plan_options(s->options)};
-    int64_t now = value_now(s, name);
-    Largest l = {.least = is_valid(&t, now) ? now : 0};
+    Trial t = {.q = q, .name = name, .how = plan_options(q->options)};
     t.effort = t.how.effort;
     t.how.smallest = true;
     t.how.progress = NULL;
     t.how.effort = t.effort ? (t.effort + LITTLE_PART - 1) / LITTLE_PART : LITTLE;
-    if (l.least && fits(&t, now)) {
+    Planned here = {now, need(&t, now)};
+    Largest l = {.least = here.need == UINT64_MAX ? 0 : now};
+    if (fits(&t, here)) {
         l.value = search_up(&t, now);
     } else {
-        int64_t least = next_valid(&t, 1, MOST);
-        l.least = least ? least : l.least;
-        if (least && fits(&t, least))
-            l.value = least < now ? bisect(&t, least, now) : search_up(&t, least);
+        Planned least = next_valid(&t, 1, MOST);
+        l.least = least.value ? least.value : l.least;
+        if (fits(&t, least))
+            l.value = least.value < now ? bisect(&t, least.value, now) : search_up(&t, least.value);
     }
     t.how.effort = t.effort;
-    if (!l.value && l.least && fits(&t, l.least)) /* with all of the effort it may */
-        l.value = l.least;
-    while (l.value && !watch_stopped() && !fits(&t, l.value))
-        l.value = valid_before(&t, l.value - l.value / 16);
+    Planned top = {l.value ? l.value : l.least, 0};
+    top.need = top.value ? need(&t, top.value) : UINT64_MAX; /* with all of the effort */
+    while (top.value && !watch_stopped() && !fits(&t, top))
+        top = l.value ? valid_before(&t, top.value - top.value / 16) : (Planned){0, UINT64_MAX};
+    l.value = fits(&t, top) || (l.value && watch_stopped()) ? top.value : 0;
     if (sure && l.value)
         climb(&t, &l);
     l.cut = t.cut || watch_stopped();

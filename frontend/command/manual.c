@@ -5,8 +5,10 @@
 #include <string.h>
 
 static const char *const usage[] = {
-    "gplan MODEL [-o FILE] [options]",     "gplan pack PROBLEM.csv [options]",
-    "gplan remat PROBLEM [options]",       "gplan verify PLAN.json",
+    "gplan MODEL [MORE.g ...] [-o FILE] [options]",
+    "gplan pack PROBLEM.csv [options]",
+    "gplan remat PROBLEM [options]",
+    "gplan verify PLAN.json",
     "gplan --calibrate [-o PROFILE.json]",
 };
 enum { USAGE_COUNT = sizeof usage / sizeof *usage };
@@ -63,7 +65,9 @@ void manual_help(void)
 {
     for (int i = 0; i < USAGE_COUNT; i++)
         printf("%s%s\n", i ? "       " : "usage: ", usage[i]);
-    printf("\n%s\nMODEL is a .g file, or - for standard input.\n\n", summary);
+    printf("\n%s\nMODEL is a .g file, or - for standard input; the statements of MORE.g are "
+           "appended to it.\n\n",
+           summary);
     for (size_t i = 0; i < option_count; i++) {
         const Option *option = &option_table[i];
         if (!option->help)

@@ -263,12 +263,11 @@ int options_read(Arena *arena, int argc, char **argv, Options *o)
             fprintf(stderr, "gplan: --calibrate takes no model\n");
         return optind == argc ? -1 : 2;
     }
-    if (optind + 1 != argc) {
-        fprintf(stderr, optind == argc ? "gplan: which model? Give a .g file, or - for standard "
-                                         "input\n"
-                                       : "gplan: one model at a time\n");
+    if (optind == argc) {
+        fprintf(stderr, "gplan: which model? Give a .g file, or - for standard input\n");
         return 2;
     }
-    o->model = argv[optind];
+    for (; optind < argc; optind++)
+        ARRAY_PUSH(arena, &o->model, argv[optind]);
     return -1;
 }

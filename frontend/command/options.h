@@ -2,21 +2,20 @@
 #ifndef GPLAN_OPTIONS_H
 #define GPLAN_OPTIONS_H
 
-#include "frontend/frontend.h"
 #include "frontend/base/size.h"
+#include "planner/planner.h"
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
-enum { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER }; /* of --slices and --fuse */
 enum { TARGET_AUTO, TARGET_C, TARGET_CUDA };
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
 typedef struct {
-    const char *model;  /* a path, or "-" */
-    const char *output; /* -o; NULL: standard output */
-    const char *emit;   /* a kind, see --help; NULL: by the extension of output */
-    const char *dump;   /* passes whose result to print, as a comma list; NULL */
-    uint64_t budget;    /* 0: none */
-    uint64_t reserve;   /* taken off the budget */
+    ARRAY(const char *) model; /* paths, or "-": the model, and what is appended to it */
+    const char *output;        /* -o; NULL: standard output */
+    const char *emit;          /* a kind, see --help; NULL: by the extension of output */
+    const char *dump;          /* passes whose result to print, as a comma list; NULL */
+    uint64_t budget;           /* 0: none */
+    uint64_t reserve;          /* taken off the budget */
     uint64_t effort;
     double seconds;
     uint32_t threads;

@@ -82,10 +82,32 @@ bool watch_stopped(void)
     return interrupted || (watching.end > 0 && clock_seconds() >= watching.end);
 }
 
-void watch(PlanOptions *plan)
+static void say(const char *text)
+{
+    watch_say("%s", text);
+}
+
+static void watch(PlanOptions *plan)
 {
     double left = watching.end - clock_seconds();
     plan->cancel = &interrupted;
     plan->seconds = watching.end > 0 ? (left > 0.01 ? left : 0.01) : 0;
     plan->progress = watching.terminal ? show : NULL;
+    plan->say = watching.verbose ? say : NULL;
+}
+
+PlanOptions plan_options(const Options *o)
+{
+    PlanOptions how = {.budget = o->budget ? o->budget - o->reserve : 0,
+                       .micro = o->accumulate,
+                       .micro_auto = o->accumulate_auto && !o->infer,
+                       .chunked_loss = o->slices,
+                       .epilogues = o->fuse,
+                       .no_recompute = o->no_recompute,
+                       .smallest = o->min_budget,
+                       .io_external = o->io_external,
+                       .params_external = o->params_external,
+                       .effort = o->effort};
+    watch(&how);
+    return how;
 }

@@ -8,7 +8,9 @@
 void watch_begin(const Options *options);
 void watch_end(void);
 bool watch_stopped(void); /* by ctrl-C, or the seconds are over: all that is done shares them */
-void watch(PlanOptions *plan); /* lets the search see and show it, in the seconds that are left */
+/* The plan options that the command line asks for: a search that is seen and shown, in the seconds
+ * that are left. */
+PlanOptions plan_options(const Options *o);
 /* A line on standard error where -v asked for it: seconds since watch_begin, and what was done. */
 void watch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

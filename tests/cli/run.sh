@@ -45,7 +45,7 @@ END
 # ---- Wrong usage -----------------------------------------------------------------------------
 
 refuses 2 'which model'
-refuses 2 'one model at a time' good.g good.g
+refuses 1 'a file holds one model' good.g good.g
 refuses 2 'unrecognized option' good.g --frobnicate
 refuses 2 'requires an argument' good.g -o
 refuses 2 'extension' good.g -o out
@@ -212,9 +212,27 @@ done
 
 # ---- What is right ---------------------------------------------------------------------------
 
+# A second file is appended to the model, and messages name the file that a line is of.
+appended() {
+    printf 'model m(batch B = 4)\ninput x : f32[B, 8]\nh = dense(x, 4)\noutput h' >first.g
+    printf '# more\ninput y : f32[B, 4]\ntrain mse(h, y) using sgd(lr = 0.1)\n' >second.g
+    cat first.g >asone.g && echo >>asone.g && cat second.g >>asone.g
+    "$gplan" first.g second.g -o first.c && "$gplan" asone.g -o asone.c &&
+        sed 's/asone.g:7/second.g:3/g; s/asone/first/g' asone.c | cmp - first.c
+}
+check 'a second file is appended' appended
+named() {
+    printf '# more\ninput y : f32[B, 3]\ntrain mse(h, y) using sgd(lr = 0.1)\n' >second.g
+    ! "$gplan" first.g second.g -o named.c 2>named.err && [ ! -e named.c ] &&
+        grep -q '^second.g:3:' named.err && ! "$gplan" second.g first.g 2>named.err &&
+        grep -q '^second.g:2:1: error: the file must begin' named.err &&
+        grep -q '^first.g:1:1: note' named.err
+}
+check 'a message names the file of its line' named
+
 verbose() {
     "$gplan" good.g -v --budget 1M -o verbose.c >verbose.out 2>verbose.err && [ ! -s verbose.out ] &&
-        for pass in read lowered simplified fused planned checked; do
+        for pass in read lowered fused planned chosen checked; do
             grep -q "$pass" verbose.err || return 1
         done
     "$gplan" good.g --budget 1M -o quiet.c 2>quiet.err && [ ! -s quiet.err ] &&

@@ -46,20 +46,19 @@ static Result plan_here(const Case *c)
 {
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, stderr, false);
-    Case own = *c;
     const Source *source =
         source_read(arena, diag, arena_printf(arena, "%s/%s", root, c->path), SOURCE_LIMIT);
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
-    Graph *g = ast ? lower(arena, diag, source, ast, own.define, own.defines) : NULL;
-    if (!g)
-        exit(1);
-    g->sliced = c->sliced;
-    if (!train_add(g, ast, own.define, own.defines, 1))
-        exit(1);
-    simplify(g);
+    Model model = {source, ast, c->define, c->defines, false};
+    Choice choice = {.micro = 1, .chunked_loss = c->sliced, .epilogues = true};
     Target target = target_c(1);
-    Plan *plan = plan_make(g, fuse(g, &target), &target, &c->how);
-    const char *fault = plan_check(plan, &target);
+    Built built = ast ? build(&model, &target, &choice, diag) : (Built){0};
+    if (!built.graph)
+        exit(1);
+    const Graph *g = built.graph;
+    Search search;
+    Plan *plan = plan_make(arena, g, built.clusters, &target, &c->how, &search);
+    const char *fault = plan_check(plan, &target, NULL);
     if (fault)
         stop(c->path, fault);
     if (c->how.budget && plan->arena > c->how.budget)
@@ -69,8 +68,8 @@ static Result plan_here(const Case *c)
     return (Result){.arena = plan->arena,
                     .floor = plan->floor,
                     .cost = plan->cost,
-                    .least_cost = plan->least_cost,
-                    .bound = plan->cost_bound,
+                    .least_cost = search.least_cost,
+                    .bound = search.cost_bound,
                     .seconds = (double)clock() / CLOCKS_PER_SEC,
                     .nodes = g->node.count,
                     .steps = plan->end,

@@ -108,7 +108,7 @@ static double largest_gradient(const Machine *m)
 
 typedef struct {
     const Subject *s;
-    const Model *model;
+    const Reference *model;
     Optimizer optimizer;
     Id parameter;
     const double *w; /* before */
@@ -137,7 +137,7 @@ static void state_after(const Update *u, const Machine *m, double clip, int64_t 
 
 static void compare_state(const Update *u, int k, Verdict *v)
 {
-    const Model *model = u->model;
+    const Reference *model = u->model;
     Gap gap = {0};
     double least[MAX_STATES] = {0};
     optimizer_state(&u->optimizer, 0, u->floor, (double[MAX_STATES]){0}, least);
@@ -157,7 +157,7 @@ static void compare_state(const Update *u, int k, Verdict *v)
 
 static void compare_parameter(const Update *u, Verdict *v)
 {
-    const Model *model = u->model;
+    const Reference *model = u->model;
     Gap gap = {0};
     bool stateless = !u->optimizer.state[0];
     for (int64_t i = 0; i < subject_count(&u->tensor); i++) {
@@ -183,7 +183,7 @@ static void compare_parameter(const Update *u, Verdict *v)
     judge(v, u->tensor.name, " (update)", gap);
 }
 
-static void compare_updates(const Subject *s, const Model *model, Verdict *v)
+static void compare_updates(const Subject *s, const Reference *model, Verdict *v)
 {
     const Machine *m = model->train;
     double most = largest_gradient(m);
@@ -219,7 +219,7 @@ static void compare_updates(const Subject *s, const Model *model, Verdict *v)
     }
 }
 
-Verdict compare(const Subject *s, const Model *model, int step, bool final, bool table)
+Verdict compare(const Subject *s, const Reference *model, int step, bool final, bool table)
 {
     Verdict v = {.final = final, .table = table};
     if (step == 0) {

@@ -11,7 +11,7 @@ enum { SEED = 11 }; /* of dropout */
 typedef struct {
     Machine *infer, *train, *rounded_infer, *rounded_train;
     double clip, rounded_clip; /* what clipping multiplies gradients by */
-} Model;
+} Reference;
 
 /* A program that was loaded. */
 typedef struct {
@@ -49,6 +49,6 @@ typedef struct {
 
 /* `final`: the rounded results are there, and what they are off by is taken into account. `table`:
  * a line for each tensor. */
-Verdict compare(const Subject *s, const Model *model, int step, bool final, bool table);
+Verdict compare(const Subject *s, const Reference *model, int step, bool final, bool table);
 
 #endif

@@ -35,12 +35,11 @@ static struct {
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
-static Graph *lower_for(Arena *arena, Diag *diag, const Source *source, const Ast *ast,
-                        bool training)
+static Graph *lower_for(Arena *arena, Diag *diag, const Model *model, bool training)
 {
-    Graph *g = graph_new(arena, diag, source);
+    Graph *g = graph_new(arena, diag, model->source);
     graph_program(g, training ? PROGRAM_MICRO : PROGRAM_FORWARD, training);
-    if (!lower_into(g, ast, options.define, options.defines))
+    if (!lower_into(g, model))
         exit(1);
     if (!g->train.present)
         stop("%s has no train statement", options.path);
@@ -179,7 +178,7 @@ static Machine *rounded_machine(const Machine *like, bool backward, double *clip
     return m;
 }
 
-static void round_model(Model *model)
+static void round_model(Reference *model)
 {
     if (model->rounded_infer)
         return;
@@ -189,7 +188,7 @@ static void round_model(Model *model)
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
-static void run_step(Model *model, uint64_t step)
+static void run_step(Reference *model, uint64_t step)
 {
     machine_drop(model->train);
     model->train->step = step;
@@ -203,7 +202,7 @@ static void run_step(Model *model, uint64_t step)
 }
 
 /* Takes parameters and state from the program, so that each step is compared by itself. */
-static void follow(Model *model, const Subject *s, int step)
+static void follow(Reference *model, const Subject *s, int step)
 {
     Machine *m = model->train;
     for (Id v = 0; v < m->g->value.count; v++) {
@@ -218,7 +217,7 @@ static void follow(Model *model, const Subject *s, int step)
     run_step(model, (uint64_t)step);
 }
 
-static bool compare_subject(Model *model, const char *path)
+static bool compare_subject(Reference *model, const char *path)
 {
     Subject s = subject_load(path);
     bool good = true;
@@ -283,9 +282,10 @@ int main(int argc, char **argv)
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
     if (!ast)
         return 1;
-    Graph *infer = lower_for(arena, diag, source, ast, false);
-    Graph *train = lower_for(arena, diag, source, ast, true);
-    Model model = {.infer = machine_new(infer), .train = machine_new(train)};
+    const Model text = {source, ast, options.define, options.defines, false};
+    Graph *infer = lower_for(arena, diag, &text, false);
+    Graph *train = lower_for(arena, diag, &text, true);
+    Reference model = {.infer = machine_new(infer), .train = machine_new(train)};
     model.train->seed = SEED;
 
     Decisions decisions;

@@ -36,7 +36,7 @@ static const char *output(void)
 static void source(const char *text)
 {
     Source *s = ARENA_NEW(arena, Source);
-    *s = (Source){"m.g", text, strlen(text)};
+    *s = (Source){.file = "m.g", .text = text, .length = strlen(text)};
     diag_source(diag, s);
 }
 

@@ -7,7 +7,7 @@
 
 static Arena *arena;
 static Diag *diag;
-static Ast *ast;
+static Model model;
 
 static void begin(void)
 {
@@ -25,10 +25,11 @@ TestSuite(lower, .init = begin, .fini = end);
 static Graph *build(const char *text)
 {
     Source *source = ARENA_NEW(arena, Source);
-    *source = (Source){"m.g", text, strlen(text)};
-    ast = parse(arena, diag, source);
+    *source = (Source){.file = "m.g", .text = text, .length = strlen(text)};
+    Ast *ast = parse(arena, diag, source);
     cr_assert_not_null(ast);
-    Graph *g = lower(arena, diag, source, ast, NULL, 0);
+    model = (Model){.source = source, .ast = ast};
+    Graph *g = lower(arena, diag, &model);
     cr_assert_not_null(g);
     return g;
 }
@@ -174,7 +175,7 @@ Test(lower, another_program_finds_the_same_parameters)
     for (size_t i = 0; i < g->value.count; i++)
         parameters += g->value.at[i].kind == VALUE_PARAM;
     graph_program(g, PROGRAM_MICRO, true);
-    cr_assert(lower_into(g, ast, NULL, 0));
+    cr_assert(lower_into(g, &model));
     for (size_t i = 0; i < g->value.count; i++)
         parameters -= g->value.at[i].kind == VALUE_PARAM;
     cr_assert_eq(parameters, 0);

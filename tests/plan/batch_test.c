@@ -199,7 +199,7 @@ typedef struct {
     int batch;
     Operand operand[MAX_OPERANDS];
     int operands;
-} Model;
+} Mix;
 
 /* Text that grows; what does not fit is a mistake of the table. */
 typedef struct {
@@ -223,7 +223,7 @@ static const char *dtype_text(char dtype)
 }
 
 /* The dims in order; B, or 2 and B, where the batch is. */
-static void say_dims(Text *t, const Model *m, const Operand *o, bool joined)
+static void say_dims(Text *t, const Mix *m, const Operand *o, bool joined)
 {
     for (int i = 0; i < o->rank; i++) {
         say(t, "%s", i ? ", " : "");
@@ -234,7 +234,7 @@ static void say_dims(Text *t, const Model *m, const Operand *o, bool joined)
     }
 }
 
-static void declare(Text *t, const Model *m, int i)
+static void declare(Text *t, const Mix *m, int i)
 {
     const Operand *o = &m->operand[i];
     if (o->axis < 0) {
@@ -275,7 +275,7 @@ static void declare(Text *t, const Model *m, int i)
 }
 
 /* y = the op; of several results the first. */
-static void say_call(Text *t, const Model *m)
+static void say_call(Text *t, const Mix *m)
 {
     say(t, "y%s = %s(", strcmp(m->recipe->op, "split") == 0 ? ", z" : "", m->recipe->op);
     for (int i = 0; i < m->operands; i++)
@@ -283,7 +283,7 @@ static void say_call(Text *t, const Model *m)
     say(t, "%s%s)\n", *m->recipe->settings ? ", " : "", m->recipe->settings);
 }
 
-static void say_head(Text *t, const Model *m)
+static void say_head(Text *t, const Mix *m)
 {
     say(t, "model t(batch B = %d)\nparam s : [1] = ones\n", m->batch);
     for (int i = 0; i < m->operands; i++)
@@ -291,7 +291,7 @@ static void say_head(Text *t, const Model *m)
 }
 
 /* The samples of the result first, then a mean that each element has its own say in. */
-static void say_train(Text *t, const Model *m, int rank, const int64_t *dim, int axis)
+static void say_train(Text *t, const Mix *m, int rank, const int64_t *dim, int axis)
 {
     say_head(t, m);
     say_call(t, m);
@@ -325,19 +325,20 @@ static Graph *build_as(Arena *arena, const char *text, int64_t batch, uint32_t t
 {
     Source *source = ARENA_NEW(arena, Source);
     Define *define = ARENA_ARRAY(arena, Define, 1);
-    *source = (Source){"m.g", text, strlen(text)};
+    *source = (Source){.file = "m.g", .text = text, .length = strlen(text)};
     *define = (Define){.name = "B", .value = batch};
     Diag *diag = diag_new(arena, getenv("BATCH_SAYS") ? stderr : NULL, false);
     Ast *ast = parse(arena, diag, source);
-    Graph *g = ast ? lower(arena, diag, source, ast, define, 1) : NULL;
+    Model model = {.source = source, .ast = ast, .define = define, .defines = 1};
+    Graph *g = ast ? lower(arena, diag, &model) : NULL;
     if (g)
         g->sliced = sliced;
-    if (!g || (times && !train_add(g, ast, define, 1, times)))
+    if (!g || (times && !train_add(g, &model, times)))
         return NULL;
     return g;
 }
 
-static Graph *build(Arena *arena, const char *text, int64_t batch, uint32_t times)
+static Graph *build_plain(Arena *arena, const char *text, int64_t batch, uint32_t times)
 {
     return build_as(arena, text, batch, times, false);
 }
@@ -398,7 +399,7 @@ static const char *compare(Arena *arena, const Graph *at_once, const Graph *cut)
 
 /* ---- All axes -------------------------------------------------------------------------------- */
 
-static void read_operands(Model *m)
+static void read_operands(Mix *m)
 {
     for (const char *at = m->recipe->operands; *at; at += strspn(at, " ")) {
         Operand *o = &m->operand[m->operands++];
@@ -409,14 +410,14 @@ static void read_operands(Model *m)
 }
 
 /* The axes of the result that follow the size of the batch; the first where none does. */
-static bool find_results(Arena *arena, const Model *m, View *whole, bool *follows)
+static bool find_results(Arena *arena, const Mix *m, View *whole, bool *follows)
 {
     Text text = {.length = 0};
     say_head(&text, m);
     say_call(&text, m);
     say(&text, "output y\n");
-    const Graph *g = build(arena, text.at, m->batch, 0);
-    const Graph *half = build(arena, text.at, m->batch / 2, 0);
+    const Graph *g = build_plain(arena, text.at, m->batch, 0);
+    const Graph *half = build_plain(arena, text.at, m->batch / 2, 0);
     if (!g || !half)
         return false;
     *whole = use_view(g, g->output.at[0].use);
@@ -429,7 +430,7 @@ static bool find_results(Arena *arena, const Model *m, View *whole, bool *follow
 }
 
 /* Whether the model is accepted; it is then run. */
-static bool is_accepted(Arena *arena, const Model *m)
+static bool is_accepted(Arena *arena, const Mix *m)
 {
     View result;
     bool follows[MAX_RANK] = {false}, accepted = false;
@@ -440,10 +441,10 @@ static bool is_accepted(Arena *arena, const Model *m)
         if (!follows[axis])
             continue;
         say_train(&text, m, result.rank, result.dim, axis);
-        const Graph *cut = build(arena, text.at, m->batch, 2);
+        const Graph *cut = build_plain(arena, text.at, m->batch, 2);
         if (!cut)
             continue;
-        const Graph *at_once = build(arena, text.at, m->batch, 1);
+        const Graph *at_once = build_plain(arena, text.at, m->batch, 1);
         const char *wrong = at_once ? compare(arena, at_once, cut) : "refused at once";
         cr_expect(!wrong, "%s\n%s", wrong, text.at);
         accepted = true;
@@ -451,7 +452,7 @@ static bool is_accepted(Arena *arena, const Model *m)
     return accepted;
 }
 
-static void note(const Model *m, char *accepted)
+static void note(const Mix *m, char *accepted)
 {
     static const char *const letter[LAYOUTS] = {"", "f", "r"};
     strcat(strcat(accepted, *accepted ? " " : ""), letter[m->layout]);
@@ -461,7 +462,7 @@ static void note(const Model *m, char *accepted)
 }
 
 /* Every choice of an axis, or none, for operand `i` and those behind it. */
-static void try_axes(Model *m, int i, char *accepted)
+static void try_axes(Mix *m, int i, char *accepted)
 {
     if (i == m->operands) {
         Arena *arena = arena_new();
@@ -489,7 +490,7 @@ static void check_recipe(const Recipe *recipe)
 {
     char accepted[MAX_ACCEPTED] = "";
     for (Layout layout = MOVED; layout < LAYOUTS; layout++) {
-        Model m = {.recipe = recipe, .layout = layout};
+        Mix m = {.recipe = recipe, .layout = layout};
         read_operands(&m);
         try_axes(&m, 0, accepted);
     }

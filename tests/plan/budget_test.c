@@ -32,8 +32,9 @@ static Plan *plan_of(uint64_t seed, Graph *g, const Clusters *clusters, PlanOpti
 {
     Target target = target_c(1);
     how.effort = EFFORT;
-    Plan *plan = plan_make(g, clusters, &target, &how);
-    const char *fault = plan_check(plan, &target);
+    Search search;
+    Plan *plan = plan_make(g->arena, g, clusters, &target, &how, &search);
+    const char *fault = plan_check(plan, &target, NULL);
     cr_assert_null(fault, "graph %llu: %s", (unsigned long long)seed, fault);
     return plan;
 }
@@ -129,9 +130,7 @@ static bool try_graph(uint64_t seed, bool tails, Seen *seen)
     bool counts = false;
     if (g) {
         simplify(g);
-        Target target = target_c(1);
-        target.tails = tails;
-        const Clusters *clusters = fuse(g, &target);
+        const Clusters *clusters = fuse(arena, g, tails);
         uint64_t most = plan_of(seed, g, clusters, (PlanOptions){.no_recompute = true})->arena;
         const Plan *smallest = plan_of(seed, g, clusters, (PlanOptions){.smallest = true});
         uint64_t least = smallest->arena;

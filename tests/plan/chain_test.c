@@ -26,8 +26,9 @@ static Planned plan_deep(const char *before, const char *inside, const PlanOptio
 static Abstract training_step(const Planned *p)
 {
     static const PlanOptions plain = {0};
-    Order order = order_given(p->graph, p->clusters);
-    return abstract(p->graph, p->clusters, &p->target, &plain, &order, PROGRAM_MICRO, false);
+    Order order = order_given(p->arena, p->clusters);
+    Task task = task_new(p->arena, p->graph, p->clusters, &p->target, &plain);
+    return abstract(p->arena, &task, &order, PROGRAM_MICRO, false);
 }
 
 /* How often each node runs. */
@@ -156,7 +157,7 @@ Test(chain, bounds_what_a_plan_costs)
         PlanOptions how = {.budget = bytes + bytes / 8, .effort = 20};
         Planned p = plan_deep("", "", &how);
         cr_assert_leq(p.plan->arena, how.budget);
-        cr_assert(p.plan->cost - p.plan->least_cost <=
+        cr_assert(p.plan->cost - p.search.least_cost <=
                       1.0001 * (point[i].cost - point[0].cost) + 1e-12,
                   "point %zu", i);
         planned_free(&p);
@@ -171,7 +172,7 @@ Test(chain, is_there_when_the_search_is_cut_short)
     PlanOptions how = {.budget = whole.plan->arena / 2, .effort = 20}, cut = how;
     cut.cancel = &stopped;
     Planned p = plan_deep("", "", &cut), full = plan_deep("", "", &how);
-    cr_assert(p.plan->cut);
+    cr_assert(p.search.cut);
     cr_assert_leq(p.plan->arena, how.budget);
     cr_assert(p.plan->cost <= 1.02 * full.plan->cost, "%g %g", p.plan->cost, full.plan->cost);
     planned_free(&whole);

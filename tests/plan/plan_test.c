@@ -271,9 +271,9 @@ Test(plan, state_of_the_target_is_a_buffer_that_stays)
     Planned p = planned_text(text, NULL, &target);
     cr_expect_eq(p.plan->persistent, plain.plan->persistent + 320);
     cr_expect_eq(p.plan->arena, plain.plan->arena + 320);
-    cr_expect_null(plan_check(p.plan, &target));
+    cr_expect_null(plan_check(p.plan, &target, NULL));
     target.state = 321; /* more than was planned for */
-    cr_expect_not_null(plan_check(p.plan, &target));
+    cr_expect_not_null(plan_check(p.plan, &target, NULL));
     target.state = 300;
     Id state = NONE, result = NONE;
     for (Id i = 0; i < p.plan->buffers; i++) {
@@ -283,7 +283,7 @@ Test(plan, state_of_the_target_is_a_buffer_that_stays)
             result = i;
     }
     p.plan->buffer[result].offset = p.plan->buffer[state].offset;
-    cr_expect_not_null(plan_check(p.plan, &target));
+    cr_expect_not_null(plan_check(p.plan, &target, NULL));
     planned_free(&plain);
     planned_free(&p);
 }

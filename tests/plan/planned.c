@@ -7,9 +7,9 @@ Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Targ
 {
     Planned p = {.arena = arena, .graph = g, .target = target ? *target : target_c(1)};
     simplify(g);
-    p.clusters = fuse(g, &p.target);
-    p.plan = plan_make(g, p.clusters, &p.target, how ? how : &(PlanOptions){0});
-    p.fault = plan_check(p.plan, &p.target);
+    p.clusters = fuse(arena, g, p.target.epilogues);
+    p.plan = plan_make(arena, g, p.clusters, &p.target, how ? how : &(PlanOptions){0}, &p.search);
+    p.fault = plan_check(p.plan, &p.target, &p.held);
     return p;
 }
 
@@ -18,13 +18,14 @@ static Planned plan_text(const char *text, bool train, const PlanOptions *how, c
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, stderr, false);
     Source *source = ARENA_NEW(arena, Source);
-    *source = (Source){"test.g", text, strlen(text)};
+    *source = (Source){.file = "test.g", .text = text, .length = strlen(text)};
     diag_source(diag, source);
     Ast *ast = parse(arena, diag, source);
     cr_assert(ast, "the text does not parse");
-    Graph *g = lower(arena, diag, source, ast, NULL, 0);
+    Model model = {.source = source, .ast = ast};
+    Graph *g = lower(arena, diag, &model);
     cr_assert(g, "the text is no model");
-    cr_assert(!train || train_add(g, ast, NULL, 0, 0), "the model cannot be trained");
+    cr_assert(!train || train_add(g, &model, 0), "the model cannot be trained");
     Planned p = planned_graph(arena, g, how, target);
     cr_expect_null(p.fault, "%s", p.fault);
     return p;

@@ -9,6 +9,8 @@ typedef struct {
     Graph *graph;
     Clusters *clusters;
     Plan *plan;
+    Search search;
+    Held held; /* that plan_check saw */
     Target target;
     const char *fault; /* what plan_check said of it */
 } Planned;

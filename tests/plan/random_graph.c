@@ -281,7 +281,7 @@ void maker_outputs(Maker *m)
 Maker maker_new(Arena *arena, uint64_t seed)
 {
     Source *source = ARENA_NEW(arena, Source);
-    *source = (Source){"random.g", "", 0};
+    *source = (Source){.file = "random.g", .text = ""};
     Diag *diag = diag_new(arena, NULL, false); /* why rules refuse, nobody wants to know */
     diag_source(diag, source);
     Maker m = {.g = graph_new(arena, diag, source), .random = random_new(seed)};

@@ -132,7 +132,7 @@ Test(tails, the_result_takes_no_operand_of_the_tail)
 Test(tails, a_product_with_one_is_written_into_a_concat)
 {
     const Target bare = {
-        .name = "bare", .align = 64, .threads = 1, .tails = true, .workspace = nothing};
+        .name = "bare", .align = 64, .threads = 1, .epilogues = true, .workspace = nothing};
     Planned p = planned_text(IMAGE "a = relu(conv2d(x, 4, kernel = 1))\nb = tanh(x)\n"
                                    "c = concat(a, b, axis = 1)\noutput y = global_avgpool(c)\n",
                              NULL, &bare);
@@ -158,12 +158,12 @@ Test(tails, the_checker_refuses_what_a_kernel_cannot_run)
     Cluster *c = &p.clusters->at[p.clusters->count - 1];
     cr_assert(cluster_has_tail(p.graph, p.clusters, c));
     Target none = p.target;
-    none.tails = false;
-    cr_expect_not_null(plan_check(p.plan, &none));
+    none.epilogues = false;
+    cr_expect_not_null(plan_check(p.plan, &none, NULL));
     c->results = 0;
-    cr_expect_not_null(plan_check(p.plan, &p.target));
+    cr_expect_not_null(plan_check(p.plan, &p.target, NULL));
     c->results = 1;
-    cr_expect_null(plan_check(p.plan, &p.target));
+    cr_expect_null(plan_check(p.plan, &p.target, NULL));
     /* the result over an operand of the tail */
     const Occurrence *o = &p.plan->program[PROGRAM_FORWARD].at[p.plan->program[0].count - 1];
     Buffer *result = &p.plan->buffer[p.plan->arg[o->arg + c->operands]];
@@ -173,7 +173,7 @@ Test(tails, the_checker_refuses_what_a_kernel_cannot_run)
         if (operand->bytes != result->bytes)
             continue;
         result->offset = operand->offset;
-        cr_expect_not_null(plan_check(p.plan, &p.target));
+        cr_expect_not_null(plan_check(p.plan, &p.target, NULL));
         result->offset = offset;
     }
     planned_free(&p);

@@ -3,21 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-Graph *model_lower(Arena *arena, const char *text, Lowering how)
+Graph *model_graph(Arena *arena, const char *text, Lowering how)
 {
     Source *source = ARENA_NEW(arena, Source);
-    *source = (Source){"net.g", text, strlen(text)};
+    *source = (Source){.file = "net.g", .text = text, .length = strlen(text)};
     Diag *diag = diag_new(arena, NULL, false);
     diag_source(diag, source);
     Ast *ast = parse(arena, diag, source);
-    Graph *g = ast ? lower(arena, diag, source, ast, NULL, 0) : NULL;
-    if (!g)
-        return NULL;
-    g->sliced = how.sliced;
-    if (!g->train.present || !train_add(g, ast, NULL, 0, how.times))
-        return NULL;
-    simplify(g);
-    return g;
+    Model model = {.source = source, .ast = ast};
+    Choice choice = {.micro = how.times, .chunked_loss = how.sliced};
+    return ast && model_trains(&model) ? model_lower(&model, &choice, arena, diag) : NULL;
 }
 
 /* ---- What is there at first -------------------------------------------------------------------

@@ -180,13 +180,14 @@ static bool chance(Writer *w, int percent)
 static Graph *lower_text(Arena *arena, const char *text, int64_t batch)
 {
     Source *source = ARENA_NEW(arena, Source);
-    *source = (Source){"net.g", text, strlen(text)};
+    *source = (Source){.file = "net.g", .text = text, .length = strlen(text)};
     Diag *diag = diag_new(arena, NULL, false);
     diag_source(diag, source);
     Ast *ast = parse(arena, diag, source);
     Define *define = ARENA_NEW(arena, Define);
     *define = (Define){.name = "B", .value = batch};
-    return ast ? lower(arena, diag, source, ast, define, 1) : NULL;
+    Model model = {.source = source, .ast = ast, .define = define, .defines = 1};
+    return ast ? lower(arena, diag, &model) : NULL;
 }
 
 /* The shape of a name at the end of the text; false where the text is wrong. */
@@ -312,7 +313,7 @@ static bool may_be_divided(Writer *w, const char *text, const char *loss)
 {
     Arena *arena = arena_new();
     text = arena_printf(arena, "%strain %s using sgd(lr = 0.1)\n", text, loss);
-    bool may = !w->micro || model_lower(arena, text, (Lowering){2, false});
+    bool may = !w->micro || model_graph(arena, text, (Lowering){2, false});
     arena_free(arena);
     return may;
 }
@@ -562,7 +563,7 @@ char *random_model(Arena *arena, uint64_t seed, int most_statements)
     for (int tries = 0; tries < 20; tries++) {
         char *text = train(&w);
         Arena *scratch = arena_new();
-        bool good = model_lower(scratch, text, (Lowering){1, false}) != NULL;
+        bool good = model_graph(scratch, text, (Lowering){1, false}) != NULL;
         arena_free(scratch);
         if (good)
             return text;

@@ -21,7 +21,7 @@ typedef struct {
 } Lowering;
 
 /* NULL where the model cannot be lowered so. */
-Graph *model_lower(Arena *arena, const char *text, Lowering how);
+Graph *model_graph(Arena *arena, const char *text, Lowering how);
 
 /* What somebody could see of a run, in order: an output after a call, a loss, a parameter or state
  * at the end. */

@@ -273,9 +273,9 @@ typedef struct {
     Lowered at[MOST_LOWERINGS]; /* the plain one first */
     int count;
     bool micro_alike; /* micro-batches compute the same: no statistics are taken over each */
-} Model;
+} Case;
 
-static const Records *records_of(const Model *model, Lowering how)
+static const Records *records_of(const Case *model, Lowering how)
 {
     for (int i = 0; i < model->count; i++)
         if (model->at[i].how.times == how.times && model->at[i].how.sliced == how.sliced)
@@ -370,7 +370,7 @@ static const char *try_gcc(Arena *arena, const Records *want)
 }
 
 /* One plan, emitted, compiled and run. NULL, or what is wrong. */
-static const char *try_plan(Arena *arena, const Config *c, const Sizes *sizes, const Model *model)
+static const char *try_plan(Arena *arena, const Config *c, const Sizes *sizes, const Case *model)
 {
     size_t length;
     uint64_t budget = budget_of(c, sizes);
@@ -441,7 +441,7 @@ static int reads_of(const Graph *g, Id value, int program)
     return reads;
 }
 
-static void count_model(const char *text, const Model *model)
+static void count_model(const char *text, const Case *model)
 {
     static const char *const words[] = {
         "reshape(",
@@ -514,13 +514,13 @@ static void count_model(const char *text, const Model *model)
 }
 
 /* Every way to lower the text; false where there is none. */
-static bool lower_model(Arena *arena, const char *text, Model *model)
+static bool lower_model(Arena *arena, const char *text, Case *model)
 {
     model->count = 0;
     for (uint32_t times = 1; times <= 4; times *= 2)
         for (int sliced = 0; sliced < 2; sliced++) {
             Lowering how = {times, sliced};
-            Graph *g = model_lower(arena, text, how);
+            Graph *g = model_graph(arena, text, how);
             if (!g || (sliced && !has_op(g, "product_loss")))
                 continue;
             model->at[model->count++] = (Lowered){how, g, model_run(arena, g)};
@@ -530,7 +530,7 @@ static bool lower_model(Arena *arena, const char *text, Model *model)
 }
 
 /* Whether all ways to lower it compute the same. */
-static const char *lowerings_differ(Arena *arena, const Model *model)
+static const char *lowerings_differ(Arena *arena, const Case *model)
 {
     for (int i = 1; i < model->count; i++) {
         const Lowered *now = &model->at[i];
@@ -553,7 +553,7 @@ typedef struct {
 } Fault;
 
 /* Every plan of one way to lower the model; `only` NULL, or the one to try. */
-static Fault try_lowering(Arena *arena, const Model *model, Config c, uint64_t seed,
+static Fault try_lowering(Arena *arena, const Case *model, Config c, uint64_t seed,
                           const Config *only)
 {
     Sizes sizes;
@@ -588,7 +588,7 @@ static Fault try_lowering(Arena *arena, const Model *model, Config c, uint64_t s
 static Fault try_model(const char *text, uint64_t seed, bool gcc, const Config *only)
 {
     Arena *arena = arena_new();
-    static Model model;
+    static Case model;
     Fault fault = {.wrong = NULL};
     if (lower_model(arena, text, &model)) {
         write_text("net.g", text);

@@ -1,0 +1,90 @@
+/* See kinds.h. */
+#include "frontend/command/kinds.h"
+
+#include <errno.h>
+#include <string.h>
+
+const Kind kinds[] = {
+    {"c", emit_source, NULL, TARGET_C},       {"cu", emit_source, NULL, TARGET_CUDA},
+    {"h", emit_header, NULL, TARGET_AUTO},    {"report", emit_report, NULL, TARGET_AUTO},
+    {"dot", emit_dot, NULL, TARGET_AUTO},     {"svg", emit_svg, NULL, TARGET_AUTO},
+    {"html", emit_html, NULL, TARGET_AUTO},   {"json", emit_json, NULL, TARGET_AUTO},
+    {"trace", emit_trace, NULL, TARGET_AUTO}, {"graph", NULL, emit_graph, TARGET_AUTO},
+};
+const size_t kind_count = sizeof kinds / sizeof *kinds;
+
+const Kind *find_kind(const Options *o)
+{
+    const char *name = o->emit ? o->emit : extension(o->output);
+    for (size_t i = 0; name && i < kind_count; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+bool kind_is_source(const Kind *kind)
+{
+    return kind && kind->emit == emit_source;
+}
+
+int find_target(const Options *o)
+{
+    const Kind *kind = find_kind(o);
+    return o->target ? (int)o->target : kind ? kind->target : TARGET_AUTO;
+}
+
+const char *extension(const char *path)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    return dot && !strchr(dot, '/') ? dot + 1 : NULL;
+}
+
+/* dir/model.c -> dir/model.h */
+static char *beside(Arena *arena, const char *output, const char *other)
+{
+    return arena_printf(arena, "%.*s%s", (int)(extension(output) - output), output, other);
+}
+
+const char *header_name(Arena *arena, const char *output, const char *model)
+{
+    if (!output)
+        return arena_printf(arena, "%s.h", model);
+    const char *path = beside(arena, output, "h"), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool output_write(Diag *diag, const OutFile *file, size_t count)
+{
+    const OutFile *culprit = files_write(file, count);
+    return !culprit ||
+           diag_error(diag, (Place){0}, "%s: cannot be written: %s",
+                      culprit->path ? culprit->path : "standard output", strerror(errno));
+}
+
+bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
+                  const EmitOptions *emit)
+{
+    const Kind *kind = find_kind(o);
+    OutFile file[3] = {{o->output, kind->emit(plan, emit)}};
+    if (!kind_is_source(kind))
+        return output_write(diag, file, 1);
+    file[2].text = emit_constants(plan, emit);
+    if (!o->output) {
+        if (file[2].text.length > 0)
+            return diag_error(diag, (Place){0},
+                              "%s has constants that go to a file beside the text: give -o "
+                              "FILE.%s",
+                              plan->graph->name, kind->name);
+        return output_write(diag, file, 1);
+    }
+    file[1].path = beside(arena, o->output, "h");
+    file[1].text = emit_header(plan, emit);
+    file[2].path = beside(arena, o->output, "safetensors");
+    if (file[2].text.length > 0 && !constants_may_replace(file[2].path)) {
+        diag_error(diag, (Place){0}, "%s: is not a file of constants, and would be lost",
+                   file[2].path);
+        diag_hint(diag, "move it away, or write another file than %s", o->output);
+        return false;
+    }
+    return output_write(diag, file, file[2].text.length > 0 ? 3 : 2);
+}

@@ -1,0 +1,35 @@
+/* What gplan can write, by name and by the extension of the file. */
+#ifndef GPLAN_KINDS_H
+#define GPLAN_KINDS_H
+
+#include "codegen/codegen.h"
+#include "frontend/command/options.h"
+#include "frontend/command/output.h"
+
+typedef struct {
+    const char *name;
+    Text (*emit)(const Plan *plan, const EmitOptions *options);
+    Text (*draw)(const Graph *g, const EmitOptions *options); /* needs no plan */
+    int target;                                               /* TARGET_AUTO: any */
+} Kind;
+
+extern const Kind kinds[];
+extern const size_t kind_count;
+
+const char *extension(const char *path); /* NULL: it has none */
+const Kind *find_kind(const Options *o); /* NULL: none was asked for, or there is none so */
+bool kind_is_source(const Kind *kind);   /* C or CUDA, with a header beside it */
+int find_target(const Options *o);       /* TARGET_AUTO: nothing says */
+/* What the C file includes: dir/model.c -> model.h */
+const char *header_name(Arena *arena, const char *output, const char *model);
+/* Files; false with a message that names the one that could not be written. */
+bool output_write(Diag *diag, const OutFile *file, size_t count);
+/* The kind that was asked for, with what goes beside it; false with a message. */
+bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
+                  const EmitOptions *emit);
+
+/* Wrong usage that only the whole command line shows (usage.c): the exit status. -1: all is well.
+ */
+int check_usage(const Options *o);
+
+#endif

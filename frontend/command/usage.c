@@ -1,0 +1,82 @@
+/* Wrong usage that only the whole command line shows. */
+#include "frontend/command/dump.h"
+#include "frontend/command/kinds.h"
+
+#include <string.h>
+
+/* Questions that are answered instead of writing a program. -1: all is well. */
+static int check_questions(const Options *o)
+{
+    if ((o->max != NULL) + o->pareto + o->min_budget > 1) {
+        fprintf(stderr, "gplan: --max, --min-budget and --pareto: one question at a time\n");
+        return 2;
+    }
+    if (o->pareto && o->emit && strcmp(o->emit, "csv") != 0 && strcmp(o->emit, "json") != 0) {
+        fprintf(stderr, "gplan: --pareto is written as csv or json, not as '%s'\n", o->emit);
+        return 2;
+    }
+    if (o->pareto && o->output) {
+        fprintf(stderr, "gplan: --pareto goes to standard output; -o does not go with it\n");
+        return 2;
+    }
+    if (o->max && !o->budget) {
+        fprintf(stderr, "gplan: --max %s: within which --budget?\n", o->max);
+        return 2;
+    }
+    return -1;
+}
+
+int check_usage(const Options *o)
+{
+    if (o->output && !extension(o->output)) {
+        fprintf(stderr, "gplan: -o %s: give it an extension, e.g. %s.c\n", o->output, o->output);
+        return 2;
+    }
+    if ((o->output || o->emit) && !find_kind(o) && !o->pareto) {
+        fprintf(stderr, "gplan: cannot write '%s'; the kinds are", o->emit ? o->emit : o->output);
+        for (size_t i = 0; i < kind_count; i++)
+            fprintf(stderr, "%s %s", i ? "," : "", kinds[i].name);
+        fprintf(stderr, "\n");
+        return 2;
+    }
+    if (kind_is_source(find_kind(o)) && o->output &&
+        (strcmp(extension(o->output), "h") == 0 ||
+         strcmp(extension(o->output), "safetensors") == 0)) {
+        fprintf(stderr, "gplan: -o %s: what goes beside the text would be the same file\n",
+                o->output);
+        return 2;
+    }
+    const Kind *kind = find_kind(o);
+    if (kind && kind->target && kind->target != find_target(o)) {
+        fprintf(stderr, "gplan: --target %s is not written as %s: give FILE.%s\n",
+                o->target == TARGET_CUDA ? "cuda" : "c", kind->name,
+                o->target == TARGET_CUDA ? "cu" : "c");
+        return 2;
+    }
+    if (find_target(o) == TARGET_CUDA && o->threads > 1) {
+        fprintf(stderr, "gplan: --threads is for C: a GPU has its own\n");
+        return 2;
+    }
+    if (find_target(o) == TARGET_CUDA && o->fuse == WHEN_ALWAYS) {
+        fprintf(stderr,
+                "gplan: --fuse always is for C: products of a GPU run nothing behind them\n");
+        return 2;
+    }
+    if (o->dump && !dump_knows(o->dump)) {
+        fprintf(stderr, "gplan: -d %s: the passes are " PASSES "\n", o->dump);
+        return 2;
+    }
+    if (o->calibrate && o->output && strcmp(extension(o->output), "json") != 0) {
+        fprintf(stderr, "gplan: -o %s: a profile is JSON, e.g. profile.json\n", o->output);
+        return 2;
+    }
+    if (o->infer && o->train) {
+        fprintf(stderr, "gplan: --infer and --train: which of them?\n");
+        return 2;
+    }
+    if (o->budget && o->reserve >= o->budget) {
+        fprintf(stderr, "gplan: --reserve leaves nothing of the budget\n");
+        return 2;
+    }
+    return check_questions(o);
+}

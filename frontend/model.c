@@ -1,0 +1,50 @@
+/* A model as a value: what can be lowered again, for each Choice. */
+#include "frontend/ast.h"
+#include "frontend/frontend.h"
+
+#include <string.h>
+
+bool choice_equals(Choice a, Choice b)
+{
+    return a.micro == b.micro && a.chunked_loss == b.chunked_loss && a.epilogues == b.epilogues;
+}
+
+Model model_define(Arena *arena, const Model *model, const char *name, int64_t value)
+{
+    Model defined = *model;
+    Define *define = ARENA_ARRAY(arena, Define, model->defines + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < model->defines; i++)
+        if (strcmp(model->define[i].name, name) != 0)
+            define[count++] = model->define[i];
+    define[count++] = (Define){name, value};
+    defined.define = define;
+    defined.defines = count;
+    return defined;
+}
+
+bool model_trains(const Model *model)
+{
+    const Stmts *body = &model->ast->body;
+    for (size_t i = 0; i < body->count && !model->infer; i++)
+        if (body->at[i]->kind == STMT_TRAIN)
+            return true;
+    return false;
+}
+
+Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag)
+{
+    /* syntax tree -> graph: blocks unrolled, names resolved, every value shaped */
+    Graph *g = lower(arena, diag, model);
+    if (!g)
+        return NULL;
+    g->sliced = choice->chunked_loss;
+
+    /* the loss, the backward pass and the updates, as programs of their own */
+    if (g->train.present && !model->infer && !train_add(g, model, choice->micro))
+        return NULL;
+
+    /* what nobody needs goes, equal nodes merge */
+    simplify(g);
+    return g;
+}
