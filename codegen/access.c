@@ -98,7 +98,7 @@ bool access_is_done(const Plan *plan, const Occurrence *o)
     const Cluster *c = &plan->clusters->at[o->cluster];
     Id id = plan->clusters->node[c->node];
     const Node *node = &g->node.at[id];
-    if (c->nodes != 1 || strcmp(node->op->name, "concat") != 0 || c->results == 0)
+    if (c->nodes != 1 || !(node->op->flags & OP_JOINS) || c->results == 0)
         return false;
     const Buffer *result = &plan->buffer[access_buffer(plan, o, node->value, 0)];
     int axis = (int)node_attr(g, id, "axis")->list[0];

@@ -17,7 +17,7 @@ bool runs_valid(const Api *api)
 {
     const Graph *g = api->plan->graph;
     for (size_t n = 0; n < g->node.count && api->trains && api->batch; n++)
-        if (strcmp(g->node.at[n].op->name, "loss_share") == 0)
+        if (g->node.at[n].op->flags & OP_WEIGHS)
             return true;
     return false;
 }

@@ -317,6 +317,10 @@ enum {
                          Samples stand on axis 0; summed over them it is a share of the loss */
     OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
     OP_LOOKS_UP = 2048, /* its kernel fails where it meets an index outside its table */
+    OP_JOINS = 4096,    /* puts its operands side by side along `axis`: each may be written straight
+                           into its window of the result, and then there is nothing to do */
+    OP_PRODUCT = 8192,  /* the matrix product of its two operands */
+    OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
     OP_TAIL = 1024,     /* its kernel runs elementwise ops behind it on what it has made, where the
                            target has such kernels: gp_call.then */
 };
@@ -362,6 +366,9 @@ enum {
 };
 typedef int BatchRule(const Graph *g, const Node *node, int operand, int axis, int output);
 
+/* What its flops are counted at; elementwise ops run at the rate of loops. */
+enum { RATE_PRODUCT, RATE_CONVOLUTION };
+
 /* In which operands an op is linear, for losses that are summed up from shares. */
 enum { LINEAR_FIRST = 1, LINEAR_SECOND = 2, LINEAR_TOGETHER = 4 };
 
@@ -389,6 +396,7 @@ struct OpRow {
     const char *reads; /* of such a row: what its operands are, in these letters; g is dy */
     double (*flops)(const Graph *g, Id node); /* NULL: one for each element of output 0 */
     uint32_t flags;
+    uint8_t rate;     /* RATE_PRODUCT, ...: which of a machine's rates its flops run at */
     uint32_t strided; /* bit i: operand i may have any view; elementwise rows: all may */
     uint32_t inplace; /* bit i: output 0 may take the bytes of operand i, if it dies here */
     uint8_t updates[MAX_OUTPUTS]; /* output i is a new version of operand updates[i] - 1, in its
@@ -398,6 +406,9 @@ struct OpRow {
     const char *batch_help;       /* where the rule forbids micro-batches: what to write instead */
     uint8_t linear;               /* LINEAR_FIRST, ... */
     const char *as_loss;          /* the op that stands for it where its result is the loss */
+    const char *chunked;          /* a loss over rows: the op that takes a product's operands in
+                                     place of its result, OP_CHUNKED */
+    const char *elementwise;      /* the op that some mean by this one's name: maximum, for max */
 };
 enum { ALL_OPERANDS = -1 };
 

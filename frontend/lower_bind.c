@@ -196,9 +196,8 @@ static bool too_many(Binder *b, const Given *given)
     bool first = op->args[0].kind == ARG_TENSOR && !b->tensor_seen;
     if (first && given->val.kind != VAL_TENSOR) {
         wrong_kind(b, &op->args[0], given);
-        bool other = strcmp(op->name, "max") == 0 || strcmp(op->name, "min") == 0;
-        if (other && val_is_number(given->val))
-            diag_hint(b->l->diag, "%simum(a, b) works on each element", op->name);
+        if (op->elementwise && val_is_number(given->val))
+            diag_hint(b->l->diag, "%s(a, b) works on each element", op->elementwise);
         return show_signature(b);
     }
     lower_error(b->l, b->frame, given->place, "%s has no place for %s", op->name,

@@ -33,15 +33,6 @@ typedef struct {
     bool needs_first;         /* there is no going without the first of them */
 } Kind;
 
-static const Kind optimizers[] = {
-    {"sgd", "lr momentum nesterov weight_decay", false},
-    {"adam", "lr beta1 beta2 eps weight_decay", false},
-    {"adamw", "lr beta1 beta2 eps weight_decay", false},
-    {"rmsprop", "lr alpha eps momentum weight_decay", false},
-    {"adagrad", "lr eps weight_decay", false},
-    {"lion", "lr beta1 beta2 weight_decay", false},
-};
-
 static const Kind schedules[] = {
     {"constant", "warmup", false},
     {"linear", "steps warmup floor", true},
@@ -167,6 +158,24 @@ static const Kind *find_kind(Lower *l, const Kind *kinds, size_t count, Name nam
     return NULL;
 }
 
+/* Optimizers are rows: what they take are the settings of theirs that a user can give. */
+static const Kind *find_optimizer(Lower *l, Name name)
+{
+    ARRAY(Kind) kinds = {0};
+    for (size_t i = 0; op_at(i); i++) {
+        const OpRow *op = op_at(i);
+        if (!(op->flags & OP_OPTIMIZER))
+            continue;
+        const char *takes = "";
+        for (int k = 0; k < MAX_ARGS && op->args[k].name; k++)
+            if (op->args[k].kind != ARG_TENSOR && !(op->args[k].flags & ARG_HIDDEN))
+                takes =
+                    arena_printf(l->arena, "%s%s%s", takes, *takes ? " " : "", op->args[k].name);
+        ARRAY_PUSH(l->arena, &kinds, (Kind){op->name, takes, false});
+    }
+    return find_kind(l, kinds.at, kinds.count, name, "optimizer");
+}
+
 static void lower_arguments(Lower *l, Frame *frame, const Kind *kind, const char *prefix,
                             const Arguments *args)
 {
@@ -272,8 +281,7 @@ void lower_train(Lower *l, Frame *frame, const Stmt *stmt)
     train->present = true;
     train->place = stmt->place;
     lower_loss(l, frame, stmt);
-    const Kind *optimizer =
-        find_kind(l, optimizers, sizeof optimizers / sizeof *optimizers, stmt->name, "optimizer");
+    const Kind *optimizer = find_optimizer(l, stmt->name);
     if (!optimizer)
         return;
     train->optimizer = optimizer->name;

@@ -48,8 +48,8 @@ static Use rows_of(Graph *g, Use x, Use ids)
 /* Replaces node `id`, whose logits come from `product`, by a call of the sliced op. */
 static void replace(Graph *g, Id id, const Node *product)
 {
-    const OpRow *sliced = op_find("product_loss");
     Node node = g->node.at[id];
+    const OpRow *sliced = op_find(node.op->chunked);
     Use w = shared_weight(g, node_use(g, product, 1));
     Use x = rows_of(g, node_use(g, product, 0), node_use(g, &node, 1));
     if (w.value == NONE || x.value == NONE)
@@ -74,13 +74,12 @@ static void replace(Graph *g, Id id, const Node *product)
 void slice_losses(Graph *g)
 {
     const Id *readers = count_readers(g);
-    const OpRow *loss = op_find("cross_entropy_rows"), *matmul = op_find("matmul");
     for (Id n = 0; n < g->node.count; n++) {
-        if (g->node.at[n].op != loss || g->node.at[n].program != g->program)
+        if (!g->node.at[n].op->chunked || g->node.at[n].program != g->program)
             continue;
         Use logits = node_use(g, &g->node.at[n], 0);
         Id made = g->value.at[logits.value].node;
-        if (made != NONE && g->node.at[made].op == matmul && readers[logits.value] == 1 &&
+        if (made != NONE && g->node.at[made].op->flags & OP_PRODUCT && readers[logits.value] == 1 &&
             g->value.at[logits.value].rank >= 2)
             replace(g, n, &g->node.at[made]);
     }

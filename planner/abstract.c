@@ -42,14 +42,13 @@ static bool has_effect(const Build *b, Id cluster)
 static void mark_values(Build *b)
 {
     const Graph *g = b->g;
-    const OpRow *concat = op_find("concat");
     for (size_t i = 0; i < g->output.count; i++) {
         Id value = g->output.at[i].use.value;
         b->output[value] = true;
         b->external[value] |= b->options->io_external && !g->output.at[i].loss;
     }
     for (size_t n = 0; n < g->node.count && b->relaxed; n++)
-        for (Id i = 0; g->node.at[n].op == concat && i < g->node.at[n].uses; i++)
+        for (Id i = 0; g->node.at[n].op->flags & OP_JOINS && i < g->node.at[n].uses; i++)
             if (node_use(g, &g->node.at[n], i).value != NONE)
                 b->joined[node_use(g, &g->node.at[n], i).value] = true;
     for (size_t n = 0; n < g->node.count; n++)

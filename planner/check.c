@@ -219,7 +219,7 @@ static void find_windowed(Check *c, const Occurrence *o, uint32_t time)
     const Cluster *cluster = &c->plan->clusters->at[o->cluster];
     const Id first = c->plan->clusters->node[cluster->node];
     const Node *node = &c->g->node.at[first];
-    if (strcmp(node->op->name, "concat") != 0 || cluster->results == 0)
+    if (!(node->op->flags & OP_JOINS) || cluster->results == 0)
         return;
     const Id result = c->plan->arg[o->arg + cluster->operands];
     const View *out = &c->plan->buffer[result].layout;

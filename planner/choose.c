@@ -93,7 +93,7 @@ __attribute__((format(printf, 2, 3))) static void say(const Chooser *s, const ch
 static bool has_chunked_loss(const Graph *g)
 {
     for (size_t n = 0; n < g->node.count; n++)
-        if (strcmp(g->node.at[n].op->name, "product_loss") == 0)
+        if (g->node.at[n].op->flags & OP_CHUNKED)
             return true;
     return false;
 }

@@ -5,8 +5,6 @@
  */
 #include "planner/internal.h"
 
-#include <string.h>
-
 const Profile default_profile = {
     .product_flops = 60e9, .conv_flops = 60e9, .loop_flops = 8e9, .bytes = 10e9, .start = 1e-6};
 
@@ -21,7 +19,7 @@ static double node_rate(const Profile *p, const OpRow *op)
 {
     if (op->flags & OP_ELEMENTWISE)
         return p->loop_flops;
-    return strncmp(op->name, "conv", 4) == 0 ? p->conv_flops : p->product_flops;
+    return op->rate == RATE_CONVOLUTION ? p->conv_flops : p->product_flops;
 }
 
 /* A training step is what is run most and searched for; what evaluates beside it, or computes

@@ -16,10 +16,9 @@ int concat_axis(const Graph *g, Id node)
 
 Concats concats_find(Arena *arena, const Graph *g, const Clusters *clusters)
 {
-    const OpRow *concat = op_find("concat");
     Concats concats = {.node = ARENA_ARRAY(arena, Id, clusters->count + 1)};
     for (Id n = 0; n < g->node.count; n++)
-        if (g->node.at[n].op == concat)
+        if (g->node.at[n].op->flags & OP_JOINS)
             concats.node[concats.count++] = n;
     concats.mode = ARENA_ARRAY(arena, uint8_t, concats.count + 1);
     return concats;
@@ -48,7 +47,7 @@ typedef struct {
     uint8_t *concats;
 } Readers;
 
-static Readers find_readers(Arena *arena, const Graph *g, const OpRow *concat)
+static Readers find_readers(Arena *arena, const Graph *g)
 {
     Readers r = {ARENA_ARRAY(arena, bool, g->value.count), ARENA_ARRAY(arena, bool, g->value.count),
                  ARENA_ARRAY(arena, uint8_t, g->value.count)};
@@ -58,7 +57,7 @@ static Readers find_readers(Arena *arena, const Graph *g, const OpRow *concat)
             Use use = node_use(g, &g->node.at[n], i);
             if (use.value == NONE)
                 continue;
-            if (g->node.at[n].op == concat)
+            if (g->node.at[n].op->flags & OP_JOINS)
                 r.taken[use.value] |= r.concats[use.value]++ > 0;
             else if (use.view != NONE || !takes_strides(&g->node.at[n], i))
                 r.gaps[use.value] = false;
@@ -105,7 +104,7 @@ void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const O
                  const Concats *concats, Windows *windows)
 {
     const bool *once = find_once(arena, clusters, order);
-    Readers readers = find_readers(arena, g, op_find("concat"));
+    Readers readers = find_readers(arena, g);
     memset(windows->host, 0xff, g->value.count * sizeof *windows->host);
     for (Id k = concats->count; k-- > 0;) {
         const Node *node = &g->node.at[concats->node[k]];

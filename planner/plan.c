@@ -156,13 +156,12 @@ static Id family_of(Families *f, Id value)
 
 static Families find_families(Arena *arena, const Graph *g)
 {
-    const OpRow *concat = op_find("concat");
     Families f = {ARENA_ARRAY(arena, Id, g->value.count),
                   ARENA_ARRAY(arena, uint64_t, g->value.count)};
     for (Id v = 0; v < g->value.count; v++)
         f.parent[v] = v;
     for (Id n = 0; n < g->node.count; n++)
-        for (Id i = 0; g->node.at[n].op == concat && i < g->node.at[n].uses; i++)
+        for (Id i = 0; g->node.at[n].op->flags & OP_JOINS && i < g->node.at[n].uses; i++)
             f.parent[family_of(&f, node_use(g, &g->node.at[n], i).value)] =
                 family_of(&f, g->node.at[n].value);
     return f;

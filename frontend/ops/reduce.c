@@ -349,6 +349,7 @@ const OpRow ops_reduce[] = {
      .batch = batch_reduce},
     {.name = "max",
      .kernel = "reduce",
+     .elementwise = "maximum",
      .help = "largest over axes (of bool: any); NaN where there is one. Elementwise: maximum(a, b)",
      .args = REDUCE_ARGS,
      .shape = shape_extreme,
@@ -358,6 +359,7 @@ const OpRow ops_reduce[] = {
      .batch = batch_reduce},
     {.name = "min",
      .kernel = "reduce",
+     .elementwise = "minimum",
      .help = "smallest over axes (of bool: all); NaN where there is one. "
              "Elementwise: minimum(a, b)",
      .args = REDUCE_ARGS,
