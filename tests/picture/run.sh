@@ -1,11 +1,31 @@
 #!/bin/sh
-# The pictures, the JSON file, the trace and the report of a few plans. usage: run.sh GPLAN
-# The page is used in headless Chromium where there is one, graphviz reads the DOT where it is.
+# The pictures, the JSON file, the trace and the report of a few plans. usage: run.sh [--bless] GPLAN
+# plan.KIND is what gplan writes of plan.g, to the last byte; --bless writes them anew. The page is used in headless Chromium where there is one, graphviz reads the DOT where it is.
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
-without_bless
 cd "$root" || exit 1
 dir=$work
+
+# ---- To the last byte
+budget=1K
+golden() { # FILE OPTIONS...
+    file=tests/picture/$1
+    shift
+    COLUMNS=100 "$gplan" tests/picture/plan.g "$@" >"$dir/now" || return 1
+    case $file in *.page) # without what every page has
+        sed -n '/^<script>/,/^<\/script>/p; /^<\/script>/q' "$dir/now" >"$dir/data" && mv "$dir/data" "$dir/now" ;;
+    esac
+    [ -z "$bless" ] || cp "$dir/now" "$file"
+    diff -u "$file" "$dir/now"
+}
+for kind in svg json trace dot graph report; do
+    check "$kind as it was drawn" golden plan.$kind --budget $budget --emit $kind
+done
+check 'the page as it was filled' golden plan.page --budget $budget --emit html
+check 'boxes as they were drawn' golden shut.dot --emit dot --depth 1
+check 'micro-batches as they were reported' golden micro.report --accumulate 2 --report
+check 'an inference as it was reported' golden infer.report --infer --report
+without_bless
 
 status() { # WANTED COMMAND...
     wanted=$1
