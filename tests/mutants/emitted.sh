@@ -8,7 +8,8 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 for model in "$@"; do
-    "$gplan" "$emit/$model.g" --quiet -o "$model.c" &&
-        gcc -O1 -w -D_GNU_SOURCE -DGPLAN_POISON -I. -I"$emit" "$emit/$model.c" "$model.c" -pthread -lm \
-            -o "$model" && timeout 60 "./$model" || exit 1
+    # shellcheck disable=SC2046 # words
+    "$gplan" "$emit/$model.g" $(sed -n 's/^# options: //p' "$emit/$model.g") --quiet -o "$model.c" &&
+        gcc -O1 -w -D_GNU_SOURCE -DGPLAN_POISON -I. -I"$emit" "$emit/$model.c" "$model.c" \
+            $(sed -n 's/^ \* flags: //p' "$emit/$model.c") -pthread -lm -o "$model" && timeout 60 "./$model" || exit 1
 done
