@@ -4,7 +4,7 @@
 #
 # Leaves gplan (the program to test), here (the suite's folder), root (the project), work (an empty
 # folder that goes at the end) as whole paths, and bless=yes for run.sh --bless GPLAN. Close with
-# `finish`.
+# `finish`. FIRST_FAILURE=1 ends a suite where something fails.
 # shellcheck shell=sh disable=SC2034
 set -u
 bless=''
@@ -33,6 +33,7 @@ count() { # NAME STATUS: of a check; what the log has is shown where it failed
         failed=$((failed + 1))
         echo "failed: $1"
         head -n 30 "$log" 2>/dev/null
+        [ -z "${FIRST_FAILURE:-}" ] || { finish; exit 1; }
     fi
     return "$2"
 }

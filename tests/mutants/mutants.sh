@@ -35,14 +35,24 @@ build() {
 
 # Without the table of kernels: plans and emitted text do not run it.
 light() { build -o build/gcc/gen/adapters.o -o build/gcc/gen/cuda_work.o "$@"; }
-export -f build light
+
+random() { # FIRST COUNT
+    models=build/gcc/tests/random/random_models
+    light gplan $models && $models "$GPLAN" "$@"
+}
+
+cuda() { # PART...
+    emulator=build/gcc/tests/cuda_on_cpu
+    light gplan $emulator/emulator_test && tests/mutants/cuda.sh "$GPLAN" $emulator "$@"
+}
+export -f build light random cuda
 
 # Lines of the table whose pattern fits the file: "PATTERN: COMMAND".
 suites_of() { # FILE
     while IFS= read -r line; do
         pattern=${line%%: *}
-        # shellcheck disable=SC2254
-        case $1 in $pattern) echo "${line#*: }" ;; esac
+        # shellcheck disable=SC2053
+        [[ $1 == $pattern ]] && echo "${line#*: }"
     done < <(grep -v '^#' "$project/tests/mutants/suites" | grep .)
 }
 
@@ -53,13 +63,13 @@ run_suite() { # COMMAND...
     test)
         program=build/gcc/tests/$2
         shift 2
-        build "$program" && "$program" -j1 --color=never "$@"
+        build "$program" && "$program" -j1 --fail-fast --color=never "$@"
         ;;
     *) bash -c "$*" ;;
     esac
 }
 
-export GPLAN=./gplan FILE=''
+export GPLAN=./gplan FILE='' FIRST_FAILURE=1
 fresh=$home/fresh
 mkdir -p "$fresh"
 git ls-files -z | while IFS= read -r -d '' file; do

@@ -10,7 +10,7 @@
  * compiled by gcc as users do, and runs with one thread and with three.
  *
  * A model that fails is made smaller while it still fails, and left as fault_SEED.g in the folder
- * it runs in. */
+ * it runs in; with FIRST_FAILURE=1 it is only named, and the program ends. */
 #define _DEFAULT_SOURCE
 #include "tests/random/models.h"
 
@@ -708,6 +708,10 @@ int main(int argc, char **argv)
         if (!text)
             tally("seeds without a model", 1);
         Fault fault = text ? try_model(text, seed, gcc, NULL) : (Fault){.wrong = NULL};
+        if (fault.wrong && getenv("FIRST_FAILURE")) {
+            printf("seed %llu: %s\n", (unsigned long long)seed, fault.wrong);
+            return 1;
+        }
         if (fault.wrong) {
             faults++;
             report(seed, text, &fault);
