@@ -138,8 +138,10 @@ try() { # ID CLASS WHERE BEFORE AFTER
         { time limited $suite; } 2>"$home/time$worker" || { verdict=found; by=$suite; }
         read -r user system < <(tail -n 1 "$home/time$worker")
         spent=$(echo "$spent + $user + $system" | bc)
-        grep -q 'Werror=int-conversion\|Werror=incompatible-pointer\|error: .*\(undeclared\|lvalue\|invalid operands\|invalid type argument\|expected\|implicit\)' \
-            "$home/log$worker" && grep -q 'error:' "$home/log$worker" && [ $verdict = found ] && verdict=invalid
+        case $file in *.h) # of a .c file it is known before
+            [ $verdict = found ] && grep -q 'Werror=int-conversion\|Werror=incompatible-pointer\|error: .*\(undeclared\|lvalue\|invalid operands\|invalid type argument\|expected\|implicit\)' \
+                "$home/log$worker" && verdict=invalid ;;
+        esac
     done <"$home/suites$worker"
     restore
     flock "$results" printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$5" "$verdict" \

@@ -19,4 +19,19 @@ check 'the header as it was written' golden written.h --accumulate 2 --emit h
 check 'CUDA as it was written' golden written.cu --emit cu
 check 'C of memory of the caller' golden external.c --infer --io external --params external --emit c
 check 'its header' golden external.h --infer --io external --params external --emit h
+
+# A comment goes with what it speaks of: one that stands alone, or before an include that is gone, does
+# so in runtime/ too.
+before() { # LINE FILE...: comments before such a line
+    awk -v line="$1" 'BEGIN { ARGV[1] = "" } last ~ /\*\/$/ && $0 ~ line { print last } { last = $0 }' "$@" |
+        sort -u
+}
+comments() {
+    before '^(#|$)' "$root"/runtime/c/*.h "$root"/runtime/cuda/*.h "$root"/runtime/cuda/*.cuh >"$work/may"
+    for kind in c cu; do
+        "$gplan" written.g --quiet --emit $kind | sed '/The model: one function/q' | before '^$' |
+            comm -23 - "$work/may" >"$work/left" && cat "$work/left" && [ ! -s "$work/left" ] || return 1
+    done
+}
+check 'no comment without what it speaks of' comments
 finish
