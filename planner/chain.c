@@ -265,7 +265,8 @@ static void keep_hull(Study *s, Class *class)
 {
     Policy *at = s->met.at;
     size_t count = 0;
-    qsort(at, s->met.count, sizeof *at, by_kept);
+    if (s->met.count)
+        qsort(at, s->met.count, sizeof *at, by_kept);
     for (size_t i = 0; i < s->met.count; i++) {
         while (count && at[count - 1].cost >= at[i].cost)
             count--;
