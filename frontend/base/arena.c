@@ -5,6 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under the address sanitizer a gap that must not be touched lies behind whatever is given out:
+ * without it a step past the end of an array would be a step into the next. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GUARDED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define GUARDED 1
+#endif
+#ifdef GUARDED
+#include <sanitizer/asan_interface.h>
+enum { GAP = 64 };
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)0)
+enum { GAP = 0 };
+#endif
+
 enum { ALIGN = 16, FIRST_CHUNK = 1 << 16, LARGEST_CHUNK = 1 << 24 };
 
 typedef struct Chunk {
@@ -88,6 +106,7 @@ static Chunk *chunk_new(Arena *arena, size_t bytes)
     Chunk *chunk = size <= SIZE_MAX - sizeof *chunk ? calloc(1, sizeof *chunk + size) : NULL;
     if (!chunk)
         out_of_memory(bytes);
+    ASAN_POISON_MEMORY_REGION(chunk->bytes, size);
     chunk->size = size;
     chunk->next = arena->top;
     arena->top = chunk;
@@ -97,14 +116,15 @@ static Chunk *chunk_new(Arena *arena, size_t bytes)
 
 void *arena_alloc(Arena *arena, size_t bytes)
 {
-    if (bytes > SIZE_MAX - ALIGN)
+    if (bytes > SIZE_MAX - ALIGN - GAP)
         out_of_memory(bytes);
-    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t taken = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
     Chunk *chunk = arena->top;
-    if (!chunk || chunk->size - chunk->used < bytes)
-        chunk = chunk_new(arena, bytes);
+    if (!chunk || chunk->size - chunk->used < taken)
+        chunk = chunk_new(arena, taken);
     void *result = chunk->bytes + chunk->used;
-    chunk->used += bytes;
+    ASAN_UNPOISON_MEMORY_REGION(result, bytes);
+    chunk->used += taken;
     return result;
 }
 
