@@ -5,62 +5,16 @@
 #include <assert.h>
 #include <string.h>
 
-/* A stretch of the value's axes that the layout holds without gaps. */
-typedef struct {
-    int64_t dim;    /* elements along it */
-    int64_t dense;  /* stride in the value as it would lie without gaps */
-    int64_t stride; /* in the buffer */
-} Stretch;
-
-static int find_stretches(const View *layout, Stretch *stretch)
-{
-    int count = 0;
-    int64_t dense = 1;
-    for (int i = layout->rank; i-- > 0; dense *= layout->dim[i]) {
-        if (layout->dim[i] == 1)
-            continue;
-        Stretch *last = count ? &stretch[count - 1] : NULL;
-        if (last && layout->stride[i] == last->stride * last->dim)
-            last->dim *= layout->dim[i];
-        else
-            stretch[count++] = (Stretch){layout->dim[i], dense, layout->stride[i]};
-    }
-    return count;
-}
-
-/* The planner lets a value lie with gaps only where each axis of each view of it stays within
- * one stretch. */
-static int64_t step(const Stretch *stretch, int count, int64_t view_stride, int64_t dim)
-{
-    for (int k = count; k-- > 0;)
-        if (view_stride % stretch[k].dense == 0 && view_stride / stretch[k].dense != 0) {
-            assert(view_stride / stretch[k].dense * (dim - 1) < stretch[k].dim);
-            return view_stride / stretch[k].dense * stretch[k].stride;
-        }
-    assert(!"a view that crosses a gap");
-    return 0;
-}
-
+/* What lies with gaps is read whole: planner/check.c sees to it. */
 View access_view(const Plan *plan, Use use, Id buffer)
 {
     const View *layout = &plan->buffer[buffer].layout;
+    if (use.view == NONE)
+        return *layout;
+    assert(view_is_dense(layout));
     View view = use_view(plan->graph, use);
-    if (use.view == NONE || view_is_dense(layout)) {
-        View out = use.view == NONE ? *layout : view;
-        out.offset = layout->offset + (use.view == NONE ? 0 : view.offset);
-        return out;
-    }
-    Stretch stretch[MAX_RANK];
-    int count = find_stretches(layout, stretch);
-    View out = view;
-    out.offset = layout->offset;
-    for (int k = 0; k < count; k++)
-        out.offset += view.offset / stretch[k].dense % stretch[k].dim * stretch[k].stride;
-    for (int i = 0; i < view.rank; i++)
-        out.stride[i] = view.dim[i] == 1 || view.stride[i] == 0
-                            ? 0
-                            : step(stretch, count, view.stride[i], view.dim[i]);
-    return out;
+    view.offset += layout->offset;
+    return view;
 }
 
 Address access_address(const Api *api, Id buffer, const View *view)
