@@ -92,6 +92,17 @@ Test(pack, alignment_is_kept_and_the_bound_knows_it)
     cr_assert(solution.optimal);
 }
 
+Test(pack, the_bound_leaves_the_largest_rest_on_top)
+{
+    PackBuffer buffer[] = {plain(0, 9, 100), plain(0, 9, 65), plain(2, 4, 120)};
+    for (int i = 0; i < 3; i++)
+        buffer[i].align = 64;
+    PackProblem problem = {buffer, 3, 0};
+    cr_assert_eq(pack_bound(&problem), 128 + 128 + 65);
+    cr_assert_eq(solve(&problem), PACK_OK);
+    cr_assert_eq(solution.height, 128 + 128 + 65);
+}
+
 Test(pack, alignments_may_differ_and_need_not_be_powers_of_two)
 {
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -292,6 +303,37 @@ Test(pack, the_same_seed_gives_the_same_packing)
     cr_assert_eq(solve_with(&problem, options), PACK_OK);
     cr_assert_eq(solution.work, work);
     cr_assert_arr_eq(first, offset, problem.count * sizeof *first);
+}
+
+/* Effort is counted, so that the same problem gives the same packing on every machine. Numbers that
+ * change with a better search belong here too. */
+Test(pack, the_search_is_the_same_everywhere)
+{
+    PackProblem aligned = generate_random(arena, 150, 200, 60, 500, 4);
+    for (size_t i = 0; i < aligned.count; i++)
+        ((PackBuffer *)(uintptr_t)aligned.buffer)[i].align = 64 >> i % 3;
+    const struct {
+        PackProblem problem;
+        unsigned skip;
+        uint64_t height, work;
+    } row[] = {
+        {generate_random(arena, 300, 400, 80, 1000, 11), 0, 20490, 1003537},
+        {generate_random(arena, 40, 60, 20, 100, 5), 0, 650, 134195},
+        {generate_random(arena, 40, 60, 20, 100, 5), PACK_NO_FIT | PACK_NO_SWEEP, 650, 22545},
+        {generate_perfect(arena, 60, 4096, 16, 3), 0, 4096, 34998},
+        {generate_perfect(arena, 60, 4096, 16, 3), PACK_NO_BISECT, 4096, 34998},
+        {generate_perfect(arena, 60, 4096, 16, 3), PACK_NO_RESTART | PACK_NO_WEIGHT, 4096, 34998},
+        {generate_random(arena, 2500, 3000, 300, 1000, 3), 0, 83486, 1274706},
+        {aligned, 0, 8672, 1010715},
+        {aligned, PACK_NO_SPLIT | PACK_NO_NOISE, 8672, 1018248},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        PackOptions options = {.effort = 1000000, .seed = i, .skip = row[i].skip};
+        cr_assert_eq(solve_with(&row[i].problem, options), PACK_OK);
+        cr_expect(solution.height == row[i].height && solution.work == row[i].work,
+                  "row %zu: %llu bytes after %llu steps", i, (unsigned long long)solution.height,
+                  (unsigned long long)solution.work);
+    }
 }
 
 Test(pack, every_part_of_the_portfolio_can_be_switched_off)
