@@ -8,10 +8,11 @@ dir=$work
 
 # ---- To the last byte
 budget=1K
-golden() { # FILE OPTIONS...
+plan=tests/picture/plan.g
+golden() { # FILE ARGUMENTS...
     file=tests/picture/$1
     shift
-    COLUMNS=100 "$gplan" tests/picture/plan.g "$@" >"$dir/now" || return 1
+    COLUMNS=100 "$gplan" "$@" >"$dir/now" || return 1
     case $file in *.page) # without what every page has
         sed -n '/^<script>/,/^<\/script>/p; /^<\/script>/q' "$dir/now" >"$dir/data" && mv "$dir/data" "$dir/now" ;;
     esac
@@ -19,12 +20,13 @@ golden() { # FILE OPTIONS...
     diff -u "$file" "$dir/now"
 }
 for kind in svg json trace dot graph report; do
-    check "$kind as it was drawn" golden plan.$kind --budget $budget --emit $kind
+    check "$kind as it was drawn" golden plan.$kind $plan --budget $budget --emit $kind
 done
-check 'the page as it was filled' golden plan.page --budget $budget --emit html
-check 'boxes as they were drawn' golden shut.dot --emit dot --depth 1
-check 'micro-batches as they were reported' golden micro.report --accumulate 2 --report
-check 'an inference as it was reported' golden infer.report --infer --report
+check 'the page as it was filled' golden plan.page $plan --budget $budget --emit html
+check 'boxes as they were drawn' golden shut.dot $plan --emit dot --depth 1
+check 'micro-batches as they were reported' golden micro.report $plan --accumulate 2 --report
+check 'an inference as it was reported' golden infer.report $plan --infer --report
+check 'a packing as it was drawn' golden pack.svg pack tests/picture/pack.csv --quiet --emit svg
 without_bless
 
 status() { # WANTED COMMAND...
