@@ -281,3 +281,39 @@ Test(remat, refuses_a_problem_that_is_none)
     problem.read[0] = 4;
     cr_expect_str_eq(remat_problem_error(&problem), "a node reads a value that is made later");
 }
+
+/* Effort is counted, so that the same problem gives the same schedule on every machine. Numbers
+ * that change with a better search belong here too. */
+Test(remat, the_search_is_the_same_everywhere)
+{
+    const struct {
+        RematProblem problem;
+        int percent; /* of what lies between the floor and the peak of the given order */
+        uint64_t effort;
+        double cost, bound;
+        int64_t peak, floor;
+        uint64_t spent, order; /* order: of the schedule, as a hash */
+    } row[] = {
+        {generate_random(arena, 60, 6, 3), 30, 40, 671, 671, 36, 31, 40, 0x5b37611bd3fbc81f},
+        {generate_random(arena, 200, 12, 4), 20, 60, 2382, 2214, 48, 26, 60, 0x5f659f44c0d9985c},
+        {generate_random(arena, 40, 5, 5), 0, 40, 459, 432, 29, 26, 40, 0x7829336ef0ba5b6},
+        {generate_reversal(arena, 30), 15, 60, 63, 52.99999998, 6, 2, 60, 0xef7ff9c2976f1328},
+        {generate_decoder(arena, 400), 25, 60, 7897.6, 7863.599999, 292, 48, 60,
+         0x5b48382e82359d22},
+        {generate_decoder(arena, 200), 100, 20, 3449.8, 3449.8, 523, 48, 0, 0xb035de609b8ec121},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        int64_t floor = remat_floor(&row[i].problem), peak = baseline_peak(&row[i].problem);
+        int64_t budget = floor + (peak - floor) * row[i].percent / 100;
+        RematResult is = solve(&row[i].problem, budget, row[i].effort);
+        uint64_t order = 0xcbf29ce484222325u;
+        for (size_t k = 0; k < is.schedule.count; k++)
+            order = (order ^ is.schedule.node[k]) * 0x100000001b3u;
+        cr_expect(fabs(is.cost - row[i].cost) < 1e-6 && fabs(is.bound - row[i].bound) < 1e-4 &&
+                      is.peak == row[i].peak && is.floor == row[i].floor &&
+                      is.effort == row[i].spent && order == row[i].order,
+                  "row %zu: %.10g, %.10g, %lld, %lld, %llu, 0x%llx", i, is.cost, is.bound,
+                  (long long)is.peak, (long long)is.floor, (unsigned long long)is.effort,
+                  (unsigned long long)order);
+    }
+}
