@@ -45,7 +45,13 @@ cuda() { # PART...
     emulator=build/gcc/tests/cuda_on_cpu
     light gplan $emulator/emulator_test && tests/mutants/cuda.sh "$GPLAN" $emulator "$@"
 }
-export -f build light random cuda
+
+sanitized() { # SUITE
+    watched=build/gcc-sanitized/gplan
+    make -s -j"${JOBS:-1}" SANITIZE=1 -o build/gcc-sanitized/gen/adapters.o \
+        -o build/gcc-sanitized/gen/cuda_work.o $watched && ASAN_OPTIONS=detect_leaks=0 "$1" $watched
+}
+export -f build light random cuda sanitized
 
 # Lines of the table whose pattern fits the file: "PATTERN: COMMAND".
 suites_of() { # FILE
