@@ -7,6 +7,7 @@
 # tried in a copy of the project below build/mutants: the suites of its file in tests/mutants/suites,
 # the cheapest first, to the first failure, within LIMIT seconds of CPU time. What came of a mutant
 # is added to build/mutants/results.tsv and not tried again; AGAIN=1 tries survivors once more.
+# CHECKED=1 goes on where nothing but sources changed since the last run, which tried every suite.
 # tests/mutants/equivalent.tsv names those that change nothing, and why.
 set -u
 count=${1:?usage: mutants.sh COUNT SEED [FILE...]}
@@ -85,8 +86,8 @@ done
 (cd "$fresh" && find . -name build -prune -o -type f -print) | sed 's|^\./||' | while IFS= read -r file; do
     [ -f "$file" ] || rm -f "$fresh/$file" # it was moved or is gone
 done
-echo 'building, and running every suite once without a fault'
-(
+[ -n "${CHECKED:-}" ] || echo 'building, and running every suite once without a fault'
+[ -n "${CHECKED:-}" ] || (
     cd "$fresh" || exit 1
     JOBS=2 build gplan || exit 1
     for file in "$@"; do suites_of "$file"; done | sort -u >"$home/wanted"
