@@ -169,6 +169,26 @@ static void running(void)
     try(&t, "running_stats");
 }
 
+/* What a call does not ask for is not written, whatever lies behind its outputs. */
+static void one_output(void)
+{
+    float x[] = {1, 2, 4, -1, 0, 3}, y[6], behind[] = {7, 7};
+    const gp_layernorm_attr a = {1, 1e-5};
+    const gp_run run = {.threads = 1};
+    const gp_tensor in[] = {{x, GP_F32, 2, {2, 3}, {3, 1}}, {0}, {0}};
+    const gp_tensor out[] = {{y, GP_F32, 2, {2, 3}, {3, 1}},
+                             {behind, GP_F32, 1, {2}, {1}},
+                             {behind, GP_F32, 1, {2}, {1}}};
+    int (*const kernel[])(const gp_call *) = {gp_layernorm, gp_normalize, gp_rmsnorm};
+    for (int i = 0; i < 3; i++) {
+        kernel[i](&(gp_call){.in = in, .ins = 3, .out = out, .outs = 1, .run = &run, .attr = &a});
+        if (behind[0] != 7 || behind[1] != 7) {
+            printf("norm %d writes an output that it was not given\n", i);
+            failures++;
+        }
+    }
+}
+
 int main(void)
 {
     const int64_t block[] = {GP_ROW_LANES, GP_ROW_STRETCH, 2 * GP_ROW_STRETCH, GP_STREAM_PIECE};
@@ -193,5 +213,6 @@ int main(void)
     channels(2, GP_STREAM_LEAST / 64, 32);
     channels(1, 3, 1);
     running();
+    one_output();
     return finish();
 }
