@@ -32,9 +32,7 @@ static double now(void)
 static gp_tensor tensor_new(Arena *arena, const Value *value)
 {
     View view = value_view(value);
-    gp_tensor t = {.dtype = value->dtype, .rank = view.rank};
-    memcpy(t.dim, view.dim, sizeof t.dim);
-    memcpy(t.stride, view.stride, sizeof t.stride);
+    gp_tensor t = tensor_describe((Dtype)value->dtype, &view);
     float *at = arena_alloc(arena, value_bytes(value) + 64);
     at += (64 - (uintptr_t)at % 64) / sizeof *at;
     for (int64_t i = 0; i < value_count(value); i++)

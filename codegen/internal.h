@@ -5,6 +5,7 @@
 #include "codegen/codegen.h"
 #include "frontend/base/names.h"
 #include "frontend/base/size.h"
+#include "runtime/runtime.h"
 
 /* ---- Text that grows (text.c) --------------------------------------------------------------- */
 
@@ -144,6 +145,9 @@ typedef struct {
     } program[PROGRAMS];
     ARRAY(const char *) file; /* of the runtime that are needed, each once */
 } Emission;
+
+/* A view as kernels see it, without data (target.c). */
+gp_tensor tensor_describe(Dtype dtype, const View *view);
 
 /* ---- What a target writes its own way (dialect_c.c, dialect_cuda.c) -------------------------- */
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static gp_tensor describe(Dtype dtype, const View *view)
+gp_tensor tensor_describe(Dtype dtype, const View *view)
 {
     gp_tensor t = {.dtype = (int32_t)dtype, .rank = view->rank};
     memcpy(t.dim, view->dim, sizeof t.dim);
@@ -30,12 +30,12 @@ static uint64_t ask(const gp_kernel *kernel, const Target *target, const Graph *
         if (use.value == NONE)
             continue;
         View view = use_view(g, use);
-        in[i] = describe((Dtype)g->value.at[use.value].dtype, &view);
+        in[i] = tensor_describe((Dtype)g->value.at[use.value].dtype, &view);
     }
     for (Id i = 0; i < node->values; i++) {
         const Value *value = &g->value.at[node_value(node, i)];
         View view = value_view(value);
-        out[i] = describe((Dtype)value->dtype, &view);
+        out[i] = tensor_describe((Dtype)value->dtype, &view);
     }
     for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
         const Attr *attr = &g->attr.at[node->attr + (Id)i];
