@@ -22,6 +22,7 @@
 static const char *faulty = ""; /* the function */
 static int countdown;           /* calls of it until one fails */
 static void (*before_read)(void);
+static int files; /* that are open */
 
 static int fails(const char *function)
 {
@@ -49,6 +50,7 @@ int __wrap_close(int file);
 int __wrap_close(int file) /* the file is closed in any case */
 {
     const int closed = __real_close(file);
+    files--;
     errno = EIO;
     return fails("close") ? -1 : closed;
 }
@@ -68,7 +70,9 @@ int __wrap_open(const char *path, int flags, ...)
         errno = EIO;
         return -1;
     }
-    return __real_open(path, flags, mode);
+    const int file = __real_open(path, flags, mode);
+    files += file >= 0;
+    return file;
 }
 
 ssize_t __real_pread(int file, void *data, size_t bytes, off_t offset);
@@ -266,6 +270,7 @@ int main(void)
     planted(&m);
     faults(&m);
     changes(&m);
+    EXPECT(files == 0);
     free(m_arena);
     FINISH();
 }
