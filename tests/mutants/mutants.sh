@@ -160,8 +160,10 @@ try() { # ID CLASS WHERE BEFORE AFTER
 # ---- All of them, then the shares ------------------------------------------------------------------
 
 if [ -n "${AGAIN:-}" ]; then
-    grep -P '\tsurvived\t' "$results" | cut -f1-5 >"$home/sample"
-    grep -vP '\tsurvived\t' "$results" >"$results.new"
+    cut -f1 tests/mutants/equivalent.tsv >"$home/same"
+    grep -P '\tsurvived\t' "$results" | grep -vFf "$home/same" >"$home/survivors"
+    cut -f1-5 "$home/survivors" >"$home/sample"
+    grep -vxFf "$home/survivors" "$results" >"$results.new"
     mv "$results.new" "$results"
 else
     "$home/mutate" sample "$count" "$seed" "$@" >"$home/sample"
