@@ -15,6 +15,6 @@ for kind in "-DGP_TINY=1 -O1 $set" '-O1 -march=native'; do
     while read -r program; do
         # shellcheck disable=SC2086
         gcc $kind -w -Werror=int-conversion -Werror=incompatible-pointer-types -std=c11 -fopenmp \
-            -D_POSIX_C_SOURCE=200809L -I. "$program" -o "$work/try" -lm && timeout 300 "$work/try" || exit 1
+            -D_POSIX_C_SOURCE=200809L -I. "$program" -o "$work/try" -lm && timeout 120 "$work/try" || exit 1
     done <"$work/programs"
 done

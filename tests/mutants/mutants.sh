@@ -70,7 +70,7 @@ run_suite() { # COMMAND...
     test)
         program=build/gcc/tests/$2
         shift 2
-        build "$program" && timeout 300 "$program" -j1 --fail-fast --color=never "$@"
+        build "$program" && timeout 120 "$program" -j1 --fail-fast --color=never "$@"
         ;;
     *) bash -c "$*" ;;
     esac
