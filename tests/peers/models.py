@@ -1,7 +1,8 @@
-"""Whole models at their real sizes: torchvision's with their own modules, gpt2 and bert written out.
+"""Whole models at their real sizes: torchvision's by their own modules, gpt2 and bert written out.
 
-Each gets one set of weights and one batch. Compared are the outputs of the forward pass, as it infers,
-and the loss, all gradients and the running statistics of one training step, without dropout."""
+Each gets one set of weights and one batch. Compared are the outputs of the forward pass, as it
+infers, and the loss, all gradients and the running statistics of one training step, without
+dropout."""
 import os
 import re
 import sys
@@ -13,7 +14,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from emitted import Emitted
+from decisions import decide
+from emitted import THREADS, Emitted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cpu"))
@@ -31,7 +33,7 @@ def text_of(example, sizes):
     return text
 
 
-# ---- Names: PyTorch's tensors in the order in which gplan makes its own ----------------------------
+# ---- Names: PyTorch's tensors in the order in which gplan makes its own --------------------------
 
 def pairs_of(module):
     """(tensor, whether it is transposed) of a layer, parameters and running statistics."""
@@ -129,7 +131,7 @@ def array_of(tensor, transposed, part=None):
     return (tensor.t() if transposed else tensor).numpy()
 
 
-# ---- One model ----------------------------------------------------------------------------------------
+# ---- One model -----------------------------------------------------------------------------------
 
 def run_torch(model, inputs, forward, loss_of, dtype):
     """Outputs as it infers, then the loss and the gradients of a training step."""
@@ -155,15 +157,14 @@ def states_of(pairs):
 
 
 def condition(model, images):
-    """Weights with which a wrong digit stays small: drawn at random, a network with batch statistics of
+    """Weights with which a wrong digit stays small: drawn at random, a network with statistics of
     few samples multiplies each rounding by thousands, and a comparison would show nothing. Residual
-    branches begin small, and the running statistics are those of the images."""
+    branches begin small, no relu or maxpool is left to rounding, and the running statistics are
+    those of the images."""
     for m in model.modules():
         if isinstance(m, nn.BatchNorm2d):
             nn.init.uniform_(m.weight, 0.5, 1.5)
             nn.init.normal_(m.bias, 0, 0.1)
-            m.momentum = None
-            m.reset_running_stats()
         if isinstance(m, nn.Dropout):
             m.p = 0.0
     for m in model.modules():
@@ -172,28 +173,70 @@ def condition(model, images):
             last = m.conv[-1]
         if last is not None:
             last.weight.data *= 0.1
+    kink, ties = decide(model, images)
+    for m in model.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            m.momentum = None
+            m.reset_running_stats()
     with torch.no_grad():
         model.train()(images)
     for m in model.modules():
         if isinstance(m, nn.BatchNorm2d):
             m.momentum = 0.1
+    return f"relus are {kink:.0e} away from 0, {ties} channels with near ties"
 
 
-def check_model(gplan, table, name, text, model, pairs_of_model, inputs, forward, loss_of):
+def run_gplan(gplan, text, pairs, inputs):
+    """The same weights and inputs by emitted C: names, outputs, loss, the model after a step."""
     ours = Emitted(gplan, text)
-    pairs = pairs_of_model(model)
     names = [n for n in ours.of_kind("param", "state") if ".sgd" not in n]
-    assert len(names) == len(pairs), (name, len(names), len(pairs))
+    assert len(names) == len(pairs), (len(names), len(pairs))
     for key, pair in zip(names, pairs):
         value = array_of(*pair)
         assert ours[key].shape == value.shape, (key, ours[key].shape, value.shape)
         ours[key][...] = value
     for key, value in inputs.items():
         ours[key][...] = value.numpy()
-    begin = {k: v.clone() for k, v in model.state_dict().items()}
     ours.forward()
-    mine = {k: ours[k].copy() for k in ours.of_kind("output")}
-    loss = ours.step()
+    outputs = {k: ours[k].copy() for k in ours.of_kind("output")}
+    return names, outputs, ours.step(), ours
+
+
+def run_onnx(model, inputs, forward):
+    """The outputs once more, by ONNX Runtime; none where it is not installed."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+    except ImportError as missing:
+        print(f"{missing.name} is not installed: not compared with ONNX Runtime")
+        return {}
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model.eval()
+
+        def forward(self, *values):
+            return tuple(forward(self.inner, dict(zip(used, values))).values())
+
+    used = [key for key in inputs if key not in ("labels", "next")]
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "model.onnx")
+        with torch.no_grad():
+            names = list(forward(model.eval(), inputs))
+        torch.onnx.export(Whole(), tuple(inputs[k] for k in used), file, input_names=used,
+                          output_names=names, opset_version=17, dynamo=False)
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads = THREADS
+        session = onnxruntime.InferenceSession(file, settings)
+        return dict(zip(names, session.run(names, {k: inputs[k].numpy() for k in used})))
+
+
+def check_model(gplan, table, name, text, model, pairs_of_model, inputs, forward, loss_of):
+    begin = {k: v.clone() for k, v in model.state_dict().items()}
+    names, mine, loss, ours = run_gplan(gplan, text, pairs_of_model(model), inputs)
+    onnx = run_onnx(model, inputs, forward)
     results = {}
     for dtype in (torch.float32, torch.float64):
         model.to(torch.float32).load_state_dict(begin)
@@ -202,48 +245,24 @@ def check_model(gplan, table, name, text, model, pairs_of_model, inputs, forward
         results[dtype] = outputs, value, gradients_of(pairs), states_of(pairs)
     single, truth = results[torch.float32], results[torch.float64]
     for key in truth[0]:
-        table.row(name, key, mine[key], single[0][key], truth[0][key])
+        table.row(name, key, mine[key], single[0][key], truth[0][key], onnx.get(key))
     table.row(name, "loss", loss, single[1], truth[1])
-    rows = []
+    gradients = []
     # A shift that a norm behind it takes away has a gradient of 0: what is left of it is rounding.
     least = 1e-3 * max(abs(g).max() for g in truth[2] if g is not None)
-    for i, key in enumerate(names):
-        got = ours.gradient(key) if truth[2][i] is not None else ours[key]
-        kind = 2 if truth[2][i] is not None else 3
-        rows.append((table.error(got, truth[kind][i], least if kind == 2 else 0),
-                     table.error(single[kind][i], truth[kind][i], least if kind == 2 else 0),
-                     key, kind))
-    for kind, what in ((2, "gradient"), (3, "statistics")):
-        here = [row for row in rows if row[3] == kind]
-        if here:  # the worst of them, and how far PyTorch is off where it is worst
-            table.line(f"{name}: the worst of {len(here)}: {what}", max(here)[2], max(here)[0],
-                       max(row[1] for row in here))
-            half = len(here) // 2
-            table.line(f"{name}: half of them are below", "", sorted(row[0] for row in here)[half],
-                       sorted(row[1] for row in here)[half])
-    model.to(torch.float32).load_state_dict(begin)
-    return mine
-
-
-def check_onnx(table, example, model, inputs, mine):
-    """The forward pass once more, by ONNX Runtime."""
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime
-    except ImportError as missing:
-        print(f"{example}: {missing.name} is not installed: not compared with ONNX Runtime")
-        return
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "model.onnx")
-        torch.onnx.export(model.eval(), (inputs["images"],), file, input_names=["x"], dynamo=False)
-        session = onnxruntime.InferenceSession(file)
-        logits = session.run(None, {"x": inputs["images"].numpy()})[0]
-    probs = torch.softmax(torch.tensor(logits).double(), -1).numpy()
-    with torch.no_grad():
-        model = model.double()
-        truth = torch.softmax(model(inputs["images"].double()), -1).numpy()
-    table.row(f"{example}, beside ONNX Runtime", "probs", mine["probs"], probs, truth)
+    for kind, what in ((2, "gradients"), (3, "statistics")):
+        rows = []
+        for i, key in enumerate(names):
+            if (truth[2][i] is None) == (kind == 3):
+                got = ours.gradient(key) if kind == 2 else ours[key]
+                floor = least if kind == 2 else 0
+                rows.append((table.error(got, truth[kind][i], floor),
+                             table.error(single[kind][i], truth[kind][i], floor), key))
+        table.lines(name, what, rows)
+        gradients = gradients or rows
+    worst = [max(table.error(of[key], truth[0][key]) for key in of)
+             for of in (mine, single[0], onnx) if of]
+    return worst, [max(row[k] for row in gradients) for k in (0, 1)]
 
 
 def check_vision(gplan, table, example, make, batch=2, size=224):
@@ -251,43 +270,54 @@ def check_vision(gplan, table, example, make, batch=2, size=224):
     model = make()
     inputs = {"images": torch.rand(batch, 3, size, size),
               "labels": torch.randint(0, 1000, (batch,), dtype=torch.int32)}
-    condition(model, inputs["images"])
-    forward = lambda m, x: {"probs": torch.softmax(m(x["images"]), -1)}
+    print(f"{example}: {condition(model, inputs['images'])}")
+
+    def forward(m, x):
+        logits = m(x["images"])
+        return {"logits": logits, "probs": torch.softmax(logits, -1)}
+
     loss_of = lambda m, x: F.cross_entropy(m(x["images"]), x["labels"].long())
-    text = text_of(example, {"B": batch, "S": size})
-    mine = check_model(gplan, table, example, text, model, vision_pairs, inputs, forward, loss_of)
-    check_onnx(table, example, model, inputs, mine)
+    text = text_of(example, {"B": batch, "S": size}) + "output logits\n"
+    return check_model(gplan, table, example, text, model, vision_pairs, inputs, forward,
+                       loss_of)
+
+
+def draw(model):
+    """Weights as these models begin with, but no bias is 0 and no scale 1."""
+    for p in model.parameters():
+        nn.init.normal_(p, 0.0 if p.dim() > 1 else 1.0 * (p.mean().item() > 0.5), 0.02)
 
 
 def check_gpt2(gplan, table, batch=1, length=256):
     torch.manual_seed(3)
     model = Gpt2(length)
-    for p in model.parameters():
-        nn.init.normal_(p, 0.0 if p.dim() > 1 else 1.0 * (p.mean().item() > 0.5), 0.02)
+    draw(model)
     inputs = {k: torch.randint(0, 50257, (batch, length), dtype=torch.int32)
               for k in ("tokens", "next")}
     forward = lambda m, x: {"logits": m(x["tokens"].long())}
     loss_of = lambda m, x: F.cross_entropy(m(x["tokens"].long()).view(-1, 50257),
                                            x["next"].long().view(-1))
     text = text_of("gpt2", {"B": batch, "T": length})
-    check_model(gplan, table, "gpt2", text, model, gpt2_pairs, inputs, forward, loss_of)
+    return check_model(gplan, table, "gpt2", text, model, gpt2_pairs, inputs, forward, loss_of)
 
 
 def check_bert(gplan, table, batch=2, length=128):
     torch.manual_seed(4)
     model = Bert()
-    for p in model.parameters():
-        nn.init.normal_(p, 0.0 if p.dim() > 1 else 1.0 * (p.mean().item() > 0.5), 0.02)
+    draw(model)
     seen = torch.arange(length)[None, :] < torch.tensor([length, length // 2])[:, None]
     inputs = {"tokens": torch.randint(0, 30522, (batch, length), dtype=torch.int32),
               "segments": torch.randint(0, 2, (batch, length), dtype=torch.int32),
               "seen": seen, "labels": torch.randint(0, 2, (batch,), dtype=torch.int32)}
     run = lambda m, x: m(x["tokens"].long(), x["segments"].long(), x["seen"])
-    forward = lambda m, x: dict(zip(("hidden", "probs"),
-                                    (run(m, x)[0], torch.softmax(run(m, x)[1], -1))))
+
+    def forward(m, x):
+        hidden, logits = run(m, x)
+        return {"hidden": hidden, "logits": logits, "probs": torch.softmax(logits, -1)}
+
     loss_of = lambda m, x: F.cross_entropy(run(m, x)[1], x["labels"].long())
-    text = text_of("bert", {"B": batch, "T": length})
-    check_model(gplan, table, "bert", text, model, bert_pairs, inputs, forward, loss_of)
+    text = text_of("bert", {"B": batch, "T": length}) + "output logits\n"
+    return check_model(gplan, table, "bert", text, model, bert_pairs, inputs, forward, loss_of)
 
 
 VISION = {"resnet50": "resnet50", "mobilenetv2": "mobilenet_v2", "vgg16": "vgg16",
@@ -296,13 +326,23 @@ OTHERS = {"gpt2": check_gpt2, "bert": check_bert}
 
 
 def check(gplan, table, examples=(*VISION, *OTHERS)):
+    summary = []
     for example in examples:
         if example in OTHERS:
-            OTHERS[example](gplan, table)
+            summary.append((example, *OTHERS[example](gplan, table)))
             continue
         try:
             from torchvision import models
         except ImportError:
             print(f"{example}: torchvision is not installed: not compared")
             continue
-        check_vision(gplan, table, example, getattr(models, VISION[example]))
+        # where there are no batch statistics, one image shows as much
+        summary.append((example, *check_vision(gplan, table, example,
+                                               getattr(models, VISION[example]),
+                                               1 if example == "vgg16" else 2)))
+    print(f"\n{'the largest errors':16} {'outputs: gplan':>16} {'PyTorch':>9} {'ONNX':>9} "
+          f"{'gradients: gplan':>18} {'PyTorch':>9}")
+    for example, outputs, gradients in summary:
+        mine, single, onnx = (*(f"{e:.1e}" for e in outputs), "-")[:3]
+        print(f"{example:18} {mine:>16} {single:>9} {onnx:>9} {gradients[0]:18.1e} "
+              f"{gradients[1]:9.1e}")
