@@ -57,6 +57,36 @@ static void compare_loss(const Machine *m, const Machine *rounded, float loss, c
     judge(v, name, "", gap);
 }
 
+static double largest_of(const double *x, int64_t count)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, fabs(x[i]));
+    return most;
+}
+
+/* The largest logit, where the output is their softmax; else 0. */
+static double largest_logit(const Machine *m, const Output *output)
+{
+    Use use = output_logits(m->g, output);
+    if (use.value == NONE)
+        return 0;
+    View view = use_view(m->g, use);
+    double *x = machine_read(m, use), most = largest_of(x, view_count(&view));
+    free(x);
+    return most;
+}
+
+/* What an error is multiplied by: 1, so that it is judged by the largest element of its tensor, and
+ * less where it is that of a probability whose logits resolve no more. Where logits x are wrong by
+ * dx, dp_i = p_i (dx_i - sum of p_j dx_j), which is at most 2 p_i (1 - p_i) d where all |dx| <= d;
+ * and d is TOLERANCE times the largest logit. Logits of 12 that are right within 1e-5 of 12 may
+ * make p = 0.5 wrong by 6e-5. */
+static double share_of(double largest, double p, double logit)
+{
+    return fmin(1, largest / (2 * p * fabs(1 - p) * logit));
+}
+
 static void compare_outputs(const Subject *s, const Machine *m, const Machine *rounded, Verdict *v)
 {
     for (size_t i = 0; i < m->g->output.count; i++) {
@@ -65,9 +95,12 @@ static void compare_outputs(const Subject *s, const Machine *m, const Machine *r
         SubjectTensor t = subject_tensor_named(s, output->name, &at);
         double *want = machine_read(m, output->use);
         double *coarse = machine_read(rounded ? rounded : m, output->use);
+        double largest = largest_of(want, subject_count(&t)), logit = largest_logit(m, output);
         Gap gap = {0};
-        for (int64_t k = 0; k < subject_count(&t); k++)
-            gap_add(&gap, want[k], s->output[at][k], coarse[k], want[k], 0);
+        for (int64_t k = 0; k < subject_count(&t); k++) {
+            double share = logit > 0 ? share_of(largest, want[k], logit) : 1;
+            gap_add(&gap, share * want[k], share * s->output[at][k], share * coarse[k], want[k], 0);
+        }
         judge(v, output->name, "", gap);
         free(want);
         free(coarse);
@@ -101,8 +134,8 @@ static double largest_gradient(const Machine *m)
 {
     double most = 0;
     for (Id p = 0; p < m->g->value.count; p++)
-        for (int64_t i = 0; m->gradient[p] && i < value_count(&m->g->value.at[p]); i++)
-            most = fmax(most, fabs(m->gradient[p][i]));
+        if (m->gradient[p])
+            most = fmax(most, largest_of(m->gradient[p], value_count(&m->g->value.at[p])));
     return most;
 }
 
@@ -120,9 +153,7 @@ typedef struct {
 /* The gradient of a key's bias is 0 whatever the model: all scores of a query move alike. */
 static double gradient_floor(const Machine *m, Id parameter, double most)
 {
-    double here = 0;
-    for (int64_t i = 0; i < value_count(&m->g->value.at[parameter]); i++)
-        here = fmax(here, fabs(m->gradient[parameter][i]));
+    double here = largest_of(m->gradient[parameter], value_count(&m->g->value.at[parameter]));
     return here < 1e-9 * most ? most : 0;
 }
 

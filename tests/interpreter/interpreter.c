@@ -7,7 +7,8 @@
  * runs forward, eval and steps. Compared are the outputs, both losses, the running statistics, and
  * for each parameter the state of its optimizer, which holds the gradient, and how it moved. An
  * error is a share of the largest number of its tensor, or of the largest change where the tensor
- * was there before, and is at most 1e-5.
+ * was there before, and is at most 1e-5. Probabilities are asked for what logits within 1e-5 of the
+ * largest can make them: compare.c derives how much that is.
  *
  * What a tensor cannot resolve in float is measured: where an error is larger, the interpreter runs
  * once more in float (every result and every term of a product's sum is rounded), and an error of

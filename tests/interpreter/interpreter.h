@@ -75,8 +75,10 @@ void machine_set(Machine *m, Id value, const double *from); /* copies */
 void machine_node(Machine *m, Id node);                     /* runs one forward, perhaps again */
 void machine_forward(Machine *m);
 void machine_backward(Machine *m, Id loss);
-void machine_trim(Machine *m); /* leaves outputs, the loss, and what has an effect */
+void machine_trim(Machine *m); /* leaves outputs, logits, the loss, and what has an effect */
 void machine_drop(Machine *m); /* what was computed; gradients too */
+/* What an output is the softmax of; its value is NONE where another op made it. */
+Use output_logits(const Graph *g, const Output *output);
 /* Of an operand, in the order of its view. The caller frees it. */
 double *machine_read(const Machine *m, Use use);
 

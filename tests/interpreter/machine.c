@@ -294,13 +294,25 @@ void machine_backward(Machine *m, Id loss)
     }
 }
 
+Use output_logits(const Graph *g, const Output *output)
+{
+    Id n = g->value.at[output->use.value].node;
+    if (n == NONE || strcmp(g->node.at[n].op->name, "softmax") != 0)
+        return (Use){.value = NONE};
+    return node_use(g, &g->node.at[n], 0);
+}
+
 void machine_trim(Machine *m)
 {
     const Graph *g = m->g;
     bool *keep = need_memory(g->value.count);
     keep[g->train.loss.value] = true;
-    for (size_t i = 0; i < g->output.count; i++)
+    for (size_t i = 0; i < g->output.count; i++) {
+        Use logits = output_logits(g, &g->output.at[i]);
         keep[g->output.at[i].use.value] = true;
+        if (logits.value != NONE)
+            keep[logits.value] = true;
+    }
     for (size_t n = 0; n < g->node.count; n++)
         for (Id i = 0; i < g->node.at[n].values && g->node.at[n].op->flags & OP_EFFECT; i++)
             keep[node_value(&g->node.at[n], i)] = true;

@@ -13,6 +13,8 @@ interpreter=$(dirname "$gplan")/tests/interpreter/interpreter
 export OMP_WAIT_POLICY=passive
 loud=yes
 
+fault='' # for sed: what is put into the emitted C
+
 # NAME.so in $work: the model with these options, under names that are the same for all.
 build() { # NAME MODEL.g OPTIONS...
     to=$work/$1
@@ -22,6 +24,7 @@ build() { # NAME MODEL.g OPTIONS...
     capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
     mkdir -p "$to" &&
         "$gplan" "$file" --threads 2 --quiet "$@" -o "$to/$model.c" &&
+        sed -i "$fault" "$to/$model.c" &&
         gcc -std=c11 -O3 -march=native -fopenmp -fPIC -c "$to/$model.c" -o "$to/model.o" &&
         gcc -std=c11 -O1 -fPIC -I. "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" \
             -include "$to/$model.h" -c tests/interpreter/subject.c -o "$to/subject.o" &&
@@ -44,6 +47,15 @@ compare() { # MODEL "OPTIONS OF THE INTERPRETER" "OPTIONS OF THE PLAN" -D NAME=N
     build "$example" "$text" $plan "$@" && "$interpreter" "$text" "$@" $how "$work/$example.so"
 }
 
+# Probabilities a ten-thousandth too large are more than logits within 1e-5 can make them.
+finds_wrong_probabilities() {
+    fault='s|scale = 1 / sum;|scale = 1.0001f / sum;|'
+    build mlp examples/mlp.g -D B=2 && grep -q '1.0001f / sum' "$work/mlp/mlp.c" || return 1
+    fault=''
+    "$interpreter" examples/mlp.g -D B=2 "$work/mlp.so" >"$work/found" && return 1
+    grep 'probs .* WRONG' "$work/found"
+}
+
 full=''
 [ "${2:-}" != full ] || full=yes
 shift
@@ -55,6 +67,7 @@ run() { # MODEL ...: as for compare, where it was asked for
 }
 
 if [ -z "$full" ]; then
+    [ "$wanted" != '  ' ] || check finds_wrong_probabilities finds_wrong_probabilities
     run mlp '--steps 2' '' -D B=2
     run lenet '--steps 2' '' -D B=2
     run oom_d '--steps 2' '' -D B=2
