@@ -1,7 +1,9 @@
 # Evidence that takes longer than `make test` may: run it before a release. Included by the Makefile.
 #? make soak       the random tests for long: SOAK=1000 graphs
 #? make random-models models at random, planned in every way, compiled and run: MODELS=2000 SEED=0
-#? make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat"
+#?                 WORKERS=2
+#? make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat";
+#?                 models that were taken, compiled and run: FUZZ_RUNS=10
 #? make check-examples every example at its full size against naive loops in double; EXAMPLES=gpt2
 #? make check-peers compares ops, optimizers and models with PyTorch; PYTHON=... that has it
 #? make mutants    puts small faults into the sources and counts those that tests find: MUTANTS=300
@@ -25,24 +27,28 @@ soak:
 # Random models, and how many of them had what.
 MODELS ?= 2000
 SEED ?= 0
+WORKERS ?= 2
 random-models:
 	@$(call need,$(BUILD_PACKAGES) tcc libgomp1)
 	@$(build) gplan $(B)/tests/random/random_models
-	@tests/random/models.sh $(B)/tests/random/random_models ./gplan $(SEED) $(MODELS)
+	@WORKERS=$(WORKERS) tests/random/models.sh $(B)/tests/random/random_models ./gplan $(SEED) $(MODELS)
 
 # Every door (tests/fuzz) by libFuzzer, with limits that small inputs reach.
 ifneq ($(FUZZ),)
 OPTIMIZE := -O1 -fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link \
 	-fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
 CPPFLAGS += -DGPLAN_SMALL_LIMITS
+# A planner's loops compare nothing that a fuzzer could learn an input from, and all of the time.
+$(B)/planner/%.o: private CFLAGS += -fno-sanitize-coverage=trace-cmp
 endif
 FUZZ_SECONDS ?= 60
 FUZZ_DOORS ?= $(patsubst tests/fuzz/%_door.c,%,$(wildcard tests/fuzz/*_door.c))
+FUZZ_RUNS ?= 10
 FUZZ_PACKAGES := $(BUILD_PACKAGES) clang libclang-rt-dev
 fuzz:
 	@$(call need,$(FUZZ_PACKAGES))
 	@$(MAKE) --no-print-directory -j2 CC=clang FUZZ=1 fuzz-doors
-	@tests/fuzz/fuzz.sh build/clang-fuzz $(FUZZ_SECONDS) $(FUZZ_DOORS)
+	@FUZZ_RUNS=$(FUZZ_RUNS) tests/fuzz/fuzz.sh build/clang-fuzz $(FUZZ_SECONDS) $(FUZZ_DOORS)
 fuzz-doors: $(DOORS) $(B)/gplan
 
 # Every example as it is, beside an interpreter of naive loops in double.

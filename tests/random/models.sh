@@ -1,5 +1,5 @@
 #!/bin/sh
-# Many random models, by two workers: tests/random/models.sh RANDOM_MODELS GPLAN FIRST COUNT
+# Many random models: [WORKERS=2] tests/random/models.sh RANDOM_MODELS GPLAN FIRST COUNT
 # Each tenth is also compiled by gcc. Shows how many models had each feature and how many plans each
 # choice; among 500 models or more, what was never seen is a fault. Models that fail are left in
 # build/random.
@@ -11,16 +11,21 @@ gplan=$(realpath "$2")
 work=$root/build/random
 rm -rf "$work"
 
-half() { # NUMBER FIRST COUNT
+part() { # NUMBER FIRST COUNT
     mkdir -p "$work/$1" && cd "$work/$1" || exit 1
     "$program" "$gplan" "$2" "$3" 10 >counts
     echo $? >status
 }
-(half 1 "$3" $(($4 / 2))) &
-(half 2 $(($3 + $4 / 2)) $(($4 - $4 / 2))) &
+workers=${WORKERS:-2}
+worker=0
+while [ "$worker" -lt "$workers" ]; do
+    from=$(($4 * worker / workers))
+    worker=$((worker + 1))
+    (part "$worker" $(($3 + from)) $(($4 * worker / workers - from))) &
+done
 wait
 
-grep -v -h '^  .* [0-9]*$' "$work"/?/counts
+grep -v -h '^  .* [0-9]*$' "$work"/*/counts
 awk -v models="$4" '
     /^  .* [0-9]+$/ { n = $NF; sub(/ +[0-9]+$/, ""); if (!($0 in sum)) order[++kinds] = $0; sum[$0] += n }
     END {
@@ -29,4 +34,4 @@ awk -v models="$4" '
             if (models >= 500 && sum[order[i]] == 0) { print "never seen:" order[i]; missing = 1 }
         }
         exit missing
-    }' "$work"/?/counts && [ "$(cat "$work"/?/status | tr -d '\n')" = 00 ]
+    }' "$work"/*/counts && [ "$(cat "$work"/*/status | grep -c '^0$')" -eq "$workers" ]
