@@ -1,13 +1,18 @@
 /* Runs a model as it was emitted, whatever it is: -DFORWARD, -DTRAIN: with those programs. A model
  * that refuses its indices has done its work too. */
+#define _XOPEN_SOURCE 700
 #include "net.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+enum { MOST_SECONDS = 60 }; /* of this process, so that others do not count */
 
 int main(void)
 {
+    setrlimit(RLIMIT_CPU, &(struct rlimit){MOST_SECONDS, MOST_SECONDS});
     static net m;
     size_t bytes = (NET_ARENA_BYTES + NET_ARENA_ALIGN - 1) / NET_ARENA_ALIGN * NET_ARENA_ALIGN;
     void *arena = aligned_alloc(NET_ARENA_ALIGN, bytes ? bytes : NET_ARENA_ALIGN);

@@ -90,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         argument[count++] = "--effort";
         argument[count++] = "1";
     }
-    door_run(argument);
+    if (door_run(argument) == 0)
+        door_accept(data, size);
     if (strstr((const char *)text, "-o") || count > 0)
         tidy();
     return 0;

@@ -89,16 +89,34 @@ static void say_accepted(void)
     dprintf(report, "accepted: %llu\n", (unsigned long long)accepted);
 }
 
-void door_accept(const uint8_t *data, size_t size)
+static void keep(const char *name, const uint8_t *data, size_t size)
 {
-    const char *folder = getenv("FUZZ_ACCEPTED");
-    if (accepted == 0)
-        atexit(say_accepted);
-    if (accepted++ % SHARE != FIRST || !folder)
-        return;
     char path[1024];
-    snprintf(path, sizeof path, "%s/%016llx", folder, (unsigned long long)door_hash(data, size));
+    snprintf(path, sizeof path, "%s/%s", getenv("FUZZ_ACCEPTED"), name);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0)
         door_fail("what was accepted cannot be written");
+}
+
+void door_accept(const uint8_t *data, size_t size)
+{
+    static Dice dice;
+    char name[40];
+    if (accepted == 0)
+        atexit(say_accepted);
+    uint64_t number = accepted++, slot = number;
+    if (!getenv("FUZZ_ACCEPTED"))
+        return;
+    if (number % SHARE == FIRST) {
+        snprintf(name, sizeof name, "share_%llu", (unsigned long long)(number / SHARE));
+        keep(name, data, size);
+    }
+    const char *sample = getenv("FUZZ_SAMPLE");
+    unsigned slots = sample ? (unsigned)strtoul(sample, NULL, 10) : 0;
+    if (number >= slots)
+        slot = dice_below(&dice, (unsigned)accepted);
+    if (slot < slots) {
+        snprintf(name, sizeof name, "sample_%llu", (unsigned long long)slot);
+        keep(name, data, size);
+    }
 }

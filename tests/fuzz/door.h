@@ -27,7 +27,9 @@ int door_run(const char *const *argument);
 /* Says what is wrong, and ends the process in a way that the fuzzer takes for a fault. */
 void door_fail(const char *what) __attribute__((noreturn));
 uint64_t door_hash(const uint8_t *data, size_t size);
-/* Writes an input to $FUZZ_ACCEPTED, where that is set, once for a thousand that were accepted. */
+/* Writes to the folder $FUZZ_ACCEPTED, where that is set, one in a thousand of the inputs that were
+ * accepted, and beside them $FUZZ_SAMPLE of all, each as likely as the others (a reservoir: Vitter
+ * 1985, algorithm R). */
 void door_accept(const uint8_t *data, size_t size);
 
 /* ---- json_changes.c ---------------------------------------------------------------------------

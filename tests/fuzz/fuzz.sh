@@ -1,8 +1,9 @@
 #!/bin/sh
-# Every door by libFuzzer: tests/fuzz/fuzz.sh BUILD_FOLDER SECONDS DOOR...
+# Every door by libFuzzer: [FUZZ_RUNS=10] tests/fuzz/fuzz.sh BUILD_FOLDER SECONDS DOOR...
 # The doors share the time. What is found is left in build/fuzz/faults, what was learned in
 # build/fuzz/DOOR, where the next run goes on. Of the models that the language took, one in a
-# thousand is compiled and run, under the sanitizers too.
+# thousand is compiled and run, under the sanitizers too, and so are FUZZ_RUNS of all of them,
+# since a short run takes few thousands.
 set -u
 build=$1
 seconds=$2
@@ -15,8 +16,9 @@ work=$root/build/fuzz
 . "$root/tests/fuzz/seeds.sh"
 mkdir -p "$work/faults" "$work/accepted"
 cd "$work" || exit 1
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
-export UBSAN_OPTIONS=print_stacktrace=1
+# A status that gplan does not have.
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:exitcode=86
+export UBSAN_OPTIONS=print_stacktrace=1:exitcode=86
 each=$((seconds / $#))
 [ "$each" -gt 0 ] || each=1
 failed=0
@@ -31,12 +33,14 @@ for word in dtype shape data_offsets __metadata__ F32 I32 step seed; do echo "\"
 
 fuzz() { # DOOR
     dict=''
+    accepted=''
+    [ "$1" = language ] && accepted=$work/accepted
     [ -f "$1.dict" ] && dict=-dict=$1.dict
     mkdir -p "$1"
     seeds "$1" "seeds_$1"
     # shellcheck disable=SC2086
-    FUZZ_ACCEPTED=$work/accepted "$build/tests/fuzz/$1_door" "$work/$1" "$work/seeds_$1" $dict -max_total_time="$each" \
-        -timeout=60 -rss_limit_mb=3000 -malloc_limit_mb=2000 -max_len=60000 -close_fd_mask=3 \
+    env ${accepted:+FUZZ_ACCEPTED="$accepted" FUZZ_SAMPLE="${FUZZ_RUNS:-10}"} \
+        "$build/tests/fuzz/$1_door" "$work/$1" "$work/seeds_$1" $dict -max_total_time="$each" -timeout=60 -rss_limit_mb=3000 -malloc_limit_mb=2000 -max_len=60000 -close_fd_mask=3 \
         -print_final_stats=1 -artifact_prefix="$work/faults/$1_" >"$1.log" 2>&1
     status=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$1.log")
@@ -49,41 +53,75 @@ fuzz() { # DOOR
     grep -aE 'FAULT|ERROR|SUMMARY|runtime error|Test unit written|exit status' "$1.log" | head -n 8
 }
 
-# A model of those that were taken, as a program of its own. 2: it is too large, or has no name that
-# could be changed to `net`.
-run_accepted() { # FILE
+# A model of those that were taken, as a program of its own: model/net.c. 1: gplan refuses it so.
+emit() { # OPTION...
+    "$gplan" model/net.g --effort 1 --quiet "$@" -o model/net.c >model/log 2>&1
+}
+
+# The same in one of several ways, or as it is.
+emit_one_way() { # NUMBER
+    case $(($1 % 6)) in
+    0) emit --budget 64M --threads 2 ;;
+    1) emit --budget 64M --infer ;;
+    2) emit --budget 64M --accumulate 2 ;;
+    3) emit --budget 64M --slices always --fuse never ;;
+    4) emit --budget "$("$gplan" model/net.g --effort 1 --quiet --min-budget 2>model/log)" ;;
+    5) emit --budget 64M --recompute none ;;
+    esac
+    status=$?
+    [ "$status" -eq 1 ] || [ "$status" -eq 2 ] || return "$status"
+    emit --budget 64M
+}
+
+# 1: gplan refuses it, 2: it is like one before, 3: it is wrong.
+run_accepted() { # FILE NUMBER
     rm -rf model && mkdir model
     sed '0,/^ *model  *[A-Za-z_0-9]*/s//model net/' "$1" >model/net.g
-    "$gplan" model/net.g --effort 1 --budget 64M --quiet --threads 2 -o model/net.c >model/log 2>&1 &&
-        grep -q net_init model/net.h || return 2
+    emit_one_way "$2"
+    case $? in
+    0) ;;
+    1) return 1 ;;
+    *) return 3 ;;
+    esac
+    grep -q net_init model/net.h || return 1 # it has a name that was not changed
+    sed '1,/^#include/d' model/net.c | cksum >model/sum
+    grep -q -x -F -f model/sum sums && return 2
+    cat model/sum >>sums
     programs=''
     grep -q 'int net_forward' model/net.h && programs=-DFORWARD
     grep -q 'int net_step' model/net.h && programs="$programs -DTRAIN"
     # shellcheck disable=SC2086
-    clang -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -Imodel \
+    clang -std=c11 -g -O1 -fsanitize=address,undefined,float-cast-overflow \
+        -fno-sanitize-recover=undefined,float-cast-overflow -Imodel \
         $programs "$root/tests/fuzz/accepted.c" model/net.c -lm -o model/net >>model/log 2>&1 &&
-        timeout 60 model/net >>model/log 2>&1
+        model/net >>model/log 2>&1 || return 3
 }
 
 for door; do
     fuzz "$door"
 done
 compiled=0
-skipped=0
+refused=0
+alike=0
+number=0
+: >sums
 for model in accepted/*; do
     [ -f "$model" ] || continue
-    run_accepted "$model"
+    number=$((number + 1))
+    run_accepted "$model" "$number"
     case $? in
     0) compiled=$((compiled + 1)) ;;
-    2) skipped=$((skipped + 1)) ;;
+    1) refused=$((refused + 1)) ;;
+    2) alike=$((alike + 1)) ;;
     *)
         failed=$((failed + 1))
         cp model/net.g "faults/accepted_$(basename "$model").g"
-        echo "accepted, but does not compile or run: build/fuzz/faults/accepted_$(basename "$model").g"
+        echo "accepted, but wrong: build/fuzz/faults/accepted_$(basename "$model").g"
         head -n 12 model/log
         ;;
     esac
     rm -f "$model"
 done
-echo "of the models taken, $compiled were compiled and run, $skipped were not"
+echo "of the models taken, $compiled were compiled and run; $alike were like one before," \
+    "$refused are refused as a program"
 [ "$failed" -eq 0 ]

@@ -27,8 +27,9 @@ static const char *model_file(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *budget = size % 2 ? "2K" : "1G";
-    door_run((const char *[]){model_file(), "--effort", "1", "--budget", budget, "--profile",
-                              door_file(data, size), NULL});
+    if (door_run((const char *[]){model_file(), "--effort", "1", "--budget", budget, "--profile",
+                                  door_file(data, size), NULL}) == 0)
+        door_accept(data, size);
     return 0;
 }
 

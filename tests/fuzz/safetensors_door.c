@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             door_fail("a file was refused without a word");
         return 0;
     }
+    door_accept(data, size);
     memcpy(before, arena, NET_ARENA_BYTES);
     step = model.step, seed = model.seed;
     if (net_save(&model, "again") != NET_OK)
