@@ -17,7 +17,7 @@ work=$root/build/fuzz
 mkdir -p "$work/faults" "$work/accepted"
 cd "$work" || exit 1
 # A status that gplan does not have.
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:exitcode=86
+export ASAN_OPTIONS=allocator_may_return_null=1:exitcode=86
 export UBSAN_OPTIONS=print_stacktrace=1:exitcode=86
 each=$((seconds / $#))
 [ "$each" -gt 0 ] || each=1

@@ -8,7 +8,7 @@ without_bless
 . "$here/seeds.sh"
 doors=$(dirname "$gplan")/tests/fuzz
 cd "$work" || exit 1
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+export ASAN_OPTIONS=allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
 
 try() { # DOOR CHANGES
