@@ -3,6 +3,7 @@
 #include "tests/fuzz/door.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,29 +42,60 @@ static const char *const *way_of(const uint8_t *data, size_t size)
 
 /* Models that were taken. Left alone, a fuzzer goes from one error to the next, each of which it
  * has not seen yet, and hardly ever comes to the planner: so most changes are made to one of these.
+ * A model of the corpus has a line of its own: what comes of it takes no other's place, and now and
+ * then the line begins anew. Else the easiest to change right would soon be all there are, which
+ * are long sums and products that train nothing.
  * They are in no memory that is taken here: the fuzzer would see it as a leak. */
-enum { POOL = 64, MOST_POOLED = 2048 };
-static struct {
-    uint8_t data[MOST_POOLED];
+enum { LINES = 64, MOST_KEPT = 2048, ANEW = 32 };
+typedef struct {
+    uint8_t data[MOST_KEPT];
     size_t size;
-} pool[POOL];
-static unsigned pooled;
+} Kept;
+static struct {
+    Kept first, last;
+} lines[LINES];
+static unsigned begun;   /* lines, or how many could have been */
+static int changed = -1; /* the line whose model was changed last; -1: none */
+static bool fuzzing;     /* something was changed: what came before is the corpus */
+static Dice pick;
 
-static void put_in_pool(const uint8_t *data, size_t size)
+static void keep(Kept *in, const uint8_t *data, size_t size)
 {
-    if (size > MOST_POOLED)
-        return;
-    unsigned at = pooled++ % POOL;
-    memcpy(pool[at].data, data, pool[at].size = size);
+    memcpy(in->data, data, in->size = size);
 }
 
-static size_t take_from_pool(Dice *dice, uint8_t *data, size_t size, size_t most)
+/* A model was taken. */
+static void follow(const uint8_t *data, size_t size)
 {
-    unsigned at = dice_below(dice, pooled < POOL ? pooled : POOL);
-    if (!pooled || pool[at].size > most)
+    if (size > MOST_KEPT)
+        return;
+    if (changed >= 0) {
+        keep(&lines[changed].last, data, size);
+        if (dice_below(&pick, ANEW) == 0)
+            lines[changed].last = lines[changed].first;
+    } else if (!fuzzing) {
+        unsigned at = begun < LINES ? begun : dice_below(&pick, begun + 1);
+        begun++;
+        if (at >= LINES)
+            return;
+        keep(&lines[at].first, data, size);
+        keep(&lines[at].last, data, size);
+    }
+}
+
+static size_t take_line(Dice *dice, uint8_t *data, size_t size, size_t most)
+{
+    changed = -1;
+    fuzzing = true;
+    if (!begun || dice_below(dice, 4) == 0)
         return size;
-    memcpy(data, pool[at].data, pool[at].size);
-    return pool[at].size;
+    unsigned at = dice_below(dice, begun < LINES ? begun : LINES);
+    const Kept *from = dice_below(dice, 2) ? &lines[at].first : &lines[at].last;
+    if (from->size > most)
+        return size;
+    changed = (int)at;
+    memcpy(data, from->data, from->size);
+    return from->size;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -74,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         argument[1 + i] = way[i];
     if (door_run(argument) == 0) {
         door_accept(data, size);
-        put_in_pool(data, size);
+        follow(data, size);
     }
     return 0;
 }
@@ -316,8 +348,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 {
     static Words words;
     Dice dice = {seed};
-    if (dice_below(&dice, 4))
-        size = take_from_pool(&dice, data, size, most);
+    size = take_line(&dice, data, size, most);
     if (size < 2 || dice_below(&dice, 12) == 0)
         return LLVMFuzzerMutate(data, size, most);
     char *text = malloc(size);
