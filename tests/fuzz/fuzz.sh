@@ -58,6 +58,12 @@ emit() { # OPTION...
     "$gplan" model/net.g --effort 1 --quiet "$@" -o model/net.c >model/log 2>&1
 }
 
+# At its smallest budget, where that is no more than 64M.
+emit_least() {
+    least=$("$gplan" model/net.g --effort 1 --quiet --min-budget 2>model/log) || return
+    [ "$least" -le 67108864 ] && emit --budget "$least"
+}
+
 # The same in one of several ways, or as it is.
 emit_one_way() { # NUMBER
     case $(($1 % 6)) in
@@ -65,7 +71,7 @@ emit_one_way() { # NUMBER
     1) emit --budget 64M --infer ;;
     2) emit --budget 64M --accumulate 2 ;;
     3) emit --budget 64M --slices always --fuse never ;;
-    4) emit --budget "$("$gplan" model/net.g --effort 1 --quiet --min-budget 2>model/log)" ;;
+    4) emit_least ;;
     5) emit --budget 64M --recompute none ;;
     esac
     status=$?
