@@ -227,7 +227,7 @@ typedef struct Graph {
     struct NameTable *node_names; /* of the nodes of the program being lowered */
     ProgramKind program;          /* that nodes are being added to */
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
-    bool sliced;                  /* losses of products run in slices of rows: see slices.c */
+    bool sliced;                  /* losses of products run in slices of rows: see chunked_loss.c */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 

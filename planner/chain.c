@@ -1,5 +1,5 @@
 #include "planner/chain.h"
-#include "planner/again.h"
+#include "planner/rematerialize.h"
 
 #include <stdlib.h>
 #include <string.h>

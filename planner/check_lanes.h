@@ -10,7 +10,7 @@
 #ifndef GPLAN_CHECK_LANES_H
 #define GPLAN_CHECK_LANES_H
 
-#include "planner/check_places.h"
+#include "planner/check_extents.h"
 #include "planner/check_spans.h"
 
 typedef struct {

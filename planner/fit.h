@@ -1,4 +1,4 @@
-/* What the search for a plan knows while it goes on: fit.c drives it, fit_met.c keeps what was met,
+/* What the search for a plan knows while it goes on: fit.c drives it, fit_trials.c keeps what was met,
  * fit_chain.c has what chains of blocks bring. */
 #ifndef GPLAN_FIT_H
 #define GPLAN_FIT_H
@@ -59,7 +59,7 @@ typedef struct {
     PlanProgress progress;
 } Fit;
 
-/* ---- fit_met.c ---- */
+/* ---- fit_trials.c ---- */
 
 PlanOptions options_now(const Fit *f); /* with the seconds that are left */
 bool is_cut(Fit *f);                   /* by the user, or the seconds are over */

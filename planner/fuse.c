@@ -1,6 +1,6 @@
 /* Groups nodes into clusters: chains of elementwise nodes run as one loop, so what lies between
  * them takes no bytes; every other node is a cluster of its own, or takes the chain behind it as
- * its tail (tails.c).
+ * its tail (epilogues.c).
  *
  * Requires: a simplified graph. Leaves: clusters in a valid order.
  *

@@ -42,11 +42,11 @@ typedef struct {
  * update: by value, the node that makes its next version in its bytes. */
 Id fuse_limit(const Graph *g, const Node *node, const Id *update);
 enum { FUSE_MAX_NODES = 32 }; /* of a loop: emitted ones stay readable */
-/* tails.c: what products take behind them. home: by node, where its group runs: the place of one of
+/* epilogues.c: what products take behind them. home: by node, where its group runs: the place of one of
  * its nodes. */
 void fuse_tails(Arena *arena, const Graph *g, const Id *update, Id *home);
 
-/* place.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow among
+/* concat_windows.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow among
  * clusters that the order runs once. */
 Concats concats_find(Arena *arena, const Graph *g, const Clusters *clusters);
 void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const Order *order,
@@ -71,7 +71,7 @@ typedef struct {
  * before (NULL: it was not). */
 Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
                  const Packing *packed);
-/* abstract.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no
+/* remat_build.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no
  * plan can be below, whatever lies in whatever. */
 enum { BLOCK_DEPTHS = 3 };
 typedef struct {

@@ -150,7 +150,7 @@ static bool grad_cross_entropy_rows(Grad *grad)
     return true;
 }
 
-/* The same of a product that is never stored whole: see frontend/slices.c. */
+/* The same of a product that is never stored whole: see frontend/chunked_loss.c. */
 static bool shape_product_loss(Graph *g, Call *c)
 {
     return shape_losses(g, c, call_view(g, c, 2));

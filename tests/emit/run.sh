@@ -59,18 +59,18 @@ check 'poison' poison
 
 # Ops behind products give the bits that they give on their own, with any number of threads and
 # under any budget.
-model=tails
-least=$("$gplan" "$here/tails.g" --threads 3 --min-budget)
-tails() { # OPTIONS...
-    "$gplan" "$here/tails.g" --quiet --threads 3 "$@" -o tails.c &&
-        build tails.program gcc -O3 -march=native -fopenmp && ./tails.program 3 >tails.out &&
-        ./tails.program 1 | cmp - tails.out
+model=epilogues
+least=$("$gplan" "$here/epilogues.g" --threads 3 --min-budget)
+epilogues() { # OPTIONS...
+    "$gplan" "$here/epilogues.g" --quiet --threads 3 "$@" -o epilogues.c &&
+        build epilogues.program gcc -O3 -march=native -fopenmp && ./epilogues.program 3 >epilogues.out &&
+        ./epilogues.program 1 | cmp - epilogues.out
 }
 fused() {
-    tails --fuse never && ! grep -q 'void then_' tails.c && mv tails.out never.out &&
-        tails --fuse always && grep -q 'void then_' tails.c && cmp tails.out never.out &&
-        tails --fuse always --accumulate 1 --recompute none && cmp tails.out never.out &&
-        tails --budget "$least" && cmp tails.out never.out
+    epilogues --fuse never && ! grep -q 'void then_' epilogues.c && mv epilogues.out never.out &&
+        epilogues --fuse always && grep -q 'void then_' epilogues.c && cmp epilogues.out never.out &&
+        epilogues --fuse always --accumulate 1 --recompute none && cmp epilogues.out never.out &&
+        epilogues --budget "$least" && cmp epilogues.out never.out
 }
 check 'behind products' fused
 

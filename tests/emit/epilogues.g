@@ -1,5 +1,5 @@
 # Elementwise ops behind products of all kinds: rows, columns, vectors, images, windows of a concat.
-model tails(batch B = 6)
+model epilogues(batch B = 6)
 
 input x : f32[B, 4, 9, 9]
 input t : f32[B, 10]

@@ -3,7 +3,7 @@
  * Requires: clusters. Leaves: a problem whose nodes are the clusters of the program in the given
  * order, and a schedule of it that keeps the hints. Linear in operands.
  */
-#include "planner/again.h"
+#include "planner/rematerialize.h"
 #include "planner/internal.h"
 
 #include <string.h>

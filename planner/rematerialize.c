@@ -1,4 +1,4 @@
-#include "planner/again.h"
+#include "planner/rematerialize.h"
 
 Again again_new(const RematProblem *problem, RematId back, Arena *arena)
 {

@@ -1,5 +1,5 @@
 /* Where the buffers of a plan lie, found from the plan alone: the checker's own arithmetic. */
-#include "planner/check_places.h"
+#include "planner/check_extents.h"
 
 #include <string.h>
 
