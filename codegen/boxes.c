@@ -1,7 +1,7 @@
 /* Boxes and arrows as DOT.
  *
  * Blocks are clusters, forward and backward apart. The backward pass runs upward beside the
- * forward pass: its arrows are stated from head to tail and drawn the other way round, so that
+ * forward pass: its arrows are stated from head to epilogue and drawn the other way round, so that
  * each block stands next to its gradient.
  * With a depth, what lies deeper is one box; arrows between the same two boxes are one arrow.
  */

@@ -105,11 +105,11 @@ static int64_t element_count(const Emission *e, const Cluster *c)
     return value_count(&e->plan->graph->value.at[e->plan->graph->node.at[node].value]);
 }
 
-static Id add_function(Emission *e, const Cluster *c, bool then, const Out *text, uint64_t hash,
+static Id add_function(Emission *e, const Cluster *c, bool epilogue, const Out *text, uint64_t hash,
                        size_t slot)
 {
-    const char *name = arena_printf(e->arena, "%s%s_%zu", then ? "then_" : "",
-                                    cluster_name(e, c, then ? 1 : 0, "_"), e->function.count);
+    const char *name = arena_printf(e->arena, "%s%s_%zu", epilogue ? "epilogue_" : "",
+                                    cluster_name(e, c, epilogue ? 1 : 0, "_"), e->function.count);
     if (strncmp(name, e->api->prefix, strlen(e->api->prefix)) == 0)
         name = name_claim(&e->api->names, name);
     Id id = (Id)e->function.count;
@@ -119,12 +119,12 @@ static Id add_function(Emission *e, const Cluster *c, bool then, const Out *text
                           .text = text->at,
                           .hash = hash,
                           .cluster = c,
-                          .count = then || is_elementwise(e, c) ? element_count(e, c) : 0,
-                          .then = then});
+                          .count = epilogue || is_elementwise(e, c) ? element_count(e, c) : 0,
+                          .epilogue = epilogue});
     return id;
 }
 
-static Id find_function(Emission *e, const Cluster *c, bool then, const Out *text)
+static Id find_function(Emission *e, const Cluster *c, bool epilogue, const Out *text)
 {
     if (2 * e->function.count >= e->slots)
         rehash(e);
@@ -134,10 +134,10 @@ static Id find_function(Emission *e, const Cluster *c, bool then, const Out *tex
         if (e->function.at[e->by_hash[at]].hash == hash &&
             strcmp(e->function.at[e->by_hash[at]].text, text->at) == 0)
             return e->by_hash[at];
-    return add_function(e, c, then, text, hash, at);
+    return add_function(e, c, epilogue, text, hash, at);
 }
 
-const char *emission_then(Emission *e, const Cluster *c, const Out *text)
+const char *emission_epilogue(Emission *e, const Cluster *c, const Out *text)
 {
     Id id = find_function(e, c, true, text); /* which may move the table */
     return e->function.at[id].name;
@@ -203,8 +203,9 @@ void functions_write(const Emission *e, Out *o)
         const char *how = !many || f->count >= SMALL ? "GP_NOINLINE"
                           : f->count                 ? "GP_SMALL"
                                                      : "GP_CALLER";
-        const char *type = arena_printf(e->arena, "static %s %s", how, f->then ? "void" : "int");
-        if (f->then)
+        const char *type =
+            arena_printf(e->arena, "static %s %s", how, f->epilogue ? "void" : "int");
+        if (f->epilogue)
             out(o, "/* What becomes of the elements of a product: %s. */\n",
                 cluster_name(e, f->cluster, 1, ", "));
         else

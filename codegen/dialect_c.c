@@ -4,8 +4,8 @@
 
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
-static void write_call(const Emission *e, const Occurrence *o, const Node *node, const char *then,
-                       Out *to)
+static void write_call(const Emission *e, const Occurrence *o, const Node *node,
+                       const char *epilogue, Out *to)
 {
     static const KernelSyntax settings = {.open = "        .attr = &(const gp_%s_attr){",
                                           .before = ".",
@@ -20,8 +20,8 @@ static void write_call(const Emission *e, const Occurrence *o, const Node *node,
         out(to, "        .work = work,\n");
     if (node->op->flags & OP_RANDOM)
         out(to, "        .key = key,\n");
-    if (then)
-        out(to, "        .then = %s, .then_args = args,\n", then);
+    if (epilogue)
+        out(to, "        .epilogue = %s, .epilogue_args = args,\n", epilogue);
     kernel_settings(e->plan->graph, node, &settings, to);
     out(to, "    });\n");
 }
@@ -101,10 +101,10 @@ static void write_step(const Emission *e, Out *o)
 {
     api_write(e->api, o, "int $_step($ *m, float *loss)\n{\n    m->detail[0] = 0;\n");
     api_write(e->api, o, e->api->slots ? frame_check_bound : "");
-    write_run(e, o, PROGRAM_MICRO, true,
+    write_run(e, o, PROGRAM_STEP, true,
               arena_printf(e->arena, ",\n                  .lr = %s_lr(m)", e->api->prefix));
-    write_begin(o, runs_calls(e, PROGRAM_MICRO) + runs_calls(e, PROGRAM_UPDATE));
-    write_sum(e, o, PROGRAM_MICRO);
+    write_begin(o, runs_calls(e, PROGRAM_STEP) + runs_calls(e, PROGRAM_UPDATE));
+    write_sum(e, o, PROGRAM_STEP);
     if (e->program[PROGRAM_UPDATE].calls)
         runs_times(e, o, PROGRAM_UPDATE, "");
     api_write(e->api, o,

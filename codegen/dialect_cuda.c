@@ -9,11 +9,11 @@
 
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
-static void write_call(const Emission *e, const Occurrence *o, const Node *node, const char *then,
-                       Out *to)
+static void write_call(const Emission *e, const Occurrence *o, const Node *node,
+                       const char *epilogue, Out *to)
 {
-    assert(!then); /* its kernels run nothing behind them: see target_cuda */
-    (void)then;
+    assert(!epilogue); /* its kernels run nothing behind them: see target_cuda */
+    (void)epilogue;
     static const KernelSyntax settings = {.open = "    gp_%s_attr attr = {};\n",
                                           .before = "    attr.",
                                           .between = ";\n",

@@ -119,7 +119,7 @@ typedef struct {
     uint64_t hash;          /* of text */
     const Cluster *cluster; /* the first that calls it */
     int64_t count;          /* elements of a loop; 0: a kernel */
-    bool then;              /* what a kernel runs on what it has made */
+    bool epilogue;          /* what a kernel runs on what it has made */
 } Function;
 
 typedef struct {
@@ -166,8 +166,8 @@ struct Dialect {
     void (*nest)(Loop *l); /* the body of a loop */
     void (*launch)(const Emission *e, const Function *f, Out *o); /* a loop as a function; NULL:
                                                                      it is one already */
-    /* then: what its kernel runs behind it, or NULL */
-    void (*call)(const Emission *e, const Occurrence *o, const Node *node, const char *then,
+    /* epilogue: what its kernel runs behind it, or NULL */
+    void (*call)(const Emission *e, const Occurrence *o, const Node *node, const char *epilogue,
                  Out *o_);
 
     /* The source: how to compile it, what stands at its top and behind the runtime. */
@@ -199,7 +199,7 @@ void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: 
 void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: kernel.c */
 /* The function that a kernel runs on what it has made: returns its name, adds what it needs to the
  * parameters of the kernel's own function, and writes there the `args` it is given (loop.c). */
-const char *loop_tail(Emission *e, const Occurrence *o, Out *parameters, Out *text);
+const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, Out *text);
 const char *kernel_file(const Emission *e, const OpRow *op);
 /* The settings of a kernel as a struct: what opens it (with the op's name), stands before each
  * field, between two, and closes it; lists: whether a list can be written in one piece. */
@@ -216,7 +216,7 @@ void function_write(const Emission *e, const char *type, const char *name, const
 void emission_need(Emission *e, const char *file); /* "c/math.h" */
 void emission_address(Emission *e, Address address);
 /* The name of a function that kernels run on what they have made: equal ones are shared. */
-const char *emission_then(Emission *e, const Cluster *c, const Out *text);
+const char *emission_epilogue(Emission *e, const Cluster *c, const Out *text);
 
 /* Fills functions and calls of a program (calls.c). */
 void calls_make(Emission *e);

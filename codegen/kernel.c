@@ -1,5 +1,5 @@
-/* A cluster of one kernel, or of one with a tail: a function that describes the operands and calls
- * it. */
+/* A cluster of one kernel, or of one with an epilogue: a function that describes the operands and
+ * calls it. */
 #include "codegen/internal.h"
 
 #include <assert.h>
@@ -105,9 +105,9 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
 {
     const Clusters *clusters = e->plan->clusters;
     const Cluster *c = &clusters->at[o->cluster];
-    const bool tail =
-        cluster_has_tail(e->plan->graph, clusters, c); /* what that makes lies there */
-    Id id = tail ? clusters->result[c->result] : node_value(node, i),
+    const bool epilogue =
+        cluster_has_epilogue(e->plan->graph, clusters, c); /* what that makes lies there */
+    Id id = epilogue ? clusters->result[c->result] : node_value(node, i),
        buffer = access_buffer(e->plan, o, id, 0);
     const Value *value = &e->plan->graph->value.at[id];
     if (buffer == NONE) { /* nobody reads it */
@@ -155,10 +155,10 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         emission_address(e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
     }
     out(&p.tensors, "    };\n");
-    const char *then = NULL;
-    if (cluster_has_tail(g, e->plan->clusters, c))
-        then = loop_tail(e, o, &p.parameters, &p.tensors);
+    const char *epilogue = NULL;
+    if (cluster_has_epilogue(g, e->plan->clusters, c))
+        epilogue = loop_epilogue(e, o, &p.parameters, &p.tensors);
     out(text, "(const gp_run *run%s)\n{\n%s", p.parameters.at, p.tensors.at);
-    e->dialect->call(e, o, node, then, text);
+    e->dialect->call(e, o, node, epilogue, text);
     out(text, "}\n");
 }

@@ -54,7 +54,8 @@ static void add_access(Loop *l, Use use, bool result)
         .value = use.value, .view = use.view, .parameter = parameter, .at = at, .result = result};
 }
 
-/* The nodes of the loop: all of the cluster's, but for the kernel that a tail stands behind. */
+/* The nodes of the loop: all of the cluster's, but for the kernel that an epilogue stands behind.
+ */
 static Id first_node(const Loop *l)
 {
     return l->here ? 1 : 0;
@@ -455,8 +456,8 @@ void loop_write(Emission *e, const Occurrence *o, Out *text)
     out(text, "}\n");
 }
 
-/* The kernel hands on an array: the run, then what the tail is given; keys by their address. */
-const char *loop_tail(Emission *e, const Occurrence *o, Out *parameters, Out *text)
+/* The kernel hands on an array: the run, then what the epilogue is given; keys by their address. */
+const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, Out *text)
 {
     Out body = out_new(e->arena);
     Loop l = loop_new(e, o, &body, "y[i]");
@@ -478,7 +479,7 @@ const char *loop_tail(Emission *e, const Occurrence *o, Out *parameters, Out *te
                 i + 1);
     }
     out(text, "};\n");
-    loop_tail_c(&l);
+    loop_epilogue_c(&l);
     out(&body, "}\n");
-    return emission_then(e, l.c, &body);
+    return emission_epilogue(e, l.c, &body);
 }

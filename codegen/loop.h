@@ -42,7 +42,8 @@ struct Loop {
     bool random;
     const char *flat;  /* the number of the element, where the nest has it; else NULL */
     const char *aside; /* where the nest wants the one result instead; else NULL */
-    const char *here;  /* of a tail: the element that its kernel made and the last node replaces */
+    const char
+        *here; /* of an epilogue: the element that its kernel made and the last node replaces */
 };
 
 /* What the variables of the nest are called, by axis. */
@@ -50,7 +51,7 @@ struct Loop {
 
 void loop_nest_c(Loop *l);
 void loop_nest_cuda(Loop *l);
-void loop_tail_c(Loop *l); /* a stretch of elements from `first` on, `count` of them */
+void loop_epilogue_c(Loop *l); /* a stretch of elements from `first` on, `count` of them */
 void loop_launch_cuda(const Emission *e, const Function *f, Out *o);
 int64_t loop_total(const Loop *l); /* elements */
 void loop_indent(const Loop *l, int depth);

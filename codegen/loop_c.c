@@ -1,5 +1,5 @@
-/* The nests of a loop in C: threads share the outermost axis, or chunks of the only one; a tail
- * runs where a thread of its kernel has made a stretch of elements. */
+/* The nests of a loop in C: threads share the outermost axis, or chunks of the only one; an
+ * epilogue runs where a thread of its kernel has made a stretch of elements. */
 #include "codegen/loop.h"
 
 enum {
@@ -193,7 +193,7 @@ static void write_stretch(Loop *l)
 }
 
 /* The stretch may begin and end within a row of the last axis. */
-void loop_tail_c(Loop *l)
+void loop_epilogue_c(Loop *l)
 {
     if (l->rank <= 1) {
         write_stretch(l);

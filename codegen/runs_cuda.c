@@ -249,8 +249,8 @@ static const char *const steps =
 void runs_cuda_step(const Emission *e, Out *o)
 {
     api_write(e->api, o, "static int put_step($ *m)\n{\n");
-    write_begin(e, o, PROGRAM_MICRO, runs_calls(e, PROGRAM_UPDATE));
-    write_sum(e, o, PROGRAM_MICRO);
+    write_begin(e, o, PROGRAM_STEP, runs_calls(e, PROGRAM_UPDATE));
+    write_sum(e, o, PROGRAM_STEP);
     if (e->program[PROGRAM_UPDATE].calls)
         runs_times(e, o, PROGRAM_UPDATE, "");
     api_write(e->api, o,

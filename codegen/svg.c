@@ -68,15 +68,15 @@ static const char *fitting(Arena *arena, const char *name, double width, double 
     size_t length = strlen(name), most = width > 2 * letter ? (size_t)(width / letter) : 0;
     if (length <= most)
         return name;
-    const char *tail = name + length - (most ? most - 1 : 0);
-    while ((*tail & 0xc0) == 0x80) /* not inside a character */
-        tail++;
-    const char *part = strpbrk(tail, "./"); /* better whole parts of it */
+    const char *epilogue = name + length - (most ? most - 1 : 0);
+    while ((*epilogue & 0xc0) == 0x80) /* not inside a character */
+        epilogue++;
+    const char *part = strpbrk(epilogue, "./"); /* better whole parts of it */
     if (part && strlen(part) > 5)
-        tail = part + 1;
-    if (strlen(tail) < (part ? 5 : 9))
+        epilogue = part + 1;
+    if (strlen(epilogue) < (part ? 5 : 9))
         return NULL;
-    return arena_printf(arena, "\u2026%s", tail);
+    return arena_printf(arena, "\u2026%s", epilogue);
 }
 
 /* ---- Style ---------------------------------------------------------------------------------- */

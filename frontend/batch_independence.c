@@ -31,8 +31,8 @@ bool lower_loss_shared(Graph *g, const Model *model)
 {
     if (!lower_into(g, model) || !share_mean(g))
         return false;
-    if (g->sliced)
-        slice_losses(g);
+    if (g->chunked_loss)
+        chunk_losses(g);
     return true;
 }
 
@@ -405,7 +405,7 @@ static bool lower_whole(Samples *s, const Model *model)
     s->whole = graph_new(g->arena, g->diag, g->source);
     s->spread = ARENA_ARRAY(g->arena, Spread, g->value.count);
     graph_program(s->whole, g->program, g->training);
-    s->whole->sliced = g->sliced;
+    s->whole->chunked_loss = g->chunked_loss;
     return g->program == PROGRAM_FORWARD ? lower_into(s->whole, model)
                                          : lower_loss_shared(s->whole, model);
 }

@@ -1,8 +1,8 @@
 /* Losses of products in slices of rows: the logits of a language model are never stored whole.
  *
  * Requires: a lowered training program, before its gradients. Leaves: each cross_entropy_rows that
- * alone reads a product of a shared weight as one product_loss in its place; the product itself is
- * then read by nobody and goes with the next simplify. Linear in nodes and operands.
+ * alone reads a product of a shared weight as one linear_cross_entropy in its place; the product
+ * itself is then read by nobody and goes with the next simplify. Linear in nodes and operands.
  */
 #include "frontend/frontend.h"
 
@@ -12,7 +12,7 @@
 static Id *count_readers(const Graph *g)
 {
     Id *readers = ARENA_ARRAY(g->arena, Id, g->value.count);
-    for (size_t i = 0; i < g->output.count && g->program != PROGRAM_MICRO; i++)
+    for (size_t i = 0; i < g->output.count && g->program != PROGRAM_STEP; i++)
         readers[g->output.at[i].use.value]++;
     for (size_t n = 0; n < g->node.count; n++)
         for (Id i = 0; i < g->node.at[n].uses; i++)
@@ -49,7 +49,7 @@ static Use rows_of(Graph *g, Use x, Use ids)
 static void replace(Graph *g, Id id, const Node *product)
 {
     Node node = g->node.at[id];
-    const OpRow *sliced = op_find(node.op->chunked);
+    const OpRow *chunked_loss = op_find(node.op->chunked);
     Use w = shared_weight(g, node_use(g, product, 1));
     Use x = rows_of(g, node_use(g, product, 0), node_use(g, &node, 1));
     if (w.value == NONE || x.value == NONE)
@@ -58,20 +58,20 @@ static void replace(Graph *g, Id id, const Node *product)
     Id use = (Id)g->use.count, attr = (Id)g->attr.count;
     for (int i = 0; i < 3; i++)
         ARRAY_PUSH(g->arena, &g->use, operand[i]);
-    for (int i = 0; i < MAX_ARGS && sliced->args[i].name; i++) {
+    for (int i = 0; i < MAX_ARGS && chunked_loss->args[i].name; i++) {
         Attr setting = {0};
-        if (sliced->args[i].kind != ARG_TENSOR)
-            setting = *node_attr(g, id, sliced->args[i].name);
+        if (chunked_loss->args[i].kind != ARG_TENSOR)
+            setting = *node_attr(g, id, chunked_loss->args[i].name);
         ARRAY_PUSH(g->arena, &g->attr, setting);
     }
-    node.op = sliced;
+    node.op = chunked_loss;
     node.use = use;
     node.uses = 3;
     node.attr = attr;
     g->node.at[id] = node;
 }
 
-void slice_losses(Graph *g)
+void chunk_losses(Graph *g)
 {
     const Id *readers = count_readers(g);
     for (Id n = 0; n < g->node.count; n++) {

@@ -154,7 +154,7 @@ typedef enum { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE } Phase;
 typedef enum {
     PROGRAM_FORWARD, /* the outputs, no dropout */
     PROGRAM_EVAL,    /* the loss and the outputs, likewise */
-    PROGRAM_MICRO,   /* forward and backward of one micro-batch, and updates that need no more */
+    PROGRAM_STEP,    /* forward and backward of one micro-batch, and updates that need no more */
     PROGRAM_UPDATE,  /* updates from gradients that were summed over micro-batches */
     PROGRAMS
 } ProgramKind;
@@ -227,7 +227,7 @@ typedef struct Graph {
     struct NameTable *node_names; /* of the nodes of the program being lowered */
     ProgramKind program;          /* that nodes are being added to */
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
-    bool sliced;                  /* losses of products run in slices of rows: see chunked_loss.c */
+    bool chunked_loss;            /* losses of products run in slices of rows: see chunked_loss.c */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
@@ -242,7 +242,7 @@ static inline Id node_value(const Node *n, Id i)
     return n->value + i;
 }
 
-/* Whether the step can fail in it. What the way back looks up, the way forward has before. */
+/* Whether the step can fail in it. What the backward pass looks up, the forward pass has before. */
 bool node_may_fail(const Node *node);
 /* Whether it changes what is saved, so that a step which fails must not have come to it. */
 bool node_commits(const Graph *g, const Node *node);
@@ -321,8 +321,8 @@ enum {
                            into its window of the result, and then there is nothing to do */
     OP_PRODUCT = 8192,  /* the matrix product of its two operands */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
-    OP_TAIL = 1024,     /* its kernel runs elementwise ops behind it on what it has made, where the
-                           target has such kernels: gp_call.then */
+    OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
+                       target has such kernels: gp_call.epilogue */
 };
 
 /* A call of an op with its arguments bound, before there is a node. */
@@ -526,8 +526,8 @@ bool train_add(Graph *g, const Model *model, uint32_t times);
 uint32_t train_stated(const Graph *g);
 bool train_is_auto(const Graph *g);
 /* A product that only a loss over its rows reads is computed in slices, in the program being
- * lowered: its logits are then never stored whole, and computed once more on the way back. */
-void slice_losses(Graph *g);
+ * lowered: its logits are then never stored whole, and computed once more in the backward pass. */
+void chunk_losses(Graph *g);
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */

@@ -4,7 +4,7 @@
  * last to the first; by then everyone who reads a value has contributed to its gradient. What no
  * trained parameter feeds gets none. Linear in nodes and operands.
  *
- * A row sees its operands through their views. The way back through a view is here: what was
+ * A row sees its operands through their views. The backward pass through a view is here: what was
  * broadcast is summed, what was permuted is permuted back, and slices of one value gather in one
  * buffer, so that an unrolled recurrence stays linear.
  */
@@ -51,7 +51,8 @@ Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
     return call_op(grad->g, &grad->at, op, count, operands);
 }
 
-/* ---- The way back through a view ------------------------------------------------------------ */
+/* ---- The backward pass through a view
+ * ------------------------------------------------------------ */
 
 /* A row may have summed already: then the gradient has 1 where the operand is broadcast. */
 static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
@@ -330,7 +331,7 @@ static bool elementwise_grad(Grad *grad)
         char name[64];
         snprintf(name, sizeof name, "%s_d%c", node.op->name, 'a' + (char)i);
         Call c = call_begin(g, &grad->at, name);
-        c.stream = node.stream; /* what was drawn on the way forward is drawn again */
+        c.stream = node.stream; /* what was drawn in the forward pass is drawn again */
         for (int k = 0; k < MAX_ARGS && node.op->args[k].name; k++)
             if (node.op->args[k].kind != ARG_TENSOR)
                 c.attr[op_arg(c.op, node.op->args[k].name)] = g->attr.at[node.attr + (Id)k];

@@ -38,7 +38,7 @@ Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag 
     Graph *g = lower(arena, diag, model);
     if (!g)
         return NULL;
-    g->sliced = choice->chunked_loss;
+    g->chunked_loss = choice->chunked_loss;
 
     /* the loss, the backward pass and the updates, as programs of their own */
     if (g->train.present && !model->infer && !train_add(g, model, choice->micro))

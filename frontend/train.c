@@ -78,7 +78,7 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
 {
     Graph *g = l->g;
     size_t first = g->node.count;
-    graph_program(g, program, program == PROGRAM_MICRO);
+    graph_program(g, program, program == PROGRAM_STEP);
     if (!lower_loss_shared(g, &l->micro) ||
         (l->times > 1 && !samples_check(g, &l->whole, l->times, first)))
         return false;
@@ -122,7 +122,7 @@ bool train_add(Graph *g, const Model *model, uint32_t times)
     if (l.times > 1)
         l.micro = model_define(g->arena, model, batch->name, batch->value / l.times);
     lower_outputs(&l, &output);
-    if (!lower_loss(&l, PROGRAM_EVAL, &output) || !lower_loss(&l, PROGRAM_MICRO, &output))
+    if (!lower_loss(&l, PROGRAM_EVAL, &output) || !lower_loss(&l, PROGRAM_STEP, &output))
         return false;
     g->train.times = l.times;
     g->train.lr = stated_lr(g, op_find(g->train.optimizer));

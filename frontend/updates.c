@@ -215,7 +215,7 @@ static Id *find_places(const Graph *g)
 {
     Id *place = ARENA_ARRAY(g->arena, Id, g->node.count);
     Id *reader = ARENA_ARRAY(g->arena, Id, g->value.count); /* the last one that is no update */
-    Id last_lookup = 0; /* of the way forward; the way back looks up the same */
+    Id last_lookup = 0; /* of the forward pass; the backward pass looks up the same */
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
         place[n] = n;
@@ -227,7 +227,7 @@ static Id *find_places(const Graph *g)
     }
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
-        if (node->phase != PHASE_UPDATE || node->program != PROGRAM_MICRO)
+        if (node->phase != PHASE_UPDATE || node->program != PROGRAM_STEP)
             continue;
         place[n] = node_commits(g, node) ? last_lookup : 0;
         for (Id i = 0; i < node->uses; i++) {

@@ -11,8 +11,8 @@ static const double MAX_VISITS = 2e8;
 enum { MAX_POINTS = 128 };
 static const double HUGE_COST = 1e300;
 
-/* What a block drops, and what that comes to: bytes stored for the way back, seconds to make the
- * rest again. */
+/* What a block drops, and what that comes to: bytes stored for the backward pass, seconds to make
+ * the rest again. */
 typedef struct {
     int64_t kept;
     double cost;
@@ -51,7 +51,7 @@ struct Chain {
 
 /* ---- What can be dropped -------------------------------------------------------------------- */
 
-/* Values that are read on the way forward only within the block that makes them. */
+/* Values that are read in the forward pass only within the block that makes them. */
 static void find_droppable(Chain *c)
 {
     const RematProblem *p = c->problem;

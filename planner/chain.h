@@ -1,4 +1,4 @@
-/* Schedules of a program that is a chain of blocks: what each block stores for the way back.
+/* Schedules of a program that is a chain of blocks: what each block stores for the backward pass.
  *
  * Blocks of one structure share a few policies, from storing everything to storing their inputs
  * alone, found on one of them and stamped onto the others. The steps from each policy to the next
@@ -15,7 +15,7 @@
 typedef struct Chain Chain;
 
 /* block: by node, its number in the order in which they begin, or REMAT_NONE; back: the first node
- * of the way back. NULL: there is nothing that a block could drop. */
+ * of the backward pass. NULL: there is nothing that a block could drop. */
 Chain *chain_new(const RematProblem *problem, const RematId *block, RematId back, Arena *arena);
 
 /* Some of the schedules between no step and all of them, each costlier than the one before. */

@@ -168,7 +168,7 @@ static bool holds(Check *c, Id buffer, uint32_t time)
 /* ---- One occurrence ------------------------------------------------------------------------- */
 
 /* A kernel that runs the elementwise nodes behind it on what it has made. */
-static const Node *kernel_before_tail(const Check *c, const Cluster *cluster)
+static const Node *kernel_before_epilogue(const Check *c, const Cluster *cluster)
 {
     const Node *first = &c->g->node.at[c->plan->clusters->node[cluster->node]];
     return cluster->nodes > 1 && !(first->op->flags & OP_ELEMENTWISE) ? first : NULL;
@@ -177,8 +177,8 @@ static const Node *kernel_before_tail(const Check *c, const Cluster *cluster)
 /* The row lets result 0 of the cluster take the bytes of this operand. */
 static bool may_take(const Check *c, const Cluster *cluster, Id operand)
 {
-    if (kernel_before_tail(c, cluster))
-        return false; /* sums lie in the result before the tail reads its operands */
+    if (kernel_before_epilogue(c, cluster))
+        return false; /* sums lie in the result before the epilogue reads its operands */
     for (Id k = 0; k < cluster->nodes; k++) {
         const Node *node = &c->g->node.at[c->plan->clusters->node[cluster->node + k]];
         Id reads = 0;
@@ -316,10 +316,10 @@ static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
                 !(node->op->out_strided >> i & 1))
                 return fail(c, "step %u: %s writes output %u with gaps", time, node->name, i);
     }
-    const Node *kernel = kernel_before_tail(c, cluster);
+    const Node *kernel = kernel_before_epilogue(c, cluster);
     if (kernel && !(kernel->op->out_strided & 1) &&
         has_gaps(c, c->plan->arg[o->arg + cluster->operands]))
-        return fail(c, "step %u: %s writes what its tail makes with gaps", time, kernel->name);
+        return fail(c, "step %u: %s writes what its epilogue makes with gaps", time, kernel->name);
     return true;
 }
 
@@ -472,12 +472,12 @@ static bool end_program(Check *c, int program, uint32_t time)
     return true;
 }
 
-/* A kernel with a tail leaves one float for each that it made, where that was. */
-static bool check_tail(Check *c, const Cluster *cluster, const Node *kernel)
+/* A kernel with an epilogue leaves one float for each that it made, where that was. */
+static bool check_epilogue(Check *c, const Cluster *cluster, const Node *kernel)
 {
     const Clusters *clusters = c->plan->clusters;
     const Node *last = &c->g->node.at[clusters->node[cluster->node + cluster->nodes - 1]];
-    if (!c->target->epilogues || !(kernel->op->flags & OP_TAIL) || kernel->values != 1 ||
+    if (!c->target->epilogues || !(kernel->op->flags & OP_EPILOGUE) || kernel->values != 1 ||
         cluster->results != 1 || clusters->result[cluster->result] != last->value ||
         c->g->value.at[kernel->value].dtype != F32 || c->g->value.at[last->value].dtype != F32)
         return fail(c, "%s cannot run what stands behind it", kernel->name);
@@ -490,8 +490,8 @@ static bool check_loop(Check *c, const Cluster *cluster)
     const Clusters *clusters = c->plan->clusters;
     const Id *node = &clusters->node[cluster->node];
     const Value *first = &c->g->value.at[c->g->node.at[node[0]].value];
-    const Node *kernel = kernel_before_tail(c, cluster);
-    if (kernel && !check_tail(c, cluster, kernel))
+    const Node *kernel = kernel_before_epilogue(c, cluster);
+    if (kernel && !check_epilogue(c, cluster, kernel))
         return false;
     for (Id k = kernel ? 1 : 0; k < cluster->nodes && cluster->nodes > 1; k++) {
         const Node *n = &c->g->node.at[node[k]];

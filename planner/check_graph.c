@@ -191,7 +191,7 @@ static bool may_join(const Node *node, bool is_first)
 {
     if (node->op->flags & OP_EFFECT)
         return false;
-    return node->op->flags & OP_ELEMENTWISE || (is_first && node->op->flags & OP_TAIL);
+    return node->op->flags & OP_ELEMENTWISE || (is_first && node->op->flags & OP_EPILOGUE);
 }
 
 /* Every node in one cluster; several only where they run as one loop, or behind a product. */
@@ -206,7 +206,7 @@ static bool check_members(GraphCheck *v)
             if (seen[id] || c->of[id] != i)
                 return fail(v, "%s stands in two clusters", node->name);
             seen[id] = true;
-            const bool behind = k == 1 && cluster_has_tail(v->g, c, &c->at[i]);
+            const bool behind = k == 1 && cluster_has_epilogue(v->g, c, &c->at[i]);
             if (k && !behind && id <= c->node[c->at[i].node + k - 1])
                 return fail(v, "the nodes of cluster %u are out of order", i);
             const Node *first = &v->g->node.at[c->node[c->at[i].node]];

@@ -101,7 +101,7 @@ static bool has_chunked_loss(const Graph *g)
 static bool has_epilogue(const Graph *g, const Clusters *clusters)
 {
     for (Id i = 0; i < clusters->count; i++)
-        if (cluster_has_tail(g, clusters, &clusters->at[i]))
+        if (cluster_has_epilogue(g, clusters, &clusters->at[i]))
             return true;
     return false;
 }
@@ -178,7 +178,7 @@ static void lower_candidate(Chooser *s, size_t i)
         return;
     }
     say(s, "lowered  %s: %zu nodes, %zu values, micro-batches %u, loss %s", g->name, g->node.count,
-        g->value.count, program_times(g, PROGRAM_MICRO), choice.chunked_loss ? "chunked" : "whole");
+        g->value.count, program_times(g, PROGRAM_STEP), choice.chunked_loss ? "chunked" : "whole");
     cluster(s, i, lowered);
     raise_bounds(s, choice, s->candidate.at[i].least);
     bool open = s->options->budget || s->options->smallest;
@@ -299,7 +299,7 @@ static Trial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
     c->fits = is_valid(&trial) && how->budget && b->plan->arena <= how->budget;
     c->cost = b->plan->cost;
     say(s, "planned  micro-batches %u, loss %s, epilogues %s: %s%s, %.4g s of work, effort %llu",
-        b->plan->program[PROGRAM_MICRO].times, c->choice.chunked_loss ? "chunked" : "whole",
+        b->plan->program[PROGRAM_STEP].times, c->choice.chunked_loss ? "chunked" : "whole",
         c->choice.epilogues ? "fused" : "apart", c->hopeless ? "no less than " : "",
         size_text(s->arena, c->hopeless ? b->plan->floor : b->plan->arena), b->plan->cost,
         (unsigned long long)b->search.effort);

@@ -70,7 +70,8 @@ static Readers find_readers(Arena *arena, const Graph *g)
 static bool writes_strides(const Graph *g, const Clusters *clusters, const Value *value)
 {
     const Cluster *c = &clusters->at[clusters->of[value->node]];
-    const OpRow *op = g->node.at[clusters->node[c->node]].op; /* with a tail it writes that too */
+    const OpRow *op =
+        g->node.at[clusters->node[c->node]].op; /* with an epilogue it writes that too */
     return op->flags & OP_ELEMENTWISE || op->out_strided >> value->output & 1;
 }
 

@@ -27,14 +27,14 @@ static double node_rate(const Profile *p, const OpRow *op)
 bool plan_trains_step(const Clusters *clusters)
 {
     for (Id i = 0; i < clusters->count; i++)
-        if (clusters->at[i].program == PROGRAM_MICRO)
+        if (clusters->at[i].program == PROGRAM_STEP)
             return true;
     return false;
 }
 
 bool program_counts(const Clusters *clusters, int program)
 {
-    return program == PROGRAM_MICRO || program == PROGRAM_UPDATE || !plan_trains_step(clusters);
+    return program == PROGRAM_STEP || program == PROGRAM_UPDATE || !plan_trains_step(clusters);
 }
 
 double plan_extra(double cost, double least)

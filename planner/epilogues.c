@@ -1,14 +1,15 @@
-/* Gives products the elementwise nodes behind them as a tail: their kernel runs these on what it
- * has just made, so the product itself is never stored.
+/* Gives products the elementwise nodes behind them as an epilogue: their kernel runs these on what
+ * it has just made, so the product itself is never stored.
  *
  * Requires: groups of nodes, each named by the node at whose place it runs, its last. Leaves: the
- * same, where a product with a tail is a group too. Linear in nodes and operands.
+ * same, where a product with an epilogue is a group too. Linear in nodes and operands.
  *
- * A tail is a group of elementwise nodes or the first nodes of one; the rest stays a loop. Nobody
- * but the tail reads the product, and nobody outside reads what the tail makes on its way: there is
- * one result. So nothing is lost to the planner: what a plan may want to keep, or to compute again
- * without the product, is never inside. The product stays where it is, so that what it reads does
- * not live longer, unless the tail has to wait for something small (a factor for each channel).
+ * An epilogue is a group of elementwise nodes or the first nodes of one; the rest stays a loop.
+ * Nobody but the epilogue reads the product, and nobody outside reads what the epilogue makes on
+ * its way: there is one result. So nothing is lost to the planner: what a plan may want to keep, or
+ * to compute again without the product, is never inside. The product stays where it is, so that
+ * what it reads does not live longer, unless the epilogue has to wait for something small (a factor
+ * for each channel).
  */
 #include "planner/internal.h"
 
@@ -23,9 +24,9 @@ typedef struct {
     Id *first, *next; /* the nodes of a group in order: by its name, by node */
     Id *reads;        /* by value: operands that are it, and one more where it must be stored */
     Id *reader;       /* by value: one of the nodes that read it */
-} Tails;
+} Epilogues;
 
-static void list_groups(Tails *t)
+static void list_groups(Epilogues *t)
 {
     size_t bytes = t->g->node.count * sizeof *t->first;
     memset(t->first, 0xff, bytes);
@@ -35,7 +36,7 @@ static void list_groups(Tails *t)
     }
 }
 
-static void count_reads(Tails *t)
+static void count_reads(Epilogues *t)
 {
     const Graph *g = t->g;
     memset(t->reader, 0xff, g->value.count * sizeof *t->reader);
@@ -53,13 +54,13 @@ static void count_reads(Tails *t)
         }
 }
 
-/* Whether all who read the value stand among the nodes of the tail, and read it as it lies. */
-static bool stays_inside(const Tails *t, Id value, const Id *tail, Id nodes)
+/* Whether all who read the value stand among the nodes of the epilogue, and read it as it lies. */
+static bool stays_inside(const Epilogues *t, Id value, const Id *epilogue, Id nodes)
 {
     Id found = 0;
     for (Id k = 0; k < nodes; k++)
-        for (Id i = 0; i < t->g->node.at[tail[k]].uses; i++) {
-            Use use = node_use(t->g, &t->g->node.at[tail[k]], i);
+        for (Id i = 0; i < t->g->node.at[epilogue[k]].uses; i++) {
+            Use use = node_use(t->g, &t->g->node.at[epilogue[k]], i);
             found += use.value == value && use.view == NONE;
         }
     return found == t->reads[value];
@@ -74,79 +75,80 @@ static bool fits_behind(const Graph *g, const Node *product, const Node *node)
            memcmp(made->dim, value->dim, made->rank * sizeof *made->dim) == 0;
 }
 
-/* Bytes that the tail reads and that are made only after the product, where their group runs. */
-static uint64_t waits_for(const Tails *t, Id product, const Id *tail, Id nodes)
+/* Bytes that the epilogue reads and that are made only after the product, where their group runs.
+ */
+static uint64_t waits_for(const Epilogues *t, Id product, const Id *epilogue, Id nodes)
 {
     uint64_t bytes = 0;
     for (Id k = 0; k < nodes; k++)
-        for (Id i = 0; i < t->g->node.at[tail[k]].uses; i++) {
-            Id value = node_use(t->g, &t->g->node.at[tail[k]], i).value;
+        for (Id i = 0; i < t->g->node.at[epilogue[k]].uses; i++) {
+            Id value = node_use(t->g, &t->g->node.at[epilogue[k]], i).value;
             Id maker = value == NONE ? NONE : t->g->value.at[value].node;
             bool inside = false;
             for (Id m = 0; m < k; m++)
-                inside |= tail[m] == maker;
+                inside |= epilogue[m] == maker;
             if (maker != NONE && t->home[maker] > product && !inside)
                 bytes += value_bytes(&t->g->value.at[value]);
         }
     return bytes;
 }
 
-static bool may_follow(const Tails *t, Id product, const Id *tail, Id nodes)
+static bool may_follow(const Epilogues *t, Id product, const Id *epilogue, Id nodes)
 {
     const Graph *g = t->g;
     const Node *node = &g->node.at[product];
     const Value *made = &g->value.at[node->value];
-    Id last = tail[nodes - 1];
+    Id last = epilogue[nodes - 1];
     if (g->value.at[g->node.at[last].value].dtype != F32 ||
-        !stays_inside(t, node->value, tail, nodes))
+        !stays_inside(t, node->value, epilogue, nodes))
         return false;
     for (Id k = 0; k < nodes; k++)
-        if (!fits_behind(g, node, &g->node.at[tail[k]]) ||
-            (k + 1 < nodes && !stays_inside(t, g->node.at[tail[k]].value, tail, nodes)))
+        if (!fits_behind(g, node, &g->node.at[epilogue[k]]) ||
+            (k + 1 < nodes && !stays_inside(t, g->node.at[epilogue[k]].value, epilogue, nodes)))
             return false;
-    const uint64_t waits = waits_for(t, product, tail, nodes);
+    const uint64_t waits = waits_for(t, product, epilogue, nodes);
     return !waits ||
            (waits <= value_bytes(made) / SMALL_PART && fuse_limit(g, node, t->update) > last);
 }
 
-/* The longest tail that the product can have, out of the group that reads it. */
-static void find_tail(Tails *t, Id product)
+/* The longest epilogue that the product can have, out of the group that reads it. */
+static void find_epilogue(Epilogues *t, Id product)
 {
     const Node *node = &t->g->node.at[product];
-    Id reader = t->reader[node->value], tail[FUSE_MAX_NODES], nodes = 0;
+    Id reader = t->reader[node->value], epilogue[FUSE_MAX_NODES], nodes = 0;
     if (t->g->value.at[node->value].dtype != F32 || reader == NONE)
         return;
     Id group = t->home[reader];
     for (Id n = t->first[group]; n != NONE && nodes < FUSE_MAX_NODES; n = t->next[n])
-        tail[nodes++] = n;
-    while (nodes > 0 && !may_follow(t, product, tail, nodes))
+        epilogue[nodes++] = n;
+    while (nodes > 0 && !may_follow(t, product, epilogue, nodes))
         nodes--;
     if (!nodes)
         return;
-    Id last = tail[nodes - 1], place = waits_for(t, product, tail, nodes) ? last : product;
+    Id last = epilogue[nodes - 1], place = waits_for(t, product, epilogue, nodes) ? last : product;
     t->first[group] = t->next[last]; /* of the group that stays, where there is one */
     t->home[product] = place;
     for (Id k = 0; k < nodes; k++)
-        t->home[tail[k]] = place;
+        t->home[epilogue[k]] = place;
 }
 
-void fuse_tails(Arena *arena, const Graph *g, const Id *update, Id *home)
+void fuse_epilogues(Arena *arena, const Graph *g, const Id *update, Id *home)
 {
-    Tails t = {.g = g,
-               .update = update,
-               .home = home,
-               .first = ARENA_ARRAY(arena, Id, g->node.count),
-               .next = ARENA_ARRAY(arena, Id, g->node.count),
-               .reads = ARENA_ARRAY(arena, Id, g->value.count),
-               .reader = ARENA_ARRAY(arena, Id, g->value.count)};
+    Epilogues t = {.g = g,
+                   .update = update,
+                   .home = home,
+                   .first = ARENA_ARRAY(arena, Id, g->node.count),
+                   .next = ARENA_ARRAY(arena, Id, g->node.count),
+                   .reads = ARENA_ARRAY(arena, Id, g->value.count),
+                   .reader = ARENA_ARRAY(arena, Id, g->value.count)};
     list_groups(&t);
     count_reads(&t);
     for (Id n = 0; n < g->node.count; n++)
-        if (g->node.at[n].op->flags & OP_TAIL && home[n] == n)
-            find_tail(&t, n);
+        if (g->node.at[n].op->flags & OP_EPILOGUE && home[n] == n)
+            find_epilogue(&t, n);
 }
 
-bool cluster_has_tail(const Graph *g, const Clusters *clusters, const Cluster *c)
+bool cluster_has_epilogue(const Graph *g, const Clusters *clusters, const Cluster *c)
 {
     return c->nodes > 1 && !(g->node.at[clusters->node[c->node]].op->flags & OP_ELEMENTWISE);
 }

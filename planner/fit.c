@@ -191,7 +191,7 @@ static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule 
  * every other rung, from the given order: the way up has its own valleys. */
 static RematResult search_rung(Fit *f, int p, uint64_t ask)
 {
-    if (p == PROGRAM_MICRO)
+    if (p == PROGRAM_STEP)
         know_chains(f, ask);
     RematResult found = search_from(f, p, ask, &best_known(f, p, ask)->schedule);
     if (f->cut || found.stop == REMAT_PROVED || f->progress.done % 2)

@@ -1,5 +1,5 @@
-/* What the search for a plan knows while it goes on: fit.c drives it, fit_trials.c keeps what was met,
- * fit_chain.c has what chains of blocks bring. */
+/* What the search for a plan knows while it goes on: fit.c drives it, fit_trials.c keeps what was
+ * met, fit_chain.c has what chains of blocks bring. */
 #ifndef GPLAN_FIT_H
 #define GPLAN_FIT_H
 

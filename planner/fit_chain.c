@@ -7,10 +7,10 @@
 /* Those that are packed even when the time is over: a plan that fits is better than a quick one. */
 enum { CUT_TRIES = 8 };
 
-/* The training step is the program with a way back. */
+/* The training step is the program with a backward pass. */
 void find_chains(Fit *f)
 {
-    const Abstract *a = &f->program[PROGRAM_MICRO];
+    const Abstract *a = &f->program[PROGRAM_STEP];
     for (int i = 0; i < BLOCK_DEPTHS; i++) {
         size_t bytes = a->problem.nodes * sizeof **a->block;
         if (a->block[i] && (!i || memcmp(a->block[i], a->block[i - 1], bytes) != 0))
@@ -29,7 +29,7 @@ void know_chains(Fit *f, uint64_t budget)
             if (point[k].peak < point[best].peak)
                 best = k;
         RematSchedule found = chain_schedule(f->chain[i], best);
-        know(f, PROGRAM_MICRO, &found);
+        know(f, PROGRAM_STEP, &found);
     }
 }
 
@@ -69,7 +69,7 @@ static void meet_link(Fit *f, Link *link)
     Order order = f->given;
     for (int p = 0; p < PROGRAMS; p++) {
         RematSchedule schedule = best_of(f, p, (uint64_t)link->peak, f->early[p])->schedule;
-        if (p == PROGRAM_MICRO)
+        if (p == PROGRAM_STEP)
             schedule = chain_schedule(f->chain[link->depth], link->point);
         adopt(f, &order, p, &schedule);
     }

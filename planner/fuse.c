@@ -1,6 +1,6 @@
 /* Groups nodes into clusters: chains of elementwise nodes run as one loop, so what lies between
  * them takes no bytes; every other node is a cluster of its own, or takes the chain behind it as
- * its tail (epilogues.c).
+ * its epilogue (epilogues.c).
  *
  * Requires: a simplified graph. Leaves: clusters in a valid order.
  *
@@ -156,7 +156,7 @@ static Id *name_groups(Arena *arena, Fusion *f)
     return home;
 }
 
-/* A product stands before its tail, though parts of that may have been there first. */
+/* A product stands before its epilogue, though parts of that may have been there first. */
 static void add_node(const Graph *g, Clusters *c, Cluster *cluster, Id n)
 {
     Id *at = &c->node[cluster->node], place = cluster->nodes++;
@@ -241,7 +241,7 @@ Clusters *fuse(Arena *arena, const Graph *g, bool epilogues)
     Fusion f = group_nodes(scratch, g, update);
     Id *home = name_groups(scratch, &f);
     if (epilogues)
-        fuse_tails(scratch, g, update, home);
+        fuse_epilogues(scratch, g, update, home);
     Clusters *c = ARENA_NEW(arena, Clusters);
     c->at = ARENA_ARRAY(arena, Cluster, g->node.count);
     c->node = ARENA_ARRAY(arena, Id, g->node.count);

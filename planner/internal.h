@@ -42,12 +42,12 @@ typedef struct {
  * update: by value, the node that makes its next version in its bytes. */
 Id fuse_limit(const Graph *g, const Node *node, const Id *update);
 enum { FUSE_MAX_NODES = 32 }; /* of a loop: emitted ones stay readable */
-/* epilogues.c: what products take behind them. home: by node, where its group runs: the place of one of
- * its nodes. */
-void fuse_tails(Arena *arena, const Graph *g, const Id *update, Id *home);
+/* epilogues.c: what products take behind them. home: by node, where its group runs: the place of
+ * one of its nodes. */
+void fuse_epilogues(Arena *arena, const Graph *g, const Id *update, Id *home);
 
-/* concat_windows.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow among
- * clusters that the order runs once. */
+/* concat_windows.c: the concats, each in mode WINDOW_ALL; and the windows that the modes allow
+ * among clusters that the order runs once. */
 Concats concats_find(Arena *arena, const Graph *g, const Clusters *clusters);
 void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const Order *order,
                  const Concats *concats, Windows *windows);
@@ -81,9 +81,9 @@ typedef struct {
     bool hinted;         /* something is */
     int64_t held;        /* bytes that are alive in every step, beside what persists */
     Id broken;           /* a value whose hint cannot be kept, or NONE */
-    RematId back;        /* the first node of the way back, or REMAT_NONE */
+    RematId back;        /* the first node of the backward pass, or REMAT_NONE */
     const Id *block[BLOCK_DEPTHS]; /* by node: its block at depth 1, 2, ..., in the order in which
-                                      they begin, or NONE; where there is a way back */
+                                      they begin, or NONE; where there is a backward pass */
 } Abstract;
 Abstract abstract(Arena *arena, const Task *task, const Order *order, int program, bool relaxed);
 

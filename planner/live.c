@@ -234,7 +234,8 @@ bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id oper
     const Value *read = &g->value.at[operand], *made = &g->value.at[result];
     return read->kind == VALUE_RESULT && made->output == 0 && read->dtype == made->dtype &&
            value_bytes(read) == value_bytes(made) &&
-           !cluster_has_tail(g, clusters, &clusters->at[cluster]) && /* sums lie there on the way */
+           !cluster_has_epilogue(g, clusters,
+                                 &clusters->at[cluster]) && /* sums lie there on the way */
            read_plainly(g, clusters, &clusters->at[cluster], operand);
 }
 

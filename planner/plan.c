@@ -193,7 +193,7 @@ static uint64_t need(const Plan *plan, Families *f, const Occurrence *o)
     const Id *arg = &plan->arg[o->arg];
     const Node *last = &plan->graph->node.at[plan->clusters->node[c->node + c->nodes - 1]];
     uint64_t bytes = 0;
-    if (!cluster_has_tail(plan->graph, plan->clusters, c) &&
+    if (!cluster_has_epilogue(plan->graph, plan->clusters, c) &&
         (last->op->flags & OP_ELEMENTWISE || last->op->inplace)) {
         uint64_t operands = sum_bytes(plan, f, arg, c->operands);
         uint64_t results = sum_bytes(plan, f, arg + c->operands, c->results);

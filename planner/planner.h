@@ -12,8 +12,8 @@
 #include <signal.h>
 
 /* What is scheduled, recomputed and emitted: one op, a chain of elementwise ops that run as one
- * loop, or a product and such a chain behind it, its tail. Its nodes stand in order; values between
- * them take no bytes. With a tail there is one result, that of the last node. */
+ * loop, or a product and such a chain behind it, its epilogue. Its nodes stand in order; values
+ * between them take no bytes. With an epilogue there is one result, that of the last node. */
 typedef struct {
     Id node, nodes;       /* clusters->node[node ...] */
     Id operand, operands; /* clusters->operand[...]: values read from outside, each once */
@@ -45,7 +45,7 @@ typedef struct Target {
     const char *name;
     uint32_t align;   /* of every buffer, in bytes */
     uint32_t threads; /* that workspace is planned for */
-    bool epilogues;   /* kernels of rows with OP_TAIL run elementwise ops behind them */
+    bool epilogues;   /* kernels of rows with OP_EPILOGUE run elementwise ops behind them */
     uint64_t state;   /* bytes that its programs keep for themselves all the time; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
@@ -167,7 +167,7 @@ typedef struct {
  * the product before them. */
 Clusters *fuse(Arena *arena, const Graph *g, bool epilogues);
 /* Whether the cluster is a kernel with elementwise ops behind it. */
-bool cluster_has_tail(const Graph *g, const Clusters *clusters, const Cluster *c);
+bool cluster_has_epilogue(const Graph *g, const Clusters *clusters, const Cluster *c);
 void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* ---- From a model to a plan (choose.c) ------------------------------------------------------ */

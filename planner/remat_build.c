@@ -3,8 +3,8 @@
  * Requires: clusters. Leaves: a problem whose nodes are the clusters of the program in the given
  * order, and a schedule of it that keeps the hints. Linear in operands.
  */
-#include "planner/rematerialize.h"
 #include "planner/internal.h"
+#include "planner/rematerialize.h"
 
 #include <string.h>
 
@@ -206,7 +206,7 @@ static Id *find_owners(Arena *arena, const Graph *g, uint32_t depth)
     return owner;
 }
 
-/* By value: it is read on the way forward only within the block that makes it. */
+/* By value: it is read in the forward pass only within the block that makes it. */
 static bool *find_inner(Arena *arena, const Graph *g)
 {
     const Id *owner = find_owners(arena, g, 0);
@@ -240,8 +240,8 @@ static RematId first_back(const Build *b)
 }
 
 /* What is kept is never made again; what is to be recomputed, or lies inside a checkpointed block,
- * is not stored from the first step of the way back on. A block's values that only an effect makes
- * can but be stored. */
+ * is not stored from the first step of the backward pass on. A block's values that only an effect
+ * makes can but be stored. */
 static void add_hints(Build *b)
 {
     const bool *inner = find_inner(b->arena, b->g);
@@ -269,7 +269,8 @@ static void add_hints(Build *b)
 
 /* ---- A schedule that keeps them ------------------------------------------------------------- */
 
-/* The given order; what is dropped before the way back is made again where it is first read. */
+/* The given order; what is dropped before the backward pass is made again where it is first read.
+ */
 static RematSchedule keep_hints(const Build *b)
 {
     const RematProblem *problem = &b->a.problem;

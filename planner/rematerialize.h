@@ -12,7 +12,7 @@
 typedef struct {
     const RematProblem *problem;
     Arena *arena;
-    RematId back;          /* the first node of the way back */
+    RematId back;          /* the first node of the backward pass */
     const bool *droppable; /* by value */
     const bool *dropped;   /* by node: its droppable values are gone after `back` */
     const bool *free;      /* by value, or NULL: stored whatever else is */

@@ -26,7 +26,7 @@ $(R)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -DGP_REAL=double $(CFLAGS) -c $< -o $@
 # Tiny slices and blocks, so that a small case has several.
-$(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP) -DGP_SLICE_REALS=16 \
+$(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP) -DGP_CHUNK_REALS=16 \
 	-DGP_WEIGHT_LEAST=16
 $(R)/gen/adapters.o: $(G)/adapters.c $(KERNELS)
 	@mkdir -p $(@D)

@@ -131,7 +131,7 @@ static const Node *node_at(const Plan *plan, uint32_t time)
         const Program *program = &plan->program[p];
         if (time < program->begin + program->count) {
             const Cluster *c = &plan->clusters->at[program->at[time - program->begin].cluster];
-            const Id last = cluster_has_tail(plan->graph, plan->clusters, c) ? 0 : c->nodes - 1;
+            const Id last = cluster_has_epilogue(plan->graph, plan->clusters, c) ? 0 : c->nodes - 1;
             return &plan->graph->node.at[plan->clusters->node[c->node + last]];
         }
     }

@@ -31,7 +31,7 @@ static void dump_first(const char *list, const Model *model, const Choice *choic
     Graph *g = lower(arena, diag_new(arena, NULL, false), model);
     if (wants(list, "lower"))
         graph_dump(g, stdout);
-    g->sliced = choice->chunked_loss;
+    g->chunked_loss = choice->chunked_loss;
     if (wants(list, "train") && (!model_trains(model) || train_add(g, model, choice->micro)))
         graph_dump(g, stdout);
     arena_free(arena);

@@ -98,7 +98,7 @@ static bool build_loss_mean(Graph *g, Call *c)
 {
     View view = call_view(g, c, 0);
     int64_t rows = view.rank ? view.dim[0] : 1;
-    Call share = call_begin(g, c, "loss_share");
+    Call share = call_begin(g, c, "loss_weight");
     call_set(&share, "rows", (double)rows);
     call_set(&share, "each", (double)(view_count(&view) / rows));
     call_use(g, &share, call_operand(c, 0));
@@ -151,21 +151,21 @@ static bool grad_cross_entropy_rows(Grad *grad)
 }
 
 /* The same of a product that is never stored whole: see frontend/chunked_loss.c. */
-static bool shape_product_loss(Graph *g, Call *c)
+static bool shape_linear_cross_entropy(Graph *g, Call *c)
 {
     return shape_losses(g, c, call_view(g, c, 2));
 }
 
-static bool shape_product_loss_grad(Graph *g, Call *c)
+static bool shape_linear_cross_entropy_grad(Graph *g, Call *c)
 {
     View x = call_view(g, c, 0), w = call_view(g, c, 1);
     return call_output(g, c, F32, x.rank, x.dim) && call_output(g, c, F32, w.rank, w.dim);
 }
 
-static bool grad_product_loss(Grad *grad)
+static bool grad_linear_cross_entropy(Grad *grad)
 {
     Graph *g = grad->g;
-    Call c = call_begin(g, &grad->at, "product_loss_grad");
+    Call c = call_begin(g, &grad->at, "linear_cross_entropy_grad");
     copy_setting(grad, &c, "label_smoothing");
     copy_setting(grad, &c, "ignore");
     copy_setting(grad, &c, "ignored");
@@ -180,16 +180,16 @@ static bool grad_product_loss(Grad *grad)
     return true;
 }
 
-static double flops_product_loss(const Graph *g, Id node)
+static double flops_linear_cross_entropy(const Graph *g, Id node)
 {
     View w = use_view(g, node_use(g, &g->node.at[node], 1));
     View ids = use_view(g, node_use(g, &g->node.at[node], 2));
     return 2.0 * (double)view_count(&ids) * (double)view_count(&w);
 }
 
-static double flops_product_loss_grad(const Graph *g, Id node)
+static double flops_linear_cross_entropy_grad(const Graph *g, Id node)
 {
-    return 3 * flops_product_loss(g, node); /* the logits again, dx and dw */
+    return 3 * flops_linear_cross_entropy(g, node); /* the logits again, dx and dw */
 }
 
 static bool grad_nll_rows(Grad *grad)
@@ -295,15 +295,17 @@ static bool build_kl_div(Graph *g, Call *c)
 }
 
 /* Rows of x with what there is for each of them; the weight is of no sample. */
-static int batch_product_loss(const Graph *g, const Node *n, int operand, int axis, int output)
+static int batch_linear_cross_entropy(const Graph *g, const Node *n, int operand, int axis,
+                                      int output)
 {
     return operand == 1 ? BATCH_MIXED : batch_rows(g, n, operand, axis, output);
 }
 
 /* Its gradient is the sum over all of them. */
-static int batch_product_loss_grad(const Graph *g, const Node *n, int operand, int axis, int output)
+static int batch_linear_cross_entropy_grad(const Graph *g, const Node *n, int operand, int axis,
+                                           int output)
 {
-    int to = batch_product_loss(g, n, operand, axis, output);
+    int to = batch_linear_cross_entropy(g, n, operand, axis, output);
     return to != BATCH_MIXED && output == 1 ? BATCH_SUMMED : to;
 }
 
@@ -354,7 +356,7 @@ const OpRow ops_loss[] = {
               {.name = "ids"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
               IGNORE},
-     .chunked = "product_loss",
+     .chunked = "linear_cross_entropy",
      .shape = shape_cross_entropy_rows,
      .grad = grad_cross_entropy_rows,
      .flops = flops_rows,
@@ -417,21 +419,21 @@ const OpRow ops_loss[] = {
      .inplace = 1,
      .flags = OP_HIDDEN | OP_LOOKS_UP,
      .batch = batch_rows},
-    {.name = "product_loss",
+    {.name = "linear_cross_entropy",
      .help = "cross_entropy_rows of x @ w, in slices of rows",
      .args = {{.name = "x"},
               {.name = "w"},
               {.name = "ids"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
               IGNORE},
-     .shape = shape_product_loss,
-     .grad = grad_product_loss,
-     .flops = flops_product_loss,
+     .shape = shape_linear_cross_entropy,
+     .grad = grad_linear_cross_entropy,
+     .flops = flops_linear_cross_entropy,
      .strided = 2,
      .flags = OP_HIDDEN | OP_LOOKS_UP | OP_CHUNKED,
-     .batch = batch_product_loss},
-    {.name = "product_loss_grad",
-     .kernel = "product_loss",
+     .batch = batch_linear_cross_entropy},
+    {.name = "linear_cross_entropy_grad",
+     .kernel = "linear_cross_entropy",
      .args = {{.name = "x"},
               {.name = "w"},
               {.name = "ids"},
@@ -439,11 +441,11 @@ const OpRow ops_loss[] = {
               {.name = "dy"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
               IGNORE},
-     .shape = shape_product_loss_grad,
-     .flops = flops_product_loss_grad,
+     .shape = shape_linear_cross_entropy_grad,
+     .flops = flops_linear_cross_entropy_grad,
      .strided = 2,
      .flags = OP_HIDDEN | OP_LOOKS_UP,
-     .batch = batch_product_loss_grad},
+     .batch = batch_linear_cross_entropy_grad},
     {.name = "nll_rows_grad",
      .kernel = "cross_entropy",
      .args = {{.name = "ids"},
@@ -476,7 +478,7 @@ const OpRow ops_loss[] = {
      .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
      .batch = batch_each},
     {.name = "loss_mean", .args = {{.name = "x"}}, .build = build_loss_mean, .flags = OP_HIDDEN},
-    {.name = "loss_share",
+    {.name = "loss_weight",
      .kernel = "loss",
      .expr = "a * gp_loss_weight(run, i, rows, each)",
      .dexpr = {"dy * gp_loss_weight(run, i, rows, each)"},

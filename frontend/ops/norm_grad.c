@@ -25,7 +25,7 @@ static bool shape_running(Graph *g, Call *c)
     return call_output(g, c, F32, 1, x.dim) && call_output(g, c, F32, 1, x.dim);
 }
 
-/* dx, dscale and dbias from the statistics that the way forward saved. */
+/* dx, dscale and dbias from the statistics that the forward pass saved. */
 static bool grad_batchnorm(Grad *grad)
 {
     Call c = call_begin(grad->g, &grad->at, "batchnorm_grad");

@@ -108,7 +108,7 @@ typedef struct {
 /* What becomes of elements of output 0 as soon as they are final, while they are near: the loop of
  * the elementwise ops behind a product. `at`: n of them, side by side; `first`: the number of the
  * first, counted through the dims of the output. Each element is met once. */
-typedef void gp_then(const void *args, gp_real *at, int64_t first, int64_t n);
+typedef void gp_epilogue(const void *args, gp_real *at, int64_t first, int64_t n);
 
 typedef struct {
     const gp_tensor *in;  /* the row's operands in order */
@@ -118,8 +118,8 @@ typedef struct {
     const void *attr;     /* gp_NAME_attr of the kernel: its settings */
     uint64_t key;         /* of random ops: a hash of the op's stable name */
     const gp_run *run;
-    gp_then *then; /* NULL: nothing; only for kernels that say they do it */
-    const void *then_args;
+    gp_epilogue *epilogue; /* NULL: nothing; only for kernels that say they do it */
+    const void *epilogue_args;
 } gp_call;
 
 /* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */

@@ -274,12 +274,12 @@ GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t
 GP_FUNCTION void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
 {
     const gp_tensor *y = v->y;
-    for (int64_t j = 0, count; v->call->then && j < n; j += count) {
+    for (int64_t j = 0, count; v->call->epilogue && j < n; j += count) {
         const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
         count = s.count;
         for (int64_t i = 0; i < m; i++)
-            gp_then_run(v->call, s.at + i * y->stride[1], y->stride[3],
-                        (s.image * y->dim[1] + out + i) * v->in.outputs + s.place, count);
+            gp_epilogue_run(v->call, s.at + i * y->stride[1], y->stride[3],
+                            (s.image * y->dim[1] + out + i) * v->in.outputs + s.place, count);
     }
 }
 

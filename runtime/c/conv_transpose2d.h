@@ -67,7 +67,7 @@ GP_FUNCTION void gp_phases_at(gp_phases *p, const gp_call *c, int64_t row, int64
         y->stride[2 + i] *= a->stride[i];
     }
     if (a->stride[0] * a->stride[1] > 1) /* elements are not counted through a phase */
-        p->call.then = NULL;
+        p->call.epilogue = NULL;
 }
 
 GP_FUNCTION gp_conv gp_phase_conv(const gp_phases *p)
@@ -155,7 +155,7 @@ GP_FUNCTION void gp_phases_run(const gp_call *c)
             gp_phases_pair(c, i, j);
     GP_PARALLEL(c->run, gp_count(y) > 32768)
     for (int64_t i = 0; i < (phases > 1 ? planes : 0); i++)
-        gp_then_plane(c, i / y->dim[1], i % y->dim[1]);
+        gp_epilogue_plane(c, i / y->dim[1], i % y->dim[1]);
 }
 
 /* How the work is done. */

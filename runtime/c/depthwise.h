@@ -7,7 +7,7 @@
 #ifndef GP_DEPTHWISE_H
 #define GP_DEPTHWISE_H
 
-#include "then.h"
+#include "epilogue.h"
 #include "vector.h"
 #include "window.h"
 
@@ -232,7 +232,7 @@ GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_depthwise *v)
         for (int64_t at = 0; at < width; at += GP_DEPTHWISE_WIDTH)
             gp_depthwise_columns(v, plane, out, to, at,
                                  width - at < GP_DEPTHWISE_WIDTH ? width - at : GP_DEPTHWISE_WIDTH);
-        gp_then_plane(v->call, n, out);
+        gp_epilogue_plane(v->call, n, out);
     }
 }
 
@@ -367,7 +367,7 @@ GP_FUNCTION void gp_spread_cut_run(const gp_run *run, const gp_depthwise *v, con
             to[k / s->n * y->stride[2] + (s->at + k % s->n) * y->stride[3]] =
                 gp_spread_one(v, plane, out, k / s->n, s->at + k % s->n, bias);
         if (s->at + s->n == y->dim[3])
-            gp_then_plane(v->call, n, out);
+            gp_epilogue_plane(v->call, n, out);
     }
 }
 

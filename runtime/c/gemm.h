@@ -10,8 +10,8 @@
 #ifndef GP_GEMM_H
 #define GP_GEMM_H
 
+#include "epilogue.h"
 #include "panel.h"
-#include "then.h"
 
 enum { GP_GEMM_AS_IT_LIES = GP_BLOCK(20, 2) }; /* panels of A that columns of B are used for so */
 
@@ -69,7 +69,7 @@ GP_FUNCTION gp_ending gp_ending_at(gp_ending e, int64_t i, int64_t j)
 /* m x n elements of C are final. */
 GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
 {
-    if (!e.call || !e.call->then)
+    if (!e.call || !e.call->epilogue)
         return;
     if (e.col != 1) { /* count along the rows of the output, whichever way C was turned */
         const int64_t rows = m;
@@ -83,7 +83,7 @@ GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
         m = 1;
     }
     for (int64_t i = 0; i < m; i++)
-        gp_then_run(e.call, c.at + i * c.row, c.col, e.first + i * e.row, n);
+        gp_epilogue_run(e.call, c.at + i * c.row, c.col, e.first + i * e.row, n);
 }
 
 /* Columns of B, k deep: the first ones as they lie, `step` from row to row, the others in panels.

@@ -55,7 +55,7 @@ GP_FUNCTION gp_pool_grad gp_pool_grad_plan(const gp_tensor *x, const gp_tensor *
 }
 
 /* Which place of its window one output took, or -1 where it has none inside. The first of the
- * largest, or the first NaN: as the way forward chose. */
+ * largest, or the first NaN: as the forward pass chose. */
 GP_FUNCTION gp_real gp_maxpool_found(const gp_pool_grad *v, const gp_real *plane, gp_range rows,
                                      int64_t top, int64_t at)
 {

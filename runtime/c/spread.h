@@ -5,8 +5,8 @@
 #ifndef GP_SPREAD_H
 #define GP_SPREAD_H
 
+#include "epilogue.h"
 #include "gemm.h"
-#include "then.h"
 #include "window.h"
 
 typedef struct {
@@ -108,7 +108,7 @@ GP_FUNCTION void gp_spread_unit(const gp_spread *v, int64_t unit, gp_real *work)
                            gp_least(v->rows, x->dim[2] - ih), gp_least(v->width, x->dim[3] - iw),
                            work);
     for (int64_t i = 0; i < channels; i++)
-        gp_then_plane(v->call, n, out + i);
+        gp_epilogue_plane(v->call, n, out + i);
 }
 
 GP_FUNCTION void gp_spread_run(const gp_spread *v, gp_real *work)

@@ -12,8 +12,8 @@
 #ifndef GP_WINOGRAD_H
 #define GP_WINOGRAD_H
 
+#include "epilogue.h"
 #include "gemm.h"
-#include "then.h"
 
 /* Weight (o, c, k), with k a place of the window, is at[o * row + c * channel + k * place]; place
  * is 1 or, where the window is turned round, -1. */
@@ -319,9 +319,10 @@ GP_FUNCTION void gp_wino_store(const gp_winograd *v, int64_t o, gp_wino_run r, c
         else
             for (int64_t k = 0; k < count; k++)
                 to[k * step] = line[i][k];
-        if (v->call->then)
-            gp_then_run(v->call, to, step,
-                        ((r.image * y->dim[1] + o) * y->dim[2] + row) * y->dim[3] + column, count);
+        if (v->call->epilogue)
+            gp_epilogue_run(v->call, to, step,
+                            ((r.image * y->dim[1] + o) * y->dim[2] + row) * y->dim[3] + column,
+                            count);
     }
 }
 

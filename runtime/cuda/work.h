@@ -283,18 +283,18 @@ typedef struct {
     double label_smoothing;
     int64_t ignore;  /* whether there is an id to ignore */
     int64_t ignored; /* which */
-} gp_product_loss_attr;
-typedef gp_product_loss_attr gp_product_loss_grad_attr;
+} gp_linear_cross_entropy_attr;
+typedef gp_linear_cross_entropy_attr gp_linear_cross_entropy_grad_attr;
 
-#ifndef GP_SLICE_REALS
-#define GP_SLICE_REALS (1 << 22)
+#ifndef GP_CHUNK_REALS
+#define GP_CHUNK_REALS (1 << 22)
 #endif
 
 /* How many rows of logits there are at once. */
 GP_FUNCTION int64_t gp_slice_rows(const gp_call *c)
 {
     const int64_t rows = gp_count(&c->in[2]), classes = c->in[1].dim[1];
-    return classes < GP_SLICE_REALS ? gp_least(GP_SLICE_REALS / classes, rows) : 1;
+    return classes < GP_CHUNK_REALS ? gp_least(GP_CHUNK_REALS / classes, rows) : 1;
 }
 
 /* The logits of a slice, and cuBLAS's part behind them. */
@@ -309,14 +309,14 @@ GP_FUNCTION size_t gp_slice_blas_bytes(const gp_call *c)
     return gp_blas_bytes(gp_slice_rows(c) * c->in[1].dim[1]);
 }
 
-GP_WORKSPACE(product_loss)
+GP_WORKSPACE(linear_cross_entropy)
 {
     return gp_slice_bytes(c) + gp_slice_blas_bytes(c);
 }
 
-GP_WORKSPACE(product_loss_grad)
+GP_WORKSPACE(linear_cross_entropy_grad)
 {
-    return gp_product_loss_workspace(c);
+    return gp_linear_cross_entropy_workspace(c);
 }
 
 #endif

@@ -229,9 +229,9 @@ check "slices are chosen where the budget asks for them, and the report says why
 run $gpt --budget "$least" --slices never
 [ $? -eq 1 ] && grep -q "budget $never would do" "$work/err"
 check "--slices never is kept"
-run $gpt -d simplify && ! grep -q product_loss "$work/out"
+run $gpt -d simplify && ! grep -q linear_cross_entropy "$work/out"
 check "nothing is sliced without a budget"
-run $gpt --slices always -d simplify && grep -q product_loss "$work/out"
+run $gpt --slices always -d simplify && grep -q linear_cross_entropy "$work/out"
 check "--slices always is kept"
 "$gplan" $gpt --effort 5 --pareto --emit csv >"$work/out" &&
     [ "$(sed -n 2p "$work/out" | cut -d, -f1)" = "$least" ] && grep -q ',yes$' "$work/out"

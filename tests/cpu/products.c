@@ -82,8 +82,8 @@ static void check(const char *what, int (*kernel)(const gp_call *),
     int wrong = 0;
     if (!first || !met)
         exit(2);
-    c.then = follows ? follow : NULL;
-    c.then_args = &met;
+    c.epilogue = follows ? follow : NULL;
+    c.epilogue_args = &met;
     for (int threads = 1; threads <= 3; threads++) {
         const gp_run run = {.threads = threads};
         c.run = &run;

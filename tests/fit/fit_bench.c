@@ -20,7 +20,7 @@ typedef struct {
     const char *path;
     Define define[2];
     size_t defines;
-    bool sliced;
+    bool chunked_loss;
     PlanOptions how;
 } Case;
 
@@ -50,7 +50,7 @@ static Result plan_here(const Case *c)
         source_read(arena, diag, arena_printf(arena, "%s/%s", root, c->path), SOURCE_LIMIT);
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
     Model model = {source, ast, c->define, c->defines, false};
-    Choice choice = {.micro = 1, .chunked_loss = c->sliced, .epilogues = true};
+    Choice choice = {.micro = 1, .chunked_loss = c->chunked_loss, .epilogues = true};
     Target target = target_c(1);
     Built built = ast ? build(&model, &target, &choice, diag) : (Built){0};
     if (!built.graph)
@@ -170,9 +170,9 @@ static void bench_gpt2(void)
         "%-8s %10s %10s %7s %8s %6s %8s\n",
         "logits", "budget", "arena", "extra", "at least", "gap", "seconds");
     printf("%-8s %10s %10s %7s %8s %6s\n", "", "GiB", "GiB", "%", "%", "points");
-    for (int sliced = 0; sliced < 2; sliced++) {
-        Case c = {"examples/gpt2.g", {{.name = "B", .value = 4}}, 1, sliced, {0}};
-        const char *name = sliced ? "sliced" : "whole";
+    for (int chunked_loss = 0; chunked_loss < 2; chunked_loss++) {
+        Case c = {"examples/gpt2.g", {{.name = "B", .value = 4}}, 1, chunked_loss, {0}};
+        const char *name = chunked_loss ? "sliced" : "whole";
         Result whole = plan_apart(&c), least = plan_smallest(c);
         printf("%-8s %10s %10.2f", name, "none", mebibytes(whole.arena) / 1024);
         print_costs(&whole);

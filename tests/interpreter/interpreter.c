@@ -39,7 +39,7 @@ static struct {
 static Graph *lower_for(Arena *arena, Diag *diag, const Model *model, bool training)
 {
     Graph *g = graph_new(arena, diag, model->source);
-    graph_program(g, training ? PROGRAM_MICRO : PROGRAM_FORWARD, training);
+    graph_program(g, training ? PROGRAM_STEP : PROGRAM_FORWARD, training);
     if (!lower_into(g, model))
         exit(1);
     if (!g->train.present)

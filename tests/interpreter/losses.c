@@ -56,7 +56,7 @@ static void cross_entropy_back(const Run *r)
 }
 
 /* The whole batch counts, so each loss weighs the same in the mean. */
-static void loss_share(const Run *r)
+static void loss_weight(const Run *r)
 {
     for (int64_t i = 0; i < r->in[0].count; i++)
         r->out[0].at[i] = r->in[0].at[i] / (double)r->in[0].count;
@@ -141,7 +141,7 @@ static void log_softmax_back(const Run *r)
 }
 
 const Op naive_losses[] = {{"cross_entropy_rows", cross_entropy, cross_entropy_back},
-                           {"loss_share", loss_share, loss_share_back},
+                           {"loss_weight", loss_weight, loss_share_back},
                            {"softmax", softmax, softmax_back},
                            {"log_softmax", log_softmax, log_softmax_back},
                            {0}};

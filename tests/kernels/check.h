@@ -313,8 +313,8 @@ static void run_once(const char *what, const Case *k, int threads, int follows, 
                  .outs = k->outs,
                  .attr = k->attr,
                  .run = &run,
-                 .then = follows ? follow : NULL,
-                 .then_args = &met};
+                 .epilogue = follows ? follow : NULL,
+                 .epilogue_args = &met};
     const size_t bytes = k->space ? k->space(&c) : 0;
     sizes = hashing ? (sizes ^ bytes) * 1099511628211u : sizes;
     unsigned char *work = aligned_alloc(64, (bytes + 127) / 64 * 64);

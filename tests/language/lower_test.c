@@ -174,7 +174,7 @@ Test(lower, another_program_finds_the_same_parameters)
     size_t parameters = 0, nodes = g->node.count;
     for (size_t i = 0; i < g->value.count; i++)
         parameters += g->value.at[i].kind == VALUE_PARAM;
-    graph_program(g, PROGRAM_MICRO, true);
+    graph_program(g, PROGRAM_STEP, true);
     cr_assert(lower_into(g, &model));
     for (size_t i = 0; i < g->value.count; i++)
         parameters -= g->value.at[i].kind == VALUE_PARAM;

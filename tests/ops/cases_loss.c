@@ -145,7 +145,7 @@ static Tensor kl_div(const Case *c)
 }
 
 /* Of x @ w: [rows, C] and [C, V]. */
-static Tensor product_loss(const Case *c)
+static Tensor linear_cross_entropy(const Case *c)
 {
     Tensor x = c->in[0], w = c->in[1], ids = c->in[2], y = case_new(c, F32, ids.rank, ids.dim);
     int64_t inner = w.dim[0], classes = w.dim[1];
@@ -169,10 +169,10 @@ OP_CASES(loss) = {
     {"cross_entropy", "f32[2, 3, 700] i64[2, 3]:0..699", "", cross_entropy},
     {"cross_entropy", "f32[5] i32[]:0..4", "", cross_entropy},
     {"cross_entropy", "f32[4, 1] i32[4]:0..0", "reduction = sum", cross_entropy},
-    {"product_loss", "f32[6, 5] f32[5, 7] i32[6]:0..6", "", product_loss},
-    {"product_loss", "f32[2, 3, 4] f32[4, 300] i64[2, 3]:0..299", "label_smoothing = 0.1",
-     product_loss},
-    {"product_loss", "f32[1, 1] f32[1, 1] i32[1]:0..0", "", product_loss},
+    {"linear_cross_entropy", "f32[6, 5] f32[5, 7] i32[6]:0..6", "", linear_cross_entropy},
+    {"linear_cross_entropy", "f32[2, 3, 4] f32[4, 300] i64[2, 3]:0..299", "label_smoothing = 0.1",
+     linear_cross_entropy},
+    {"linear_cross_entropy", "f32[1, 1] f32[1, 1] i32[1]:0..0", "", linear_cross_entropy},
     {"cross_entropy", "f32[7, 5] i32[7]:0..4", "label_smoothing = 0.1", cross_entropy},
     {"cross_entropy", "f32[7, 5]:50..60 i32[7]:0..4", "reduction = none", cross_entropy},
     {"cross_entropy", "f32[40, 3] i32[40]:-1..2", "ignore_index = -1", cross_entropy},

@@ -266,10 +266,10 @@ Test(special, cross_entropy_of_large_logits_has_its_slopes)
             Tensor got = slope_of(&p, 0);
             expect_small("cross_entropy", &got, want);
             probe_free(&p);
-            p = probe("product_loss", "f32[1, 1] f32[1, 3] i32[1]", setting,
+            p = probe("linear_cross_entropy", "f32[1, 1] f32[1, 3] i32[1]", setting,
                       (const double *const[]){&one, logits[row], &zero});
             got = slope_of(&p, 1);
-            expect_small("product_loss", &got, want);
+            expect_small("linear_cross_entropy", &got, want);
             probe_free(&p);
             arena_free(arena);
         }

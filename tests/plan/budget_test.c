@@ -123,14 +123,14 @@ static void report(uint64_t seed, const Graph *g, const Seen *seen)
 }
 
 /* False where the smallest plan computes nothing again: it says nothing about recomputation. */
-static bool try_graph(uint64_t seed, bool tails, Seen *seen)
+static bool try_graph(uint64_t seed, bool epilogues, Seen *seen)
 {
     Arena *arena = arena_new();
     Graph *g = random_training(arena, seed);
     bool counts = false;
     if (g) {
         simplify(g);
-        const Clusters *clusters = fuse(arena, g, tails);
+        const Clusters *clusters = fuse(arena, g, epilogues);
         uint64_t most = plan_of(seed, g, clusters, (PlanOptions){.no_recompute = true})->arena;
         const Plan *smallest = plan_of(seed, g, clusters, (PlanOptions){.smallest = true});
         uint64_t least = smallest->arena;
@@ -146,7 +146,7 @@ static bool try_graph(uint64_t seed, bool tails, Seen *seen)
 }
 
 /* Every other one, and every other one of those that are emitted. */
-static bool has_tails(uint64_t seed)
+static bool has_epilogues(uint64_t seed)
 {
     const uint64_t turn = seed / PARTS;
     return (turn + turn / EMIT_EVERY) % 2 == 0;
@@ -160,7 +160,7 @@ static void try_part(uint64_t part)
     report_wanted();
     for (uint64_t seed = part; tried < graphs; seed += PARTS) {
         Seen seen = {0};
-        if (!try_graph(seed, has_tails(seed), &seen))
+        if (!try_graph(seed, has_epilogues(seed), &seen))
             continue;
         tried++;
         all.plans += seen.plans;

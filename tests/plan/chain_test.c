@@ -28,7 +28,7 @@ static Abstract training_step(const Planned *p)
     static const PlanOptions plain = {0};
     Order order = order_given(p->arena, p->clusters);
     Task task = task_new(p->arena, p->graph, p->clusters, &p->target, &plain);
-    return abstract(p->arena, &task, &order, PROGRAM_MICRO, false);
+    return abstract(p->arena, &task, &order, PROGRAM_STEP, false);
 }
 
 /* How often each node runs. */

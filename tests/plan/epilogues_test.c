@@ -19,12 +19,12 @@ static void expect_cluster(const Planned *p, const char *name, Id nodes, bool pr
 {
     const Cluster *c = planned_cluster(p, name);
     cr_expect_eq(c->nodes, nodes, "%s runs in a cluster of %u", name, c->nodes);
-    cr_expect_eq(cluster_has_tail(p->graph, p->clusters, c), product && nodes > 1);
+    cr_expect_eq(cluster_has_epilogue(p->graph, p->clusters, c), product && nodes > 1);
     if (product)
-        cr_expect(p->graph->node.at[p->clusters->node[c->node]].op->flags & OP_TAIL);
+        cr_expect(p->graph->node.at[p->clusters->node[c->node]].op->flags & OP_EPILOGUE);
 }
 
-Test(tails, bias_and_activation_run_behind_their_product)
+Test(epilogues, bias_and_activation_run_behind_their_product)
 {
     Planned p = planned_text(X "h = gelu(dense(x, 64))\noutput y = softmax(h)\n", NULL, NULL);
     expect_cluster(&p, "h", 3, true);
@@ -32,7 +32,7 @@ Test(tails, bias_and_activation_run_behind_their_product)
     planned_free(&p);
 }
 
-Test(tails, batchnorm_and_a_shortcut_run_behind_the_convolution_that_comes_last)
+Test(epilogues, batchnorm_and_a_shortcut_run_behind_the_convolution_that_comes_last)
 {
     Planned p = planned_text(IMAGE "s = batchnorm(conv2d(x, 8, kernel = 1, bias = false))\n"
                                    "b = batchnorm(conv2d(x, 8, kernel = 3, pad = same))\n"
@@ -44,7 +44,7 @@ Test(tails, batchnorm_and_a_shortcut_run_behind_the_convolution_that_comes_last)
     planned_free(&p);
 }
 
-Test(tails, what_the_way_back_reads_ends_a_tail)
+Test(epilogues, what_the_way_back_reads_ends_a_tail)
 {
     Planned p = planned_training(X TRAIN "h = dense(x, 64)\ng = gelu(h)\ny = dense(g, 64)\n"
                                          "train mse(y, t) using sgd(lr = 0.1)\n",
@@ -53,20 +53,20 @@ Test(tails, what_the_way_back_reads_ends_a_tail)
     for (Id i = 0; i < p.clusters->count; i++) {
         const Cluster *c = &p.clusters->at[i];
         const Node *last = &p.graph->node.at[p.clusters->node[c->node + c->nodes - 1]];
-        if (c->program != PROGRAM_MICRO || strncmp(last->op->name, "gelu", 4) != 0)
+        if (c->program != PROGRAM_STEP || strncmp(last->op->name, "gelu", 4) != 0)
             continue;
         if (last->phase == PHASE_FORWARD) { /* from what is stored: cheap to compute again */
             cr_expect_eq(c->nodes, 1);
             found = true;
         } else {
-            cr_expect(cluster_has_tail(p.graph, p.clusters, c));
+            cr_expect(cluster_has_epilogue(p.graph, p.clusters, c));
         }
     }
     cr_expect(found);
     planned_free(&p);
 }
 
-Test(tails, a_product_that_others_read_is_stored)
+Test(epilogues, a_product_that_others_read_is_stored)
 {
     Planned p = planned_text(X "h = dense(x, 64, bias = false)\ny = relu(h)\n"
                                "output z = softmax(h) + y\n",
@@ -81,7 +81,7 @@ Test(tails, a_product_that_others_read_is_stored)
     planned_free(&p);
 }
 
-Test(tails, a_product_does_not_wait_for_what_is_large)
+Test(epilogues, a_product_does_not_wait_for_what_is_large)
 {
     Planned p = planned_text(X "h = dense(x, 64, bias = false)\ns = softmax(tanh(x))\n"
                                "output y = h * s\n",
@@ -90,7 +90,7 @@ Test(tails, a_product_does_not_wait_for_what_is_large)
     planned_free(&p);
 }
 
-Test(tails, a_product_does_not_run_before_a_loop_that_its_tail_reads)
+Test(epilogues, a_product_does_not_run_before_a_loop_that_its_tail_reads)
 {
     Planned p = planned_text(X "a = tanh(x)\nh = dense(softmax(x), 64, bias = false)\n"
                                "b = sigmoid(a)\noutput z = softmax(b)\noutput y = h + a\n",
@@ -101,14 +101,14 @@ Test(tails, a_product_does_not_run_before_a_loop_that_its_tail_reads)
     planned_free(&p);
 }
 
-Test(tails, what_stands_before_the_product_may_be_part_of_it)
+Test(epilogues, what_stands_before_the_product_may_be_part_of_it)
 {
     Planned p = planned_text(X "g = tanh(x)\noutput y = g * dense(softmax(x), 64)\n", NULL, NULL);
     expect_cluster(&p, "y", 4, true);
     planned_free(&p);
 }
 
-Test(tails, other_elements_than_its_own_are_not_behind_it)
+Test(epilogues, other_elements_than_its_own_are_not_behind_it)
 {
     Planned p =
         planned_text(X "h = dense(x, 64, bias = false)\noutput y = h + h[0:1]\n", NULL, NULL);
@@ -119,7 +119,7 @@ Test(tails, other_elements_than_its_own_are_not_behind_it)
     planned_free(&p);
 }
 
-Test(tails, the_result_takes_no_operand_of_the_tail)
+Test(epilogues, the_result_takes_no_operand_of_the_tail)
 {
     Planned p = planned_text(X "r = log_softmax(x)\nh = dense(softmax(x), 64) + r\n"
                                "output y = softmax(h)\n",
@@ -129,7 +129,7 @@ Test(tails, the_result_takes_no_operand_of_the_tail)
     planned_free(&p);
 }
 
-Test(tails, a_product_with_one_is_written_into_a_concat)
+Test(epilogues, a_product_with_one_is_written_into_a_concat)
 {
     const Target bare = {
         .name = "bare", .align = 64, .threads = 1, .epilogues = true, .workspace = nothing};
@@ -141,7 +141,7 @@ Test(tails, a_product_with_one_is_written_into_a_concat)
     planned_free(&p);
 }
 
-Test(tails, a_target_may_have_none)
+Test(epilogues, a_target_may_have_none)
 {
     const Target cuda = target_cuda();
     Planned p = planned_text(X "output y = relu(dense(x, 64))\n", NULL, &cuda);
@@ -151,12 +151,12 @@ Test(tails, a_target_may_have_none)
 
 /* ---- What the checker refuses ---------------------------------------------------------------- */
 
-Test(tails, the_checker_refuses_what_a_kernel_cannot_run)
+Test(epilogues, the_checker_refuses_what_a_kernel_cannot_run)
 {
     Planned p =
         planned_text(X "r = log_softmax(x)\noutput y = dense(softmax(x), 64) + r\n", NULL, NULL);
     Cluster *c = &p.clusters->at[p.clusters->count - 1];
-    cr_assert(cluster_has_tail(p.graph, p.clusters, c));
+    cr_assert(cluster_has_epilogue(p.graph, p.clusters, c));
     Target none = p.target;
     none.epilogues = false;
     cr_expect_not_null(plan_check(p.plan, &none, NULL));
@@ -164,7 +164,7 @@ Test(tails, the_checker_refuses_what_a_kernel_cannot_run)
     cr_expect_not_null(plan_check(p.plan, &p.target, NULL));
     c->results = 1;
     cr_expect_null(plan_check(p.plan, &p.target, NULL));
-    /* the result over an operand of the tail */
+    /* the result over an operand of the epilogue */
     const Occurrence *o = &p.plan->program[PROGRAM_FORWARD].at[p.plan->program[0].count - 1];
     Buffer *result = &p.plan->buffer[p.plan->arg[o->arg + c->operands]];
     const uint64_t offset = result->offset;

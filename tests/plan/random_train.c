@@ -171,7 +171,7 @@ static void follow(Maker *m, const Recipe *recipe)
 }
 
 /* A product that nobody but a loss reads: it can run in slices. */
-static void product_loss(Maker *m)
+static void linear_cross_entropy(Maker *m)
 {
     Call from = {.name = arena_printf(m->g->arena, "n%d", m->calls++)};
     Use x = shaped(m, 2, (int64_t[]){6, 8});
@@ -224,7 +224,7 @@ static void make_calls(Training *t, uint64_t seed)
         if (kind < 45)
             follow(m, &recipes[random_below(&m->random, RECIPES)]);
         else if (kind < 50)
-            product_loss(m);
+            linear_cross_entropy(m);
         else
             maker_call(m);
     }
@@ -295,23 +295,23 @@ Graph *random_training(Arena *arena, uint64_t seed)
     t.m.tame = true;
     t.times = 1 + (uint32_t)random_below(&t.m.random, 3);
     int inputs = 2 + (int)random_below(&t.m.random, 4);
-    bool sliced = random_chance(&t.m.random, 50);
+    bool chunked_loss = random_chance(&t.m.random, 50);
     for (int i = 0; i < inputs; i++)
         add_input(&t, i);
     make_calls(&t, seed);
     maker_outputs(&t.m);
     collect(&t);
     Random after = t.m.random;
-    graph_program(g, PROGRAM_MICRO, true);
+    graph_program(g, PROGRAM_STEP, true);
     make_calls(&t, seed);
     t.m.random = after;
     Use loss = add_loss(&t), *gradient;
     if (loss.value == NONE)
         return NULL;
-    g->times[PROGRAM_FORWARD] = g->times[PROGRAM_MICRO] = t.times;
+    g->times[PROGRAM_FORWARD] = g->times[PROGRAM_STEP] = t.times;
     set_train(&t, loss);
-    if (sliced)
-        slice_losses(g);
+    if (chunked_loss)
+        chunk_losses(g);
     if (!gradients(g, loss, &gradient) || !updates(g, gradient))
         return NULL;
     ARRAY_PUSH(arena, &g->output, (Output){.use = loss, .name = "loss", .loss = true});

@@ -125,7 +125,7 @@ void plain_free(PlainRun *run)
 
 PlainRun plain_train(const Graph *g, uint64_t seed, uint64_t steps)
 {
-    static const ProgramKind order[] = {PROGRAM_MICRO, PROGRAM_UPDATE, PROGRAM_FORWARD};
+    static const ProgramKind order[] = {PROGRAM_STEP, PROGRAM_UPDATE, PROGRAM_FORWARD};
     PlainRun run = plain_new(g, seed);
     for (uint64_t step = 0; step <= steps; step++)
         for (int p = step < steps ? 0 : 2; p < (step < steps ? 2 : 3); p++) {

@@ -246,8 +246,8 @@ static int run_occurrence(Machine *m, const Occurrence *o)
         flags |= m->g->node.at[m->plan->clusters->node[c->node + k]].op->flags;
     if (!(flags & OP_ELEMENTWISE))
         return kernel_step(m, o, m->plan->clusters->node[c->node]);
-    return flags & OP_RANDOM || cluster_has_tail(m->g, m->plan->clusters, c) ? whole_run(m, o)
-                                                                             : loop_run(m, o);
+    return flags & OP_RANDOM || cluster_has_epilogue(m->g, m->plan->clusters, c) ? whole_run(m, o)
+                                                                                 : loop_run(m, o);
 }
 
 /* ---- Before, during, after ------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ Trained plan_trains(Arena *arena, const Plan *plan, uint64_t seed, uint64_t step
     Trained trained = {.wrong = NULL};
     for (uint64_t step = 0; step < steps && !trained.wrong && !plain.status; step++) {
         plain.run.step = m.run.step = step;
-        trained.wrong = run_both(&plain, &m, PROGRAM_MICRO);
+        trained.wrong = run_both(&plain, &m, PROGRAM_STEP);
         if (!trained.wrong && !plain.status)
             trained.wrong = run_both(&plain, &m, PROGRAM_UPDATE);
     }

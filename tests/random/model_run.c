@@ -11,7 +11,7 @@ Graph *model_graph(Arena *arena, const char *text, Lowering how)
     diag_source(diag, source);
     Ast *ast = parse(arena, diag, source);
     Model model = {.source = source, .ast = ast};
-    Choice choice = {.micro = how.times, .chunked_loss = how.sliced};
+    Choice choice = {.micro = how.times, .chunked_loss = how.chunked_loss};
     return ast && model_trains(&model) ? model_lower(&model, &choice, arena, diag) : NULL;
 }
 
@@ -195,7 +195,7 @@ Records model_run(Arena *arena, const Graph *g)
         add_outputs(arena, &records, &run, calls[step].eval, PROGRAM_EVAL);
         if (step == STEPS)
             break;
-        float loss = run_program(&run, PROGRAM_MICRO);
+        float loss = run_program(&run, PROGRAM_STEP);
         run_program(&run, PROGRAM_UPDATE);
         add_loss(arena, &records, calls[step].step, loss);
         add_persistent(arena, &records, &run, calls[step].step);

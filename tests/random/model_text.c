@@ -485,7 +485,7 @@ static char *add_term(Writer *w, char *loss, const char *const *terms, unsigned 
 
 static char *loss(Writer *w)
 {
-    static const char *const sliced[] = {
+    static const char *const chunked_loss[] = {
         "cross_entropy({e2} @ head, y)",
         "cross_entropy(dense({2}, 7, bias = false), y)",
         "cross_entropy({e3} @ transpose(table), i)",
@@ -507,7 +507,7 @@ static char *loss(Writer *w)
     };
     char *text = NULL;
     for (int tries = chance(w, 45) ? 0 : 15; tries < 15 && !text; tries++)
-        text = add_term(w, NULL, sliced, sizeof sliced / sizeof *sliced);
+        text = add_term(w, NULL, chunked_loss, sizeof chunked_loss / sizeof *chunked_loss);
     for (unsigned i = 0, most = 2 + below(w, 5), tries = 0; i < most && tries < 40; tries++) {
         char *longer = add_term(w, text, terms, sizeof terms / sizeof *terms);
         text = longer ? longer : text;

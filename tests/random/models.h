@@ -16,8 +16,8 @@ char *random_model(Arena *arena, uint64_t seed, int most_statements);
 
 /* How a model is lowered. */
 typedef struct {
-    uint32_t times; /* micro-batches */
-    bool sliced;    /* losses of products in slices */
+    uint32_t times;    /* micro-batches */
+    bool chunked_loss; /* losses of products in slices */
 } Lowering;
 
 /* NULL where the model cannot be lowered so. */

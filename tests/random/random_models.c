@@ -201,10 +201,10 @@ typedef struct {
 
 static char *config_text(Arena *arena, const Config *c, uint64_t budget)
 {
-    char *text =
-        c->open ? arena_printf(arena, "--accumulate auto")
-                : arena_printf(arena, "--accumulate %u --slices %s --fuse %s", c->how.times,
-                               c->how.sliced ? "always" : "never", c->loops ? "never" : "always");
+    char *text = c->open ? arena_printf(arena, "--accumulate auto")
+                         : arena_printf(arena, "--accumulate %u --slices %s --fuse %s",
+                                        c->how.times, c->how.chunked_loss ? "always" : "never",
+                                        c->loops ? "never" : "always");
     if (c->threads)
         text = arena_printf(arena, "%s --threads %d", text, c->threads);
     return budget ? arena_printf(arena, "%s --budget %llu", text, (unsigned long long)budget)
@@ -278,7 +278,8 @@ typedef struct {
 static const Records *records_of(const Case *model, Lowering how)
 {
     for (int i = 0; i < model->count; i++)
-        if (model->at[i].how.times == how.times && model->at[i].how.sliced == how.sliced)
+        if (model->at[i].how.times == how.times &&
+            model->at[i].how.chunked_loss == how.chunked_loss)
             return &model->at[i].records;
     return NULL;
 }
@@ -291,7 +292,7 @@ static void count_plan(const Config *c, Lowering how, const char *header, const 
                                  : "plans between",
           1);
     tally(how.times > 1 ? "plans with micro-batches" : "plans of the whole batch", 1);
-    tally("plans with losses in slices", how.sliced);
+    tally("plans with losses in slices", how.chunked_loss);
     tally(c->open    ? "plans whose choice is gplan's"
           : c->loops ? "plans without ops behind products"
                      : "plans with ops behind products",
@@ -385,7 +386,7 @@ static const char *try_plan(Arena *arena, const Config *c, const Sizes *sizes, c
     if (c->open) {
         uint64_t times = number_after(text, "run.micro < ");
         how = (Lowering){times ? (uint32_t)times : 1,
-                         strstr(text, "GP_KERNEL(product_loss)") != NULL};
+                         strstr(text, "GP_KERNEL(linear_cross_entropy)") != NULL};
     }
     const Records *want = records_of(model, how);
     if (!want)
@@ -503,10 +504,10 @@ static void count_model(const char *text, const Case *model)
     tally("models with two outputs of a value", twice);
     tally("models with tied weights", tied);
     for (int i = 1; i < model->count; i++)
-        tally(model->at[i].how.times == 2   ? model->at[i].how.sliced
+        tally(model->at[i].how.times == 2   ? model->at[i].how.chunked_loss
                                                   ? "models in 2 micro-batches, sliced"
                                                   : "models in 2 micro-batches"
-              : model->at[i].how.times == 4 ? model->at[i].how.sliced
+              : model->at[i].how.times == 4 ? model->at[i].how.chunked_loss
                                                   ? "models in 4 micro-batches, sliced"
                                                   : "models in 4 micro-batches"
                                             : "models with losses in slices",
@@ -518,15 +519,15 @@ static bool lower_model(Arena *arena, const char *text, Case *model)
 {
     model->count = 0;
     for (uint32_t times = 1; times <= 4; times *= 2)
-        for (int sliced = 0; sliced < 2; sliced++) {
-            Lowering how = {times, sliced};
+        for (int chunked_loss = 0; chunked_loss < 2; chunked_loss++) {
+            Lowering how = {times, chunked_loss};
             Graph *g = model_graph(arena, text, how);
-            if (!g || (sliced && !has_op(g, "product_loss")))
+            if (!g || (chunked_loss && !has_op(g, "linear_cross_entropy")))
                 continue;
             model->at[model->count++] = (Lowered){how, g, model_run(arena, g)};
         }
     model->micro_alike = !strstr(text, "over = micro");
-    return model->count > 0 && model->at[0].how.times == 1 && !model->at[0].how.sliced;
+    return model->count > 0 && model->at[0].how.times == 1 && !model->at[0].how.chunked_loss;
 }
 
 /* Whether all ways to lower it compute the same. */
@@ -539,7 +540,7 @@ static const char *lowerings_differ(Arena *arena, const Case *model)
         const char *wrong = rounding_differs(arena, &model->at[0].records, &now->records);
         if (wrong)
             return arena_printf(arena, "--accumulate %u --slices %s: %s", now->how.times,
-                                now->how.sliced ? "always" : "never", wrong);
+                                now->how.chunked_loss ? "always" : "never", wrong);
         tally("lowerings equal up to rounding", 1);
     }
     return NULL;
@@ -563,7 +564,7 @@ static Fault try_lowering(Arena *arena, const Case *model, Config c, uint64_t se
             tally("lowerings that gplan refuses", 1);
         return fault;
     }
-    bool plain = c.how.times == 1 && !c.how.sliced && !c.loops && !c.threads;
+    bool plain = c.how.times == 1 && !c.how.chunked_loss && !c.loops && !c.threads;
     for (c.budget = NO_BUDGET; c.budget < BUDGETS && !fault.wrong; c.budget++) {
         bool wanted =
             plain || c.budget == LEAST || (!c.threads && (uint64_t)c.budget == seed % BUDGETS);
@@ -600,7 +601,8 @@ static Fault try_model(const char *text, uint64_t seed, bool gcc, const Config *
             for (int loops = 0; loops < 2 && !fault.wrong; loops++) {
                 Config c = {.how = model.at[i].how, .loops = loops};
                 bool wanted = !only || (only->how.times == c.how.times &&
-                                        only->how.sliced == c.how.sliced && only->loops == c.loops);
+                                        only->how.chunked_loss == c.how.chunked_loss &&
+                                        only->loops == c.loops);
                 if (wanted && (!only || !only->threads))
                     fault = try_lowering(arena, &model, c, seed, only && !only->open ? only : NULL);
                 c.threads = 3;

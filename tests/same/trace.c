@@ -1,7 +1,7 @@
-/* What an emitted model computes, as one hash a tensor: inputs are filled from a seed, then forward,
- * eval and three steps of training are run. Outputs are hashed after forward and after eval, losses
- * after each step, parameters and state at the end. Lines are for `sort`: the order of the table of
- * tensors is not compared. */
+/* What an emitted model computes, as one hash a tensor: inputs are filled from a seed, then
+ * forward, eval and three steps of training are run. Outputs are hashed after forward and after
+ * eval, losses after each step, parameters and state at the end. Lines are for `sort`: the order of
+ * the table of tensors is not compared. */
 #include "tests/models/model.h"
 
 enum { INPUT, OUTPUT, STEPS = 3 };

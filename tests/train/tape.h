@@ -1,5 +1,5 @@
 /* Derivatives of scalars in double, by a tape: every number that is computed is written down with
- * its parents and the partial derivatives, and the way back walks the list. Written for these
+ * its parents and the partial derivatives, and the backward pass walks the list. Written for these
  * tests alone, so that gplan's gradients are compared with something that shares nothing with
  * them. */
 #ifndef TESTS_TAPE_H

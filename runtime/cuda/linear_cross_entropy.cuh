@@ -1,11 +1,11 @@
 /* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in slices of rows: the logits
- * [..., V] are never stored whole, neither on the way forward nor on the way back, where those of
- * a slice are computed once more.
+ * [..., V] are never stored whole, neither in the forward pass nor in the backward pass, where
+ * those of a slice are computed once more.
  *
- * A slice holds about GP_SLICE_REALS logits. Its rows follow from the shape, and slices add to dw
+ * A slice holds about GP_CHUNK_REALS logits. Its rows follow from the shape, and slices add to dw
  * in their order, so every sum has one order. A row of logits is the work of one block. */
-#ifndef GP_PRODUCT_LOSS_CUH
-#define GP_PRODUCT_LOSS_CUH
+#ifndef GP_LINEAR_CROSS_ENTROPY_CUH
+#define GP_LINEAR_CROSS_ENTROPY_CUH
 
 #include "blas.cuh"
 #include "cross_entropy.cuh"
@@ -32,7 +32,7 @@ GP_UNUSED static int gp_slice_logits(const gp_call *c, int64_t first, int64_t co
 /* The ids of these rows. */
 GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c, int64_t first, int64_t count)
 {
-    const gp_product_loss_attr *a = (const gp_product_loss_attr *)c->attr;
+    const gp_linear_cross_entropy_attr *a = (const gp_linear_cross_entropy_attr *)c->attr;
     const gp_tensor *ids = &c->in[2];
     gp_classes s = gp_classes_of(c, ids, c->in[1].dim[1], a->ignore, a->ignored);
     s.ids.data = (char *)ids->data + first * (ids->dtype == GP_I64 ? 8 : 4);
@@ -41,9 +41,9 @@ GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c, int64_t first, in
 }
 
 /* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows. */
-GP_KERNEL(product_loss)
+GP_KERNEL(linear_cross_entropy)
 {
-    const gp_product_loss_attr *a = (const gp_product_loss_attr *)c->attr;
+    const gp_linear_cross_entropy_attr *a = (const gp_linear_cross_entropy_attr *)c->attr;
     const int64_t rows = gp_count(&c->in[2]), slice = gp_slice_rows(c);
     gp_real *loss = (gp_real *)c->out[0].data, *saved = (gp_real *)c->out[1].data;
     for (int64_t first = 0; first < rows; first += slice) {
@@ -79,9 +79,9 @@ GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t coun
 }
 
 /* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw [C, V]. */
-GP_KERNEL(product_loss_grad)
+GP_KERNEL(linear_cross_entropy_grad)
 {
-    const gp_product_loss_grad_attr *a = (const gp_product_loss_grad_attr *)c->attr;
+    const gp_linear_cross_entropy_grad_attr *a = (const gp_linear_cross_entropy_grad_attr *)c->attr;
     const gp_real *saved = (const gp_real *)c->in[3].data, *dy = (const gp_real *)c->in[4].data;
     const int64_t rows = gp_count(&c->in[2]), slice = gp_slice_rows(c);
     for (int64_t first = 0; first < rows; first += slice) {

@@ -1,19 +1,19 @@
 /* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in slices of rows: the logits
- * [..., V] are never stored whole, neither on the way forward nor on the way back, where those of
- * a slice are computed once more.
+ * [..., V] are never stored whole, neither in the forward pass nor in the backward pass, where
+ * those of a slice are computed once more.
  *
- * A slice holds about GP_SLICE_REALS logits. Its rows follow from the shape, and slices add to dw
+ * A slice holds about GP_CHUNK_REALS logits. Its rows follow from the shape, and slices add to dw
  * in their order, so every sum has one order. */
-#ifndef GP_PRODUCT_LOSS_H
-#define GP_PRODUCT_LOSS_H
+#ifndef GP_LINEAR_CROSS_ENTROPY_H
+#define GP_LINEAR_CROSS_ENTROPY_H
 
 #include "cross_entropy.h"
 #include "gemm.h"
 
-typedef gp_cross_entropy_rows_attr gp_product_loss_attr, gp_product_loss_grad_attr;
+typedef gp_cross_entropy_rows_attr gp_linear_cross_entropy_attr, gp_linear_cross_entropy_grad_attr;
 
-#ifndef GP_SLICE_REALS
-#define GP_SLICE_REALS GP_BLOCK(1 << 22, 100)
+#ifndef GP_CHUNK_REALS
+#define GP_CHUNK_REALS GP_BLOCK(1 << 22, 100)
 #endif
 
 enum { GP_SLICE_COLUMNS = GP_BLOCK(256, 20) }; /* of a tile, the work of one thread */
@@ -32,7 +32,7 @@ GP_FUNCTION gp_slices gp_slices_of(const gp_call *c)
     s.rows = gp_count(s.ids);
     s.inner = s.w->dim[0];
     s.classes = s.w->dim[1];
-    s.slice = s.classes < GP_SLICE_REALS ? gp_least(GP_SLICE_REALS / s.classes, s.rows) : 1;
+    s.slice = s.classes < GP_CHUNK_REALS ? gp_least(GP_CHUNK_REALS / s.classes, s.rows) : 1;
     const int64_t forth = gp_gemm_work(GP_SLICE_COLUMNS, s.inner);
     const int64_t to_x = gp_gemm_work(GP_SLICE_COLUMNS, s.classes);
     const int64_t to_w = gp_gemm_work(GP_SLICE_COLUMNS, s.slice);
@@ -72,17 +72,17 @@ GP_FUNCTION gp_real *gp_slice_logits(const gp_call *c, const gp_slices *s, int64
     return logits;
 }
 
-GP_WORKSPACE(product_loss)
+GP_WORKSPACE(linear_cross_entropy)
 {
     return gp_slices_bytes(c);
 }
 
 /* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows. */
-GP_KERNEL(product_loss)
+GP_KERNEL(linear_cross_entropy)
 {
     const gp_slices s = gp_slices_of(c);
     gp_real *loss = c->out[0].data, *saved = c->out[1].data;
-    const gp_product_loss_attr *a = c->attr;
+    const gp_linear_cross_entropy_attr *a = c->attr;
     if (!gp_classes_fit(s.ids, s.classes, a->ignore, a->ignored))
         return GP_EINDEX;
     for (int64_t first = 0; first < s.rows; first += s.slice) {
@@ -102,16 +102,16 @@ GP_KERNEL(product_loss)
     return GP_OK;
 }
 
-GP_WORKSPACE(product_loss_grad)
+GP_WORKSPACE(linear_cross_entropy_grad)
 {
     return gp_slices_bytes(c);
 }
 
 /* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw [C, V]. */
-GP_KERNEL(product_loss_grad)
+GP_KERNEL(linear_cross_entropy_grad)
 {
     const gp_slices s = gp_slices_of(c);
-    const gp_product_loss_grad_attr *a = c->attr;
+    const gp_linear_cross_entropy_grad_attr *a = c->attr;
     const gp_real *saved = c->in[3].data, *dy = c->in[4].data;
     gp_real *dx = c->out[0].data, *dw = c->out[1].data;
     if (!gp_classes_fit(s.ids, s.classes, a->ignore, a->ignored))

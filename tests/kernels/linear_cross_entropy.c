@@ -1,5 +1,5 @@
 /* Cross entropy of a product in slices of rows, and its gradients. */
-#include "runtime/c/product_loss.h"
+#include "runtime/c/linear_cross_entropy.h"
 
 #include "check.h"
 
@@ -48,13 +48,13 @@ static void reference(Shape s, const Array *x, const Array *w, Array *ids, const
 
 static void losses(Shape s)
 {
-    const gp_product_loss_attr a = {s.smooth, s.ignore, -1};
+    const gp_linear_cross_entropy_attr a = {s.smooth, s.ignore, -1};
     Array x = reals(DIMS(s.rows, s.inner)), w = reals(DIMS(s.inner, s.classes));
     Array ids = integers(DIMS(s.rows), 0, s.classes - 1), dy = reals(DIMS(s.rows));
     Array loss = zeros(DIMS(s.rows)), saved = zeros(DIMS(s.rows, 2));
     Array dx = zeros(x.rank, x.dim), dw = zeros(w.rank, w.dim);
     reference(s, &x, &w, &ids, &dy, loss.at, saved.at, dx.at, dw.at);
-    CROSS_TOTAL(GP_SLICE_REALS, s.rows * s.classes);
+    CROSS_TOTAL(GP_CHUNK_REALS, s.rows * s.classes);
     CROSS(GP_SLICE_COLUMNS, s.classes);
     CROSS(GP_KC, s.inner);
     CROSS(GP_MR, s.rows);
@@ -62,8 +62,8 @@ static void losses(Shape s)
     CROSS(GP_LANES, s.classes);
     CROSS(GP_ROW_LANES, s.classes);
     CROSS(GP_ROW_STRETCH, s.classes);
-    const Case forth = {.kernel = gp_product_loss,
-                        .space = gp_product_loss_workspace,
+    const Case forth = {.kernel = gp_linear_cross_entropy,
+                        .space = gp_linear_cross_entropy_workspace,
                         .attr = &a,
                         .ins = 3,
                         .outs = 2,
@@ -73,8 +73,8 @@ static void losses(Shape s)
                         .in_type = {[2] = GP_I32},
                         .slack = 100,
                         .terms = 4};
-    const Case back = {.kernel = gp_product_loss_grad,
-                       .space = gp_product_loss_grad_workspace,
+    const Case back = {.kernel = gp_linear_cross_entropy_grad,
+                       .space = gp_linear_cross_entropy_grad_workspace,
                        .attr = &a,
                        .ins = 5,
                        .outs = 2,
@@ -84,10 +84,10 @@ static void losses(Shape s)
                        .in_type = {[2] = GP_I32},
                        .slack = 300,
                        .terms = 1};
-    try_more(&forth, "product_loss %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
+    try_more(&forth, "linear_cross_entropy %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
              (int)s.classes, s.w);
-    try(&back, "product_loss_grad %d x %d x %d, laid %d", (int)s.rows, (int)s.inner, (int)s.classes,
-        s.w);
+    try(&back, "linear_cross_entropy_grad %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
+        (int)s.classes, s.w);
 }
 
 int main(void)
@@ -108,14 +108,14 @@ int main(void)
         losses((Shape){3, GP_KC + off, 12, DENSE, 0, 0});
         losses((Shape){GP_MR + off, 4, 9, DENSE, 0, 1});
     }
-    const int64_t classes = GP_TINY ? 20 : 4096, at = GP_SLICE_REALS / classes;
+    const int64_t classes = GP_TINY ? 20 : 4096, at = GP_CHUNK_REALS / classes;
     for (int64_t off = -1; off <= 1; off++)
         losses((Shape){at + off, 2, classes, DENSE, 0, 0});
     if (GP_TINY) {
         losses((Shape){4 * at + 3, 3, classes, DENSE, 0.2, 1});
-        losses((Shape){3, 3, GP_SLICE_REALS + 1, DENSE, 0, 0}); /* a row is more than a slice */
+        losses((Shape){3, 3, GP_CHUNK_REALS + 1, DENSE, 0, 0}); /* a row is more than a slice */
     } else if (LAYERS) { /* of GPT-2, more rows than a slice has */
-        losses((Shape){GP_SLICE_REALS / 50257 + 3, 8, 50257, SWAPPED, 0, 0});
+        losses((Shape){GP_CHUNK_REALS / 50257 + 3, 8, 50257, SWAPPED, 0, 0});
     }
     return finish();
 }
