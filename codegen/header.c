@@ -23,7 +23,7 @@ static const char *const types =
     " * lowest four bits. */\n"
     "enum {\n"
     "    @_OK,\n"
-    "    @_EINDEX,  /* an index outside its table, e.g. a token that is none */\n"
+    "    @_EINDEX,  /* an index outside its table, e.g. an invalid token id */\n"
     "    @_ENAN,    /* an op made a NaN (where compiled with -DGPLAN_CHECK_NAN) */\n"
     "    @_EARENA,  /* the arena is too small or not aligned */\n"
     "    @_EFILE,   /* a file cannot be opened, read or written */\n"

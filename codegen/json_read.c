@@ -86,7 +86,7 @@ static uint8_t get_word(Reader *r, const json_t *row, const char *key, const cha
     for (int i = 0; i < count; i++)
         if (strcmp(text, words[i]) == 0)
             return (uint8_t)i;
-    fail(r, "%s is '%s', which is none", key, text);
+    fail(r, "%s is '%s', which is unknown", key, text);
     return 0;
 }
 

@@ -36,7 +36,7 @@ static void write_sizes(Report *r)
         line(r, "budget", budget, "");
     line(r, "arena", plan->arena,
          budget ? percent(r, plan->arena, budget, "the budget") : "all of it, planned");
-    line(r, "lives all the time", plan->persistent, "parameters, state and inputs");
+    line(r, "persistent", plan->persistent, "parameters, state and inputs");
     line(r, "peak of live bytes", r->p->options->held.bytes,
          percent(r, r->p->options->held.bytes, plan->arena, "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
@@ -84,11 +84,11 @@ static void write_choice(Report *r)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);
     if (why->chunked_loss)
-        out(&r->o, "  %-22s %12s  %s%s%s\n", "slices", o->choice.chunked_loss ? "yes" : "no",
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "chunked loss", o->choice.chunked_loss ? "yes" : "no",
             r->dim, why->chunked_loss, r->plain);
     if (why->epilogues)
-        out(&r->o, "  %-22s %12s  %s%s%s\n", "fusion", o->choice.epilogues ? "yes" : "no", r->dim,
-            why->epilogues, r->plain);
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "epilogues", o->choice.epilogues ? "yes" : "no",
+            r->dim, why->epilogues, r->plain);
 }
 
 static void write_work(Report *r)
@@ -103,7 +103,7 @@ static void write_work(Report *r)
 
 static void write_kinds(Report *r)
 {
-    out(&r->o, "\n%sBytes by kind%s, were each to have its own\n", r->bold, r->plain);
+    out(&r->o, "\n%sBytes by kind%s, without sharing\n", r->bold, r->plain);
     for (int t = 0; t < TONES; t++)
         if (r->p->count[t])
             line(r, tones[t].plural, r->p->bytes[t],

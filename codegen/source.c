@@ -41,7 +41,7 @@ static void write_row(const Plan *plan, const Buffer *b, Out *o)
     out(o, "\n");
 }
 
-/* What lives all the time, then the largest of the rest, in the order of their places. */
+/* What is persistent, then the largest of the rest, in the order of their places. */
 static void write_offsets(const Plan *plan, Out *o)
 {
     Arena *arena = plan->graph->arena;

@@ -1,4 +1,4 @@
-/* Losses of products in slices of rows: the logits of a language model are never stored whole.
+/* Losses of products in chunks of rows: the logits of a language model are never stored whole.
  *
  * Requires: a lowered training program, before its gradients. Leaves: each cross_entropy_rows that
  * alone reads a product of a shared weight as one linear_cross_entropy in its place; the product

@@ -227,7 +227,7 @@ typedef struct Graph {
     struct NameTable *node_names; /* of the nodes of the program being lowered */
     ProgramKind program;          /* that nodes are being added to */
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
-    bool chunked_loss;            /* losses of products run in slices of rows: see chunked_loss.c */
+    bool chunked_loss;            /* losses of products run in chunks of rows: see chunked_loss.c */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
@@ -525,7 +525,7 @@ bool train_add(Graph *g, const Model *model, uint32_t times);
  */
 uint32_t train_stated(const Graph *g);
 bool train_is_auto(const Graph *g);
-/* A product that only a loss over its rows reads is computed in slices, in the program being
+/* A product that only a loss over its rows reads is computed in chunks, in the program being
  * lowered: its logits are then never stored whole, and computed once more in the backward pass. */
 void chunk_losses(Graph *g);
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves

@@ -151,7 +151,7 @@ static bool check_ends(Lives *v)
         const Program *program = &v->plan->program[b->program];
         bool first = b->value == NONE || v->g->value.at[b->value].previous == NONE;
         if (b->kind <= BUFFER_INPUT && ((first && b->birth != 0) || b->death < v->plan->end))
-            return fail(v, "buffer %u (%s) must live all the time", i, name_of(v, i));
+            return fail(v, "buffer %u (%s) must be persistent", i, name_of(v, i));
         if (b->kind == BUFFER_OUTPUT && b->death < program->begin + program->count)
             return fail(v, "the output %s dies before its program ends", name_of(v, i));
     }

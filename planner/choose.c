@@ -546,11 +546,11 @@ static void explain(Chooser *s, Built *best)
     Arena *arena = best->arena;
     best->why.chunked_loss =
         state(s, arena, best, is_stored, "logits are never stored: storing them", is_chunked,
-              "logits are stored: slices");
+              "logits are stored: chunks");
     best->why.micro = state(s, arena, best, has_fewer, "fewer", has_more, "more");
     best->why.epilogues =
-        state(s, arena, best, has_fused, "elementwise ops run on their own: behind products",
-              has_apart, "elementwise ops run behind products: on their own");
+        state(s, arena, best, has_fused, "elementwise ops run on their own: inside products they",
+              has_apart, "elementwise ops run inside products: on their own they");
 }
 
 /* ---- The doors ------------------------------------------------------------------------------ */

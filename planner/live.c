@@ -119,7 +119,7 @@ static Id add_buffer(Live *l, Buffer buffer)
     return id;
 }
 
-/* What is there before any step: all the time, or as long as its program runs. */
+/* What is there before any step: persistent, or as long as its program runs. */
 static void add_persistent(Live *l)
 {
     static const struct {

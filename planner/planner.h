@@ -45,8 +45,8 @@ typedef struct Target {
     const char *name;
     uint32_t align;   /* of every buffer, in bytes */
     uint32_t threads; /* that workspace is planned for */
-    bool epilogues;   /* kernels of rows with OP_EPILOGUE run elementwise ops behind them */
-    uint64_t state;   /* bytes that its programs keep for themselves all the time; 0: none */
+    bool epilogues;   /* kernels of rows with OP_EPILOGUE run elementwise ops on what they make */
+    uint64_t state;   /* persistent bytes of its programs; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
     const Profile *profile; /* NULL: default_profile */

@@ -32,7 +32,7 @@ function describe(i) {
   rows.push(["bytes", bytesText(B.bytes[i]) + " (" + B.bytes[i].toLocaleString("en") + ")"]);
   rows.push(["offset", hex(B.offset[i]) + (B.root[i] === i ? "" : ", in the bytes of " + B.name[B.root[i]])]);
   rows.push(["lives", "steps " + B.birth[i] + " to " + (B.death[i] - 1) +
-    (B.producer[i] < 0 ? ", all the time" : "")]);
+    (B.producer[i] < 0 ? ", persistent" : "")]);
   if (B.line[i]) rows.push(["source", place(B.line[i])]);
   const text = plan.source[B.line[i] - 1];
   return "<b>" + escape_(B.name[i]) + "</b><dl>" +

@@ -88,7 +88,7 @@ static void print_point(const Question *q, const ChoicePoint *p, double least, b
         printf("%llu,%.4f,%.6g,%u,%s\n", budget, extra, p->cost, times, chunked ? "yes" : "no");
     else if (kind)
         printf("%s\n  {\"budget\": %llu, \"extra_percent\": %.4f, \"seconds\": %.6g, "
-               "\"accumulate\": %u, \"slices\": %s}",
+               "\"accumulate\": %u, \"chunked_loss\": %s}",
                first ? "" : ",", budget, extra, p->cost, times, chunked ? "true" : "false");
     else
         printf("%14llu  %12s  %9.2f%%  %12.6f  %10u  %6s\n", budget, size_text(q->arena, budget),
@@ -109,9 +109,10 @@ int answer_pareto(const Question *q)
     const char *kind = q->options->emit;
     if (!kind)
         printf("%14s  %12s  %10s  %12s  %10s  %6s\n", "budget", "", "extra time", "seconds",
-               "accumulate", "slices");
+               "accumulate", "chunked");
     else
-        fputs(strcmp(kind, "csv") == 0 ? "budget,extra_percent,seconds,accumulate,slices\n" : "[",
+        fputs(strcmp(kind, "csv") == 0 ? "budget,extra_percent,seconds,accumulate,chunked_loss\n"
+                                       : "[",
               stdout);
     for (size_t i = 0; i < count; i++)
         print_point(q, &point[i], search.least_cost, i == 0);
@@ -180,7 +181,8 @@ static const char *extra_text(const Question *q, double cost, double least)
 
 static const char *chunked_text(const Question *q, const Choice *choice)
 {
-    return choice->chunked_loss && q->options->slices == WHEN_AUTO ? ", in slices" : "";
+    return choice->chunked_loss && q->options->chunked_loss == WHEN_AUTO ? ", with a chunked loss"
+                                                                         : "";
 }
 
 static bool is_within(const Built *built, uint64_t budget)
@@ -240,8 +242,9 @@ void explain_misfit(const Question *q, const Built *built, const Held *held)
                size_text(q->arena, plan->arena - budget));
     if (node)
         diag_note(q->diag, (Place){0},
-                  "most is live here, at step %u of %u, while %s runs: %s, of which %s lives all "
-                  "the time; the largest:",
+                  "most is live here, at step %u of %u, while %s runs: %s, of which %s is "
+                  "persistent; the "
+                  "largest:",
                   held->time, plan->end, node->op->name, size_text(q->arena, held->bytes),
                   size_text(q->arena, plan->persistent));
     list_largest(q, plan, held->time);

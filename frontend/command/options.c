@@ -43,16 +43,16 @@ const Option option_table[] = {
      "says)",
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
-    {0, "slices", "WHEN",
-     "run a product and its loss in slices, so that logits are never stored; auto: where the budget "
+    {0, "chunked-loss", "WHEN",
+     "compute the loss of a product in chunks of rows, so that logits are never stored; auto: where the budget "
      "asks for it",
-     .kind = OPTION_WORD, .field = FIELD(slices), .words = "auto always never"},
+     .kind = OPTION_WORD, .field = FIELD(chunked_loss), .words = "auto always never"},
     {0, "recompute", "HOW", "compute values again: auto, where the budget asks for it; none, never",
      .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
-    {0, "fuse", "WHEN",
-     "run elementwise ops behind the product they follow, which is then not stored; auto: unless the "
+    {0, "epilogues", "WHEN",
+     "run elementwise ops inside the product before them, which is then not stored; auto: unless the "
      "budget is met better without",
-     .kind = OPTION_WORD, .field = FIELD(fuse), .words = "auto always never"},
+     .kind = OPTION_WORD, .field = FIELD(epilogues), .words = "auto always never"},
     {0, "min-budget", NULL, "print the smallest budget that fits, and stop",
      .kind = OPTION_FLAG, .field = FIELD(min_budget)},
     {0, "max", "NAME", "print the largest value of a parameter that fits the budget",

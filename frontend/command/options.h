@@ -23,9 +23,10 @@ typedef struct {
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
-    uint32_t slices;          /* WHEN_AUTO: where the budget asks for it */
-    uint32_t fuse;   /* ops behind products; WHEN_AUTO: unless the budget is met better without */
-    const char *max; /* a parameter of the model whose largest value to print; NULL */
+    uint32_t chunked_loss;    /* WHEN_AUTO: where the budget asks for it */
+    uint32_t epilogues;  /* elementwise ops inside products; WHEN_AUTO: unless the budget is met
+                            better without */
+    const char *max;     /* a parameter of the model whose largest value to print; NULL */
     const char *profile; /* a file that --calibrate wrote; NULL */
     bool calibrate;
     bool pareto, min_budget, report, quiet, verbose;

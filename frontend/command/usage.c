@@ -57,9 +57,8 @@ int check_usage(const Options *o)
         fprintf(stderr, "gplan: --threads is for C: a GPU has its own\n");
         return 2;
     }
-    if (find_target(o) == TARGET_CUDA && o->fuse == WHEN_ALWAYS) {
-        fprintf(stderr,
-                "gplan: --fuse always is for C: products of a GPU run nothing behind them\n");
+    if (find_target(o) == TARGET_CUDA && o->epilogues == WHEN_ALWAYS) {
+        fprintf(stderr, "gplan: --epilogues always is for C: its products have none on a GPU\n");
         return 2;
     }
     if (o->dump && !dump_knows(o->dump)) {

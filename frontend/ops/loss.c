@@ -420,7 +420,7 @@ const OpRow ops_loss[] = {
      .flags = OP_HIDDEN | OP_LOOKS_UP,
      .batch = batch_rows},
     {.name = "linear_cross_entropy",
-     .help = "cross_entropy_rows of x @ w, in slices of rows",
+     .help = "cross_entropy_rows of x @ w, in chunks of rows",
      .args = {{.name = "x"},
               {.name = "w"},
               {.name = "ids"},

@@ -218,42 +218,42 @@ check "an update does not overtake a loop"
 gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8"
 smallest 'gpt2, all open' $gpt
 costs_fall 'gpt2, all open' $gpt
-never=$("$gplan" $gpt --effort 5 --slices never --min-budget)
-always=$("$gplan" $gpt --effort 5 --slices always --min-budget)
+never=$("$gplan" $gpt --effort 5 --chunked-loss never --min-budget)
+always=$("$gplan" $gpt --effort 5 --chunked-loss always --min-budget)
 least=$("$gplan" $gpt --effort 5 --min-budget)
 [ "$least" -le "$never" ] && [ "$least" -le "$always" ] && [ "$least" -lt "$never" ]
-check "slices make the smallest budget smaller"
+check "a chunked loss makes the smallest budget smaller"
 run $gpt --budget "$least" --report &&
-    grep -q '^  slices  *yes  logits are never stored' "$work/out"
-check "slices are chosen where the budget asks for them, and the report says why"
-run $gpt --budget "$least" --slices never
+    grep -q '^  chunked loss  *yes  logits are never stored' "$work/out"
+check "a chunked loss is chosen where the budget asks for it, and the report says why"
+run $gpt --budget "$least" --chunked-loss never
 [ $? -eq 1 ] && grep -q "budget $never would do" "$work/err"
-check "--slices never is kept"
+check "--chunked-loss never is kept"
 run $gpt -d simplify && ! grep -q linear_cross_entropy "$work/out"
 check "nothing is sliced without a budget"
-run $gpt --slices always -d simplify && grep -q linear_cross_entropy "$work/out"
-check "--slices always is kept"
+run $gpt --chunked-loss always -d simplify && grep -q linear_cross_entropy "$work/out"
+check "--chunked-loss always is kept"
 "$gplan" $gpt --effort 5 --pareto --emit csv >"$work/out" &&
     [ "$(sed -n 2p "$work/out" | cut -d, -f1)" = "$least" ] && grep -q ',yes$' "$work/out"
-check "--pareto counts slices in"
-"$gplan" $gpt --effort 5 --pareto --emit json | tr -d ' \n' | grep -q '"slices":true}'
+check "--pareto counts chunked losses in"
+"$gplan" $gpt --effort 5 --pareto --emit json | tr -d ' \n' | grep -q '"chunked_loss":true}'
 check "--pareto as JSON says what is sliced"
 most=$("$gplan" $gpt --effort 5 --max B --budget "$least")
 [ "${most:-0}" -ge 8 ] && run $gpt -D B="$most" --budget "$least"
-check "--max counts slices in"
-small=$(($("$gplan" $gpt --effort 5 --slices never -D B=4 --min-budget) - 1)) # too small for 4
+check "--max counts chunked losses in"
+small=$(($("$gplan" $gpt --effort 5 --chunked-loss never -D B=4 --min-budget) - 1)) # too small for 4
 run $gpt --budget "$small"
-batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, in slices, with .* time.*/\1/p' "$work/err")
+batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, with a chunked loss, with .* time.*/\1/p' "$work/err")
 [ "${batch:-0}" -ge 4 ] && run $gpt --budget "$small" -D B="$batch"
-check "a misfit names a batch that slices make fit"
+check "a misfit names a batch that a chunked loss makes fit"
 run $models/oom_a.g --accumulate auto --budget 16G --report &&
     grep -q 'micro-batches  *8 .*: fewer would not fit' "$work/out"
 check "fewer micro-batches that do not fit are not said to take more time"
 run $gpt --budget "$least" --report && grep -q 'floor .*with what else may be chosen' "$work/out"
 check "the floor says that it is of what was chosen"
-run net.g --slices some
+run net.g --chunked-loss some
 [ $? -eq 2 ]
-check "--slices some"
+check "--chunked-loss some"
 wide="$models/oom_b.g -D S=64 -D B=32" # all that it is made of has a batch
 least=$("$gplan" $wide --effort 5 --accumulate auto --min-budget)
 run $wide --accumulate auto --budget "$least" --report &&

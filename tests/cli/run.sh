@@ -72,8 +72,8 @@ refuses 2 'give FILE.cu' good.g --target cuda -o out.c
 refuses 2 'give FILE.c' good.g --target c -o out.cu
 refuses 2 'the same file' good.g --emit cu -o out.h
 refuses 2 '--threads is for C' good.g --threads 2 -o out.cu
-refuses 2 '--fuse always is for C' good.g --fuse always -o out.cu
-refuses 2 '--fuse' good.g --fuse sometimes
+refuses 2 '--epilogues always is for C' good.g --epilogues always -o out.cu
+refuses 2 '--epilogues' good.g --epilogues sometimes
 refuses 2 '--target' good.g --target opencl
 refuses 2 '--effort' good.g --effort none
 refuses 2 '--seconds' good.g --seconds 0

@@ -19,9 +19,9 @@ check 'the report within one of them' golden net_report $net --budget 600K --rep
 check 'a budget that is too small' golden net_misfit $net --budget 500K
 gpt='../../examples/gpt2.g -D L=2 -D C=24 -D T=16 -D V=150 -D B=4'
 # shellcheck disable=SC2086
-check 'slices and micro-batches' golden gpt $gpt --pareto --emit csv
+check 'chunked losses and micro-batches' golden gpt $gpt --pareto --emit csv
 # shellcheck disable=SC2086
-check 'a step in slices' golden gpt_misfit $gpt --budget 20K
+check 'a step in chunks' golden gpt_misfit $gpt --budget 20K
 check 'hints' golden hints hints.g -d plan --report
 check 'hints, and no training' golden hints_infer hints.g --infer -d plan --report
 check 'a hint at the loss' golden loss loss.g --report

@@ -104,7 +104,7 @@ budget() { # MODEL SOURCE OPTIONS...
     source=$2
     shift 2
     mkdir -p tight
-    set -- "$@" --accumulate 1 --slices never # those round in another way
+    set -- "$@" --accumulate 1 --chunked-loss never # those round in another way
     least=$("$gplan" "$source" "$@" --target cuda --quiet --min-budget) &&
         "$gplan" "$source" "$@" --quiet --budget "$least" -o "tight/$model.cu" &&
         grep -q "_ARENA_BYTES ${least}ull" "tight/$model.h" &&
@@ -136,7 +136,7 @@ whole_models() {
         check 'gpt2' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2
         ways gpt2
         check 'gpt2 within a budget' budget gpt2 "$examples/gpt2.g" $gpt2
-        check 'gpt2 in slices' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --slices always
+        check 'gpt2 in chunks' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --chunked-loss always
         ways gpt2
         check 'gpt2 in micro-batches' model gpt2 "$examples/gpt2.g" 1e-4 $gpt2 --accumulate 2
         ways gpt2

@@ -67,9 +67,9 @@ epilogues() { # OPTIONS...
         ./epilogues.program 1 | cmp - epilogues.out
 }
 fused() {
-    epilogues --fuse never && ! grep -q 'void epilogue_' epilogues.c && mv epilogues.out never.out &&
-        epilogues --fuse always && grep -q 'void epilogue_' epilogues.c && cmp epilogues.out never.out &&
-        epilogues --fuse always --accumulate 1 --recompute none && cmp epilogues.out never.out &&
+    epilogues --epilogues never && ! grep -q 'void epilogue_' epilogues.c && mv epilogues.out never.out &&
+        epilogues --epilogues always && grep -q 'void epilogue_' epilogues.c && cmp epilogues.out never.out &&
+        epilogues --epilogues always --accumulate 1 --recompute none && cmp epilogues.out never.out &&
         epilogues --budget "$least" && cmp epilogues.out never.out
 }
 check 'behind products' fused

@@ -3,7 +3,7 @@
  *     fit_bench [FOLDER OF THE REPOSITORY]
  *
  * Three tables: examples at parts of the arena they need without recomputation; gpt2 at the budgets
- * that others are known to need, with its logits whole and in slices; and a GPT of growing depth.
+ * that others are known to need, with its logits whole and in chunks; and a GPT of growing depth.
  * "extra" is the estimated time beyond that of every step once, "at least" what no plan within the
  * budget is below, both in percent of that time. Seconds are of processor time, from the text to
  * the checked plan. */

@@ -70,7 +70,7 @@ emit_one_way() { # NUMBER
     0) emit --budget 64M --threads 2 ;;
     1) emit --budget 64M --infer ;;
     2) emit --budget 64M --accumulate 2 ;;
-    3) emit --budget 64M --slices always --fuse never ;;
+    3) emit --budget 64M --chunked-loss always --epilogues never ;;
     4) emit_least ;;
     5) emit --budget 64M --recompute none ;;
     esac

@@ -18,7 +18,7 @@ static const char *const ways[][12] = {
     {LITTLE, "--emit", "graph"},
     {LITTLE, "--emit", "dot", "--depth", "1"},
     {LITTLE, "--accumulate", "2", "--report"},
-    {LITTLE, "--slices", "always", "--fuse", "never", "--emit", "trace"},
+    {LITTLE, "--chunked-loss", "always", "--epilogues", "never", "--emit", "trace"},
     {LITTLE, "--emit", "cu"},
     {LITTLE, "--emit", "svg", "--recompute", "none"},
     {LITTLE, "-d", "lower,train,simplify,fuse,plan"},

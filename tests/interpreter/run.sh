@@ -75,7 +75,7 @@ if [ -z "$full" ]; then
     run oom_b '' '--accumulate 2' -D B=2 -D S=62
     run oom_c '' '' -D B=1 -D S=16
     run lstm '--steps 2' '' -D B=2 -D T=6
-    run gpt2 '--unclipped' '--accumulate 2 --slices always' -D B=2 -D T=40 -D L=2 -D V=5003
+    run gpt2 '--unclipped' '--accumulate 2 --chunked-loss always' -D B=2 -D T=40 -D L=2 -D V=5003
     run bert '' '' -D B=2 -D T=40 -D L=2 -D V=5003
     run resnet50 '' '' -D B=2 -D S=96
     run mobilenetv2 '' '' -D B=2 -D S=128

@@ -1,4 +1,4 @@
-/* Cross entropy of a product in slices of rows, and its gradients. */
+/* Cross entropy of a product in chunks of rows, and its gradients. */
 #include "runtime/c/linear_cross_entropy.h"
 
 #include "check.h"

@@ -38,7 +38,7 @@ optimizer 'rmsprop(lr = 0.01, alpha = 0.9, momentum = 0.7, weight_decay = 0.1)' 
     rmsprop lr=0.01 alpha=0.9 momentum=0.7 weight_decay=0.1
 optimizer 'lion(lr = 0.003, weight_decay = 0.5)' '' lion lr=0.003 weight_decay=0.5
 reference gpt2 "$train/../../examples/gpt2.g" \
-    '-D B=3 -D T=7 -D C=12 -D L=2 -D H=3 -D V=13 --slices always' adamw lr=3e-4 weight_decay=0.1 clip=1
+    '-D B=3 -D T=7 -D C=12 -D L=2 -D H=3 -D V=13 --chunked-loss always' adamw lr=3e-4 weight_decay=0.1 clip=1
 reference resnet "$train/resnet.g" '' sgd lr=0.05 momentum=0.9 weight_decay=1e-3 tolerance=1e-5
 reference special "$train/special.g" '--accumulate 3' \
     sgd lr=0.05 group=k frozen=1 group=still frozen=1 valid=4

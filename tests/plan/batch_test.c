@@ -520,7 +520,7 @@ Test(batch, is_put_through_every_op)
     }
 }
 
-/* ---- Losses in slices ------------------------------------------------------------------------ */
+/* ---- Losses in chunks ------------------------------------------------------------------------ */
 
 static bool has_op(const Graph *g, const char *op)
 {

@@ -170,7 +170,7 @@ static void follow(Maker *m, const Recipe *recipe)
     maker_finish(m, &c);
 }
 
-/* A product that nobody but a loss reads: it can run in slices. */
+/* A product that nobody but a loss reads: it can run in chunks. */
 static void linear_cross_entropy(Maker *m)
 {
     Call from = {.name = arena_printf(m->g->arena, "n%d", m->calls++)};

@@ -3,7 +3,7 @@
  *
  * usage: random_models GPLAN FIRST COUNT [GCC_EVERY]
  *
- * Each model is lowered in every way there is (micro-batches, losses in slices), and planned with
+ * Each model is lowered in every way there is (micro-batches, losses in chunks), and planned with
  * ops behind products and without, without a budget, at the smallest one and between them. A plan
  * changes no bit of a result; what is lowered in another way is equal up to rounding. tcc compiles
  * in a moment and takes the plain loops through every kernel; each GCC_EVERY-th model is also
@@ -202,7 +202,7 @@ typedef struct {
 static char *config_text(Arena *arena, const Config *c, uint64_t budget)
 {
     char *text = c->open ? arena_printf(arena, "--accumulate auto")
-                         : arena_printf(arena, "--accumulate %u --slices %s --fuse %s",
+                         : arena_printf(arena, "--accumulate %u --chunked-loss %s --epilogues %s",
                                         c->how.times, c->how.chunked_loss ? "always" : "never",
                                         c->loops ? "never" : "always");
     if (c->threads)
@@ -292,7 +292,7 @@ static void count_plan(const Config *c, Lowering how, const char *header, const 
                                  : "plans between",
           1);
     tally(how.times > 1 ? "plans with micro-batches" : "plans of the whole batch", 1);
-    tally("plans with losses in slices", how.chunked_loss);
+    tally("plans with losses in chunks", how.chunked_loss);
     tally(c->open    ? "plans whose choice is gplan's"
           : c->loops ? "plans without ops behind products"
                      : "plans with ops behind products",
@@ -510,7 +510,7 @@ static void count_model(const char *text, const Case *model)
               : model->at[i].how.times == 4 ? model->at[i].how.chunked_loss
                                                   ? "models in 4 micro-batches, sliced"
                                                   : "models in 4 micro-batches"
-                                            : "models with losses in slices",
+                                            : "models with losses in chunks",
               1);
 }
 
@@ -539,7 +539,7 @@ static const char *lowerings_differ(Arena *arena, const Case *model)
             continue;
         const char *wrong = rounding_differs(arena, &model->at[0].records, &now->records);
         if (wrong)
-            return arena_printf(arena, "--accumulate %u --slices %s: %s", now->how.times,
+            return arena_printf(arena, "--accumulate %u --chunked-loss %s: %s", now->how.times,
                                 now->how.chunked_loss ? "always" : "never", wrong);
         tally("lowerings equal up to rounding", 1);
     }

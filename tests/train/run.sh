@@ -50,7 +50,7 @@ check resnet reference resnet "$here/resnet.g" '' \
 check unet reference unet "$here/unet.g" '' sgd lr=0.1 momentum=0.9 tolerance=1e-5
 gpt2='-D B=3 -D T=7 -D C=12 -D L=2 -D H=3 -D V=13'
 check gpt2 reference gpt2 "$examples/gpt2.g" "$gpt2" adamw lr=3e-4 weight_decay=0.1 clip=1
-check 'gpt2 in slices' reference gpt2 "$examples/gpt2.g" "$gpt2 --slices always" \
+check 'gpt2 in chunks' reference gpt2 "$examples/gpt2.g" "$gpt2 --chunked-loss always" \
     adamw lr=3e-4 weight_decay=0.1 clip=1
 check 'gpt2 in micro-batches' reference gpt2 "$examples/gpt2.g" "$gpt2 --accumulate 3" \
     adamw lr=3e-4 weight_decay=0.1 clip=1
