@@ -43,7 +43,7 @@ static gp_tensor tensor_new(Arena *arena, const Value *value)
 
 static Use input(Graph *g, const char *name, int rank, const int64_t *dim)
 {
-    return use_of(graph_value(g, VALUE_INPUT, name, F32, rank, dim, (Place){0}));
+    return use_of(graph_value(g, VALUE_INPUT, name, F32, rank, dim, (Span){0}));
 }
 
 /* The call as a node of a graph, and its operands and results in memory. */

@@ -224,5 +224,5 @@ const char *emission_label(const Emission *e, const EmitCall *call)
     const Node *last = &g->node.at[e->plan->clusters->node[c->node + c->nodes - 1]];
     return arena_printf(e->arena, "%s %s (%s)", cluster_name(e, c, 0, "+"),
                         g->value.at[last->value].name,
-                        source_where(e->arena, g->source, last->place.line));
+                        source_where(e->arena, g->source, last->span.line));
 }

@@ -100,7 +100,7 @@ static Item step_item(const Picture *p, uint32_t time)
     }
     item.tip =
         arena_printf(p->arena, "step %u%s", time,
-                     node->place.line ? arena_printf(p->arena, ", line %u", node->place.line) : "");
+                     node->span.line ? arena_printf(p->arena, ", line %u", node->span.line) : "");
     return item;
 }
 
@@ -161,7 +161,7 @@ static Item node_item(const Drawing *d, Id id)
     for (Id i = 0; i < node->values; i++)
         item.bytes += value_bytes(&d->g->value.at[node_value(node, i)]);
     item.where = size_text(d->arena, item.bytes);
-    item.tip = node->place.line ? arena_printf(d->arena, "line %u", node->place.line) : node->name;
+    item.tip = node->span.line ? arena_printf(d->arena, "line %u", node->span.line) : node->name;
     return item;
 }
 

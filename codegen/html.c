@@ -70,7 +70,7 @@ static int64_t drawn_of(const Picture *p, Id i) { return is_drawn(p->plan, i); }
 static int64_t line_of(const Picture *p, Id i) { return buffer_line(p, i); }
 static int64_t phase_of(const Picture *p, uint32_t t) { return p->step[t].node->phase; }
 static int64_t first_of(const Picture *p, uint32_t t) { return p->step[t].first; }
-static int64_t step_line(const Picture *p, uint32_t t) { return p->step[t].node->place.line; }
+static int64_t step_line(const Picture *p, uint32_t t) { return p->step[t].node->span.line; }
 static const char *step_name(const Picture *p, uint32_t t) { return p->step[t].node->name; }
 /* clang-format on */
 

@@ -69,12 +69,12 @@ static json_t *use_json(const Writer *w, Use use)
     return json_pack("{s:o, s:o}", "value", value, "view", view_json(&w->g->view.at[use.view]));
 }
 
-static void set_place(json_t *row, Place place)
+static void set_span(json_t *row, Span span)
 {
-    if (!place.line)
+    if (!span.line)
         return;
-    json_object_set_new(row, "line", json_integer(place.line));
-    json_object_set_new(row, "column", json_integer(place.column));
+    json_object_set_new(row, "line", json_integer(span.line));
+    json_object_set_new(row, "column", json_integer(span.column));
 }
 
 /* ---- Rows of the tables --------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static json_t *value_json(const Writer *w, Id id)
         json_object_set_new(row, "literal", number_json(value->literal));
     if (w->plan->home[id] != NONE)
         json_object_set_new(row, "buffer", json_integer(w->plan->home[id]));
-    set_place(row, value->place);
+    set_span(row, value->span);
     return row;
 }
 
@@ -132,7 +132,7 @@ static json_t *node_json(const Writer *w, Id id)
                   node->name, "program", program_names[node->program], "phase",
                   phases[node->phase].name, "scope", (json_int_t)node->scope, "operands", operands,
                   "results", results, "settings", settings, "defaults", defaults);
-    set_place(row, node->place);
+    set_span(row, node->span);
     return row;
 }
 
@@ -217,7 +217,7 @@ static json_t *peak_json(const Picture *p)
         const Node *node = p->step[p->peak_time].node;
         json_object_set_new(peak, "op", json_string(node->op->name));
         json_object_set_new(peak, "name", text_json(node->name));
-        set_place(peak, node->place);
+        set_span(peak, node->span);
     }
     return peak;
 }

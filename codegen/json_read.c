@@ -171,15 +171,15 @@ static Use read_use(Reader *r, const json_t *json)
     return use;
 }
 
-static Place read_place(Reader *r, const json_t *row)
+static Span read_span(Reader *r, const json_t *row)
 {
     if (!json_object_get(row, "line"))
-        return (Place){0};
-    Place place = {.line = (uint32_t)get_integer(r, row, "line", 0, INT32_MAX),
-                   .column = (uint32_t)get_integer(r, row, "column", 0, INT32_MAX)};
-    place.end_line = place.line;
-    place.end = place.column + 1;
-    return place;
+        return (Span){0};
+    Span span = {.line = (uint32_t)get_integer(r, row, "line", 0, INT32_MAX),
+                 .column = (uint32_t)get_integer(r, row, "column", 0, INT32_MAX)};
+    span.end_line = span.line;
+    span.end = span.column + 1;
+    return span;
 }
 
 /* ---- The graph ------------------------------------------------------------------------------ */
@@ -223,7 +223,7 @@ static void read_value(Reader *r, const json_t *row)
                    .previous = get_id(r, row, "previous", r->values),
                    .whole = get_id(r, row, "whole", r->values),
                    .name = get_text(r, row, "name"),
-                   .place = read_place(r, row),
+                   .span = read_span(r, row),
                    .kind = get_word(r, row, "kind", value_kinds, VALUE_LITERAL + 1)};
     Dtype dtype = dtype_find(get_text(r, row, "dtype"));
     value.rank = (uint8_t)get_numbers(r, row, "dims", 1, value.dim);
@@ -242,15 +242,15 @@ static void read_value(Reader *r, const json_t *row)
 
 static void read_word_setting(Reader *r, const Arg *arg, const char *text, Attr *attr)
 {
-    int place = 0;
-    for (const char *word = arg->words; word && *word; place++) {
+    int span = 0;
+    for (const char *word = arg->words; word && *word; span++) {
         size_t length = strcspn(word, " ");
         if (strlen(text) == length && memcmp(word, text, length) == 0) {
-            attr->number = place;
+            attr->number = span;
             attr->is_word = true;
             attr->count = arg->kind != ARG_INTS; /* a word instead of a list */
             if (attr->count)
-                attr->list[0] = place;
+                attr->list[0] = span;
             return;
         }
         word += length;
@@ -301,7 +301,7 @@ static void read_node(Reader *r, const json_t *row)
                  .attr = (Id)g->attr.count,
                  .scope = get_id(r, row, "scope", r->scopes),
                  .name = get_text(r, row, "name"),
-                 .place = read_place(r, row),
+                 .span = read_span(r, row),
                  .phase = get_phase(r, row),
                  .program = get_word(r, row, "program", program_names, PROGRAMS)};
     node.stream = node.name;
@@ -445,14 +445,14 @@ static void read_program(Reader *r, const json_t *row)
     program->at = ARENA_ARRAY(r->arena, Occurrence, program->count + 1);
     if (program->begin != r->plan->end)
         fail(r, "begins at %u, but the programs before it end at %u", program->begin, r->plan->end);
-    size_t place = r->row;
+    size_t span = r->row;
     r->table = "steps";
     for (Id k = 0; k < program->count && !r->error; k++) {
         r->row = program->begin + k;
         read_step(r, json_array_get(steps, k), &program->at[k]);
     }
     r->table = "programs";
-    r->row = place;
+    r->row = span;
     r->plan->end += program->count;
 }
 

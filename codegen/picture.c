@@ -291,10 +291,10 @@ const char *buffer_shape(const Picture *p, Id buffer)
 uint32_t buffer_line(const Picture *p, Id buffer)
 {
     Id id = p->plan->buffer[buffer].value;
-    if (id != NONE && p->g->value.at[id].place.line)
-        return p->g->value.at[id].place.line;
+    if (id != NONE && p->g->value.at[id].span.line)
+        return p->g->value.at[id].span.line;
     uint32_t time = p->life[buffer].producer;
-    return time == NONE ? 0 : p->step[time].node->place.line;
+    return time == NONE ? 0 : p->step[time].node->span.line;
 }
 
 const char *step_ops(const Picture *p, uint32_t time)

@@ -114,14 +114,14 @@ static void write_kinds(Report *r)
 /* ---- The peak ------------------------------------------------------------------------------- */
 
 /* The line of the source that the peak is at. */
-static void write_source(Report *r, Place place)
+static void write_source(Report *r, Span span)
 {
     const char *text = r->g->source ? r->g->source->text : NULL;
-    for (uint32_t i = 1; text && *text && i < place.line; i++) {
+    for (uint32_t i = 1; text && *text && i < span.line; i++) {
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
-    if (text && *text && place.line)
+    if (text && *text && span.line)
         out(&r->o, "    %.*s\n", (int)strcspn(text, "\n"), text);
 }
 
@@ -146,10 +146,10 @@ static void write_peak(Report *r)
         plan->end, node->op->name);
     if (plan->program[step->program].count != plan->end)
         out(&r->o, " in the %s (%s)", program_titles[step->program], phases[node->phase].name);
-    if (node->place.line && r->g->source)
-        out(&r->o, ", %s", source_where(r->g->arena, r->g->source, node->place.line));
+    if (node->span.line && r->g->source)
+        out(&r->o, ", %s", source_where(r->g->arena, r->g->source, node->span.line));
     out(&r->o, "\n");
-    write_source(r, node->place);
+    write_source(r, node->span);
     Id count;
     const Id *live = largest_at(r->p, r->p->peak_time, &count);
     out(&r->o, "\n%sLargest of the %u live there%s\n", r->bold, count, r->plain);

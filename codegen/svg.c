@@ -326,7 +326,7 @@ static void put_peak(Svg *s)
     const char *text = arena_printf(
         s->p->arena, "peak %s at step %u, %s%s", size_text(s->p->arena, s->p->peak), time,
         node->op->name,
-        node->place.line ? arena_printf(s->p->arena, ", line %u", node->place.line) : "");
+        node->span.line ? arena_printf(s->p->arena, ", line %u", node->span.line) : "");
     put_text(s, x, TOP - 8,
              x < LEFT + 160            ? "peaktext"
              : x > WIDTH - RIGHT - 160 ? "peaktext end"

@@ -2,11 +2,11 @@
 #include "frontend/ast.h"
 #include "frontend/base/names.h"
 
-Expr *expr_new(Parse *p, ExprKind kind, Place place)
+Expr *expr_new(Parse *p, ExprKind kind, Span span)
 {
     Expr *expr = ARENA_NEW(p->arena, Expr);
     expr->kind = kind;
-    expr->place = place;
+    expr->span = span;
     expr->depth = 1;
     return expr;
 }
@@ -17,7 +17,7 @@ static void deepen(Parse *p, Expr *expr, const Expr *child)
     if (child && child->depth >= expr->depth)
         expr->depth = (uint16_t)(child->depth + 1);
     if (expr->depth > MAX_DEPTH && !p->fatal) {
-        diag_error(p->diag, expr->place, "the expression is nested too deeply");
+        diag_error(p->diag, expr->span, "the expression is nested too deeply");
         diag_hint(p->diag, "bind parts of it to names");
         p->fatal = true;
     }
@@ -25,24 +25,24 @@ static void deepen(Parse *p, Expr *expr, const Expr *child)
         expr->depth = 1;
 }
 
-Expr *expr_unary(Parse *p, ExprKind kind, Place place, const Expr *left)
+Expr *expr_unary(Parse *p, ExprKind kind, Span span, const Expr *left)
 {
-    Expr *expr = expr_new(p, kind, place);
+    Expr *expr = expr_new(p, kind, span);
     expr->left = left;
     deepen(p, expr, left);
     return expr;
 }
 
-static Place span(Place from, Place to)
+static Span span(Span from, Span to)
 {
-    return (Place){from.line, from.column, to.end_line, to.end};
+    return (Span){from.line, from.column, to.end_line, to.end};
 }
 
-Expr *expr_binary(Parse *p, const char *op, Place op_place, const Expr *left, const Expr *right)
+Expr *expr_binary(Parse *p, const char *op, Span op_span, const Expr *left, const Expr *right)
 {
-    Expr *expr = expr_new(p, EXPR_BINARY, span(left->place, right->place));
+    Expr *expr = expr_new(p, EXPR_BINARY, span(left->span, right->span));
     expr->text = op;
-    expr->text_place = op_place;
+    expr->text_span = op_span;
     expr->left = left;
     expr->right = right;
     /* A chain to the left, a + b + c, is walked in a loop and may be of any length. */
@@ -61,25 +61,25 @@ static void take_arguments(Parse *p, Expr *expr, Arguments args)
         deepen(p, expr, args.at[i].value);
 }
 
-Expr *expr_call(Parse *p, Name callee, Place place, Arguments args)
+Expr *expr_call(Parse *p, Name callee, Span span, Arguments args)
 {
-    Expr *expr = expr_new(p, EXPR_CALL, place);
+    Expr *expr = expr_new(p, EXPR_CALL, span);
     expr->text = callee.text;
-    expr->text_place = callee.place;
+    expr->text_span = callee.span;
     take_arguments(p, expr, args);
     return expr;
 }
 
-Expr *expr_list(Parse *p, Place place, Arguments items)
+Expr *expr_list(Parse *p, Span span, Arguments items)
 {
-    Expr *expr = expr_new(p, EXPR_LIST, place);
+    Expr *expr = expr_new(p, EXPR_LIST, span);
     take_arguments(p, expr, items);
     return expr;
 }
 
-Expr *expr_slice(Parse *p, Place place, const Expr *left, Subscripts subscripts)
+Expr *expr_slice(Parse *p, Span span, const Expr *left, Subscripts subscripts)
 {
-    Expr *expr = expr_unary(p, EXPR_SLICE, place, left);
+    Expr *expr = expr_unary(p, EXPR_SLICE, span, left);
     expr->subscript = subscripts;
     for (size_t i = 0; i < subscripts.count; i++) {
         deepen(p, expr, subscripts.at[i].start);
@@ -89,11 +89,11 @@ Expr *expr_slice(Parse *p, Place place, const Expr *left, Subscripts subscripts)
     return expr;
 }
 
-Stmt *stmt_new(Parse *p, StmtKind kind, Place place)
+Stmt *stmt_new(Parse *p, StmtKind kind, Span span)
 {
     Stmt *stmt = ARENA_NEW(p->arena, Stmt);
     stmt->kind = kind;
-    stmt->place = place;
+    stmt->span = span;
     return stmt;
 }
 

@@ -16,7 +16,7 @@ enum {
 
 typedef struct {
     const char *text;
-    Place place;
+    Span span;
 } Name;
 
 typedef enum {
@@ -46,7 +46,7 @@ typedef enum { SUBSCRIPT_INDEX, SUBSCRIPT_RANGE, SUBSCRIPT_ELLIPSIS } SubscriptK
 typedef struct {
     SubscriptKind kind;
     const Expr *start, *stop, *step; /* NULL where left out; an index stands in start */
-    Place place;
+    Span span;
 } Subscript;
 
 typedef ARRAY(Argument) Arguments;
@@ -56,9 +56,9 @@ typedef ARRAY(Name) Names;
 struct Expr {
     ExprKind kind;
     uint16_t depth;
-    Place place;
+    Span span;
     const char *text; /* a name, a string, the op of a call or an operator */
-    Place text_place; /* of the callee or of the operator */
+    Span text_span;   /* of the callee or of the operator */
     const Expr *left;
     union {
         int64_t integer; /* also of a bool */
@@ -91,13 +91,13 @@ typedef ARRAY(Stmt *) Stmts;
 typedef struct {
     Name dtype; /* text NULL: f32 */
     Arguments dim;
-    Place place;
+    Span span;
     bool given; /* const may have none */
 } Type;
 
 struct Stmt {
     StmtKind kind;
-    Place place;
+    Span span;
     Name name;    /* what it declares; the optimizer of a train; the pattern of a group */
     Names target; /* of an assignment or a hint */
     Type type;
@@ -105,7 +105,7 @@ struct Stmt {
     const Expr *stop;  /* of a repeat */
     Arguments arg;     /* of model, block and optimizer; all the values of a return */
     Stmts body;
-    Place end;         /* of the body: its } */
+    Span end;          /* of the body: its } */
     uint32_t template; /* a block or repeat: which of the source, counted from 0 */
     uint8_t hint;      /* HINT_* */
     bool frozen, shared;
@@ -122,7 +122,7 @@ struct NameTable;
 
 typedef struct {
     char open;
-    Place place;
+    Span span;
 } Bracket;
 
 typedef struct Parse {
@@ -143,7 +143,7 @@ typedef struct Parse {
     int brackets;
     struct { /* tokens that come before the next one of the text */
         int token;
-        Place place;
+        Span span;
     } queue[MAX_NESTING * 3 + 8];
     int queued;
     int last;        /* the token given out last */
@@ -160,13 +160,13 @@ void lexer_begin(Parse *p);
 void lexer_end(Parse *p);
 
 /* Building the tree (ast.c). */
-Expr *expr_new(Parse *p, ExprKind kind, Place place);
-Expr *expr_unary(Parse *p, ExprKind kind, Place place, const Expr *left);
-Expr *expr_binary(Parse *p, const char *op, Place op_place, const Expr *left, const Expr *right);
-Expr *expr_call(Parse *p, Name callee, Place place, Arguments args);
-Expr *expr_slice(Parse *p, Place place, const Expr *left, Subscripts subscripts);
-Expr *expr_list(Parse *p, Place place, Arguments items);
-Stmt *stmt_new(Parse *p, StmtKind kind, Place place);
+Expr *expr_new(Parse *p, ExprKind kind, Span span);
+Expr *expr_unary(Parse *p, ExprKind kind, Span span, const Expr *left);
+Expr *expr_binary(Parse *p, const char *op, Span op_span, const Expr *left, const Expr *right);
+Expr *expr_call(Parse *p, Name callee, Span span, Arguments args);
+Expr *expr_slice(Parse *p, Span span, const Expr *left, Subscripts subscripts);
+Expr *expr_list(Parse *p, Span span, Arguments items);
+Stmt *stmt_new(Parse *p, StmtKind kind, Span span);
 void mark_own_names(Arena *arena, const Arguments *args, const Stmts *body);
 
 #endif

@@ -17,7 +17,7 @@ static bool share_mean(Graph *g)
 {
     Id id = g->value.at[g->train.loss.value].node;
     if (id == NONE) {
-        Call from = {.place = g->train.place, .name = "loss"};
+        Call from = {.span = g->train.span, .name = "loss"};
         g->train.loss = call_op(g, &from, "copy", 1, &g->train.loss);
     } else if (g->node.at[id].op->as_loss) {
         Call at = call_at(g, id);
@@ -67,7 +67,7 @@ typedef struct {
 
 static bool mixes(const Samples *s, const Node *node, const char *why)
 {
-    diag_error(s->micro->diag, node->place, "%s %s, so a step cannot run in %u micro-batches",
+    diag_error(s->micro->diag, node->span, "%s %s, so a step cannot run in %u micro-batches",
                node->op->name, why, s->times);
     return false;
 }
@@ -430,7 +430,7 @@ static bool check_staged(const Samples *s)
         for (size_t k = 0; k < c->use.count; k++)
             reached |= s->spread[c->use.at[k].value].kind != SPREAD_SAME;
         if (!reached)
-            return diag_error(g->diag, c->place,
+            return diag_error(g->diag, c->span,
                               "%s would move once for each micro-batch, by what no sample reaches, "
                               "so a step cannot run in %u micro-batches",
                               c->op->name, s->times);
@@ -446,7 +446,7 @@ static bool check_nodes(Samples *s, size_t first, int output)
     Id *whole = ARENA_ARRAY(g->arena, Id, w->node.count);
     size_t count = list_needed(g, first, output, micro);
     if (list_needed(w, 0, output, whole) != count)
-        return diag_error(g->diag, g->train.place,
+        return diag_error(g->diag, g->train.span,
                           "the model is another one for a batch divided by %u", s->times);
     for (size_t i = 0; i < count; i++)
         if (!check_node(s, &g->node.at[micro[i]], &w->node.at[whole[i]]))
@@ -478,12 +478,12 @@ static void collect(const Samples *s, size_t i)
     int axis = output_axis(s, i);
     if (axis < 0)
         return;
-    Call from = {.place = output->place, .name = output->name};
+    Call from = {.span = output->span, .name = output->name};
     Call c = call_begin(g, &from, "collect");
     call_use(g, &c,
              use_of(graph_value(g, VALUE_OUTPUT, output->name,
                                 (Dtype)g->value.at[output->use.value].dtype, whole.rank, whole.dim,
-                                output->place)));
+                                output->span)));
     call_use(g, &c, output->use);
     call_set(&c, "axis", axis);
     call_finish(g, &c);

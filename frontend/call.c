@@ -67,7 +67,7 @@ bool call_error(Graph *g, const Call *c, const char *format, ...)
     va_start(args, format);
     const char *text = arena_vprintf(g->arena, format, args);
     va_end(args);
-    diag_error(g->diag, c->place, "%s: %s", c->op->name, text);
+    diag_error(g->diag, c->span, "%s: %s", c->op->name, text);
     explain_scope(g, c->scope);
     return false;
 }
@@ -78,11 +78,11 @@ bool call_error_at(Graph *g, const Call *c, int i, const char *format, ...)
     va_start(args, format);
     const char *text = arena_vprintf(g->arena, format, args);
     va_end(args);
-    Place place = c->use_place && c->use_place[i].line ? c->use_place[i] : c->place;
-    diag_error(g->diag, place, "%s: %s", c->op->name, text);
+    Span span = c->use_span && c->use_span[i].line ? c->use_span[i] : c->span;
+    diag_error(g->diag, span, "%s: %s", c->op->name, text);
     const Value *value = call_has(c, i) ? &g->value.at[call_operand(c, i).value] : NULL;
-    if (value && value->place.line && value->place.line != place.line)
-        diag_note(g->diag, value->place, "%s is %s", value->name,
+    if (value && value->span.line && value->span.line != span.line)
+        diag_note(g->diag, value->span, "%s is %s", value->name,
                   shape_text(g->arena, (Dtype)value->dtype, value->rank, value->dim));
     explain_scope(g, c->scope);
     return false;
@@ -149,7 +149,7 @@ Call call_begin(Graph *g, const Call *from, const char *op)
         fprintf(stderr, "gplan: internal error: a row uses the op %s, which has no row\n", op);
         exit(3);
     }
-    c.place = from->place;
+    c.span = from->span;
     c.scope = from->scope;
     c.phase = from->phase;
     c.name = arena_printf(g->arena, "%s/%s", from->name, op);
@@ -163,7 +163,7 @@ Call call_at(const Graph *g, Id node)
 {
     const Node *n = &g->node.at[node];
     return (Call){
-        .op = n->op, .place = n->place, .scope = n->scope, .name = n->name, .phase = n->phase};
+        .op = n->op, .span = n->span, .scope = n->scope, .name = n->name, .phase = n->phase};
 }
 
 void call_use(Graph *g, Call *c, Use use)
@@ -232,7 +232,7 @@ Init init_he(int64_t fan_in)
     return (Init){.kind = INIT_NORMAL, .b = sqrt(2.0 / (double)fan_in)}; /* He et al. 2015 */
 }
 
-static bool same_place(Place a, Place b)
+static bool same_span(Span a, Span b)
 {
     return a.line == b.line && a.column == b.column;
 }
@@ -242,10 +242,10 @@ static bool same_place(Place a, Place b)
 static bool reuse(Graph *g, const Call *c, Id id, ValueKind kind, int rank, const int64_t *dim)
 {
     const Value *value = &g->value.at[id];
-    bool again = value->program != g->program || same_place(value->place, c->place);
+    bool again = value->program != g->program || same_span(value->span, c->span);
     if (value->kind != kind || !again) {
         call_error(g, c, "the name %s is taken", value->name);
-        diag_note(g->diag, value->place, "by this");
+        diag_note(g->diag, value->span, "by this");
         diag_hint(g->diag, "give one of them another name, e.g. name = \"%s_2\"", c->op->name);
         return false;
     }
@@ -265,7 +265,7 @@ static bool make_operand(Graph *g, Call *c, ValueKind kind, const char *arg, Ini
                           shape_text(g->arena, F32, rank, dim), error);
     Id id = graph_find(g, name);
     if (id == NONE) {
-        id = graph_value(g, kind, name, F32, rank, dim, c->place);
+        id = graph_value(g, kind, name, F32, rank, dim, c->span);
         g->value.at[id].init = init;
     } else if (!reuse(g, c, id, kind, rank, dim)) {
         return false;
@@ -444,7 +444,7 @@ static void add_node(Graph *g, Call *c)
                  .scope = c->scope,
                  .name = unique_name(g, c->name),
                  .stream = c->stream,
-                 .place = c->place,
+                 .span = c->span,
                  .phase = c->phase,
                  .program = (uint8_t)g->program};
     for (size_t i = 0; i < c->use.count; i++)
@@ -454,7 +454,7 @@ static void add_node(Graph *g, Call *c)
     for (int i = 0; i < c->outs; i++) {
         const char *name = i ? arena_printf(g->arena, "%s:%d", node.name, i) : node.name;
         Id id = graph_value(g, VALUE_RESULT, name, (Dtype)c->out[i].dtype, c->out[i].rank,
-                            c->out[i].dim, c->place);
+                            c->out[i].dim, c->span);
         g->value.at[id].node = (Id)g->node.count;
         g->value.at[id].output = (uint8_t)i;
         if (c->op->updates[i])

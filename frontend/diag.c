@@ -162,14 +162,14 @@ static const char *paint(const Diag *diag, const char *code)
 }
 
 /* The source line, and under it a caret at the place and ~ along it. */
-static void show_line(const Diag *diag, Place place)
+static void show_line(const Diag *diag, Span span)
 {
     size_t length;
-    const char *text = find_line(diag->source, place.line, &length);
+    const char *text = find_line(diag->source, span.line, &length);
     if (!text)
         return;
-    uint32_t last = place.end_line > place.line ? UINT32_MAX : place.end;
-    uint32_t column = place.column > SHOWN_BEFORE ? place.column - SHOWN_BEFORE / 2 : 1;
+    uint32_t last = span.end_line > span.line ? UINT32_MAX : span.end;
+    uint32_t column = span.column > SHOWN_BEFORE ? span.column - SHOWN_BEFORE / 2 : 1;
     if (skip_columns(text, length, SHOWN_COLUMNS) == length)
         column = 1; /* all of it fits */
     size_t at = skip_columns(text, length, column - 1);
@@ -184,7 +184,7 @@ static void show_line(const Diag *diag, Place place)
             columns = fprintf(diag->to, "%*s", TAB - shown % TAB, "");
         else
             columns = put(diag->to, text + at, bytes, code);
-        if (column < place.column)
+        if (column < span.column)
             caret += columns;
         else if (column < last)
             tail += columns;
@@ -200,31 +200,31 @@ static void show_line(const Diag *diag, Place place)
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 
-static void show(Diag *diag, Place place, const char *kind, const char *color, const char *text)
+static void show(Diag *diag, Span span, const char *kind, const char *color, const char *text)
 {
     fprintf(diag->to, "%s", paint(diag, "\033[1m"));
     uint32_t line = 0;
-    const char *file = diag->source ? source_line(diag->source, place.line, &line) : "gplan";
+    const char *file = diag->source ? source_line(diag->source, span.line, &line) : "gplan";
     put_text(diag->to, file);
-    if (place.line)
-        fprintf(diag->to, ":%u:%u", line, place.column);
+    if (span.line)
+        fprintf(diag->to, ":%u:%u", line, span.column);
     fprintf(diag->to, ": %s%s:%s ", paint(diag, color), kind, paint(diag, "\033[0m"));
     put_text(diag->to, text);
     fputc('\n', diag->to);
 }
 
-static bool is_new(Diag *diag, Place place, const char *text)
+static bool is_new(Diag *diag, Span span, const char *text)
 {
     uint32_t *seen =
-        names_at(diag->seen, arena_printf(diag->arena, "%u:%u:%s", place.line, place.column, text));
+        names_at(diag->seen, arena_printf(diag->arena, "%u:%u:%s", span.line, span.column, text));
     bool new = *seen == UINT32_MAX;
     *seen = 1;
     return new;
 }
 
-static void message(Diag *diag, Place place, bool error, const char *text)
+static void message(Diag *diag, Span span, bool error, const char *text)
 {
-    diag->muted = !diag->to || diag_full(diag) || !is_new(diag, place, text);
+    diag->muted = !diag->to || diag_full(diag) || !is_new(diag, span, text);
     diag->notes = 0;
     diag->errors += error;
     if (error && !diag->first)
@@ -232,35 +232,35 @@ static void message(Diag *diag, Place place, bool error, const char *text)
     if (diag->muted)
         return;
     diag->shown += error;
-    show(diag, place, error ? "error" : "warning", error ? "\033[31m" : "\033[35m", text);
-    if (place.line && diag->source)
-        show_line(diag, place);
+    show(diag, span, error ? "error" : "warning", error ? "\033[31m" : "\033[35m", text);
+    if (span.line && diag->source)
+        show_line(diag, span);
 }
 
-bool diag_error(Diag *diag, Place place, const char *format, ...)
+bool diag_error(Diag *diag, Span span, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    message(diag, place, true, arena_vprintf(diag->arena, format, args));
+    message(diag, span, true, arena_vprintf(diag->arena, format, args));
     va_end(args);
     return false;
 }
 
-void diag_warning(Diag *diag, Place place, const char *format, ...)
+void diag_warning(Diag *diag, Span span, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    message(diag, place, false, arena_vprintf(diag->arena, format, args));
+    message(diag, span, false, arena_vprintf(diag->arena, format, args));
     va_end(args);
 }
 
-void diag_note(Diag *diag, Place place, const char *format, ...)
+void diag_note(Diag *diag, Span span, const char *format, ...)
 {
     if (diag->muted || diag->notes++ >= MAX_NOTES)
         return;
     va_list args;
     va_start(args, format);
-    show(diag, place, "note", "\033[36m", arena_vprintf(diag->arena, format, args));
+    show(diag, span, "note", "\033[36m", arena_vprintf(diag->arena, format, args));
     va_end(args);
 }
 
@@ -361,7 +361,7 @@ const Source *source_join(Arena *arena, Diag *diag, const Source *const *source,
     *all = (Source){source[0]->file, text, 0, part, count};
     diag_source(diag, all);
     if (length > limit) {
-        diag_error(diag, (Place){0}, "the files are larger than %zu MiB together", limit >> 20);
+        diag_error(diag, (Span){0}, "the files are larger than %zu MiB together", limit >> 20);
         return NULL;
     }
     for (size_t i = 0; i < count; i++) {
@@ -388,7 +388,7 @@ const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t lim
     if (!from && errno == ENOMEM)
         out_of_memory(0);
     if (!from) {
-        diag_error(diag, (Place){0}, "cannot open the file: %s", strerror(errno));
+        diag_error(diag, (Span){0}, "cannot open the file: %s", strerror(errno));
         return NULL;
     }
     size_t capacity = 1 << 16;
@@ -410,9 +410,9 @@ const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t lim
         fclose(from);
     text[source->length] = 0;
     if (failed)
-        diag_error(diag, (Place){0}, "cannot read the file: %s", strerror(why));
+        diag_error(diag, (Span){0}, "cannot read the file: %s", strerror(why));
     else if (source->length > limit)
-        diag_error(diag, (Place){0}, "the file is larger than %zu MiB", limit >> 20);
+        diag_error(diag, (Span){0}, "the file is larger than %zu MiB", limit >> 20);
     source->text = text;
     return failed || source->length > limit ? NULL : source;
 }

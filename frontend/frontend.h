@@ -28,10 +28,10 @@ enum { MAX_RANK = 8, MAX_OUTPUTS = 4, MAX_ARGS = 16 };
 /* ---- Source text and messages (diag.c) ------------------------------------------------------ */
 
 /* A stretch of the source; lines and columns count from 1, `end` is the first column after it.
- * A place with line 0 is no place: the message is about the file as a whole. */
+ * A span with line 0 is none: the message is about the file as a whole. */
 typedef struct {
     uint32_t line, column, end_line, end;
-} Place;
+} Span;
 
 /* A file within a text that several were joined to. */
 typedef struct {
@@ -54,19 +54,19 @@ char *source_where(Arena *arena, const Source *source, uint32_t line); /* mlp.g:
 typedef struct Diag Diag; /* where messages go, and how many there were */
 
 Diag *diag_new(Arena *arena, FILE *to, bool color); /* to NULL: nothing is said, only counted */
-void diag_source(Diag *diag, const Source *source); /* what later places refer to */
+void diag_source(Diag *diag, const Source *source); /* what later spans are of */
 int diag_errors(const Diag *diag);                  /* errors so far */
 const char *diag_first(const Diag *diag);           /* the first of them, in words; NULL: none */
 bool diag_full(const Diag *diag);                   /* so many that it is time to give up */
 
 /* `file:line:col: error: text`, the source line, a caret. Always returns false, so that a rule
  * can say `return diag_error(...)`. The first word of the text is the op where there is one. */
-bool diag_error(Diag *diag, Place place, const char *format, ...)
+bool diag_error(Diag *diag, Span span, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void diag_warning(Diag *diag, Place place, const char *format, ...)
+void diag_warning(Diag *diag, Span span, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Both belong to the message before them: another place involved; how to mend it. */
-void diag_note(Diag *diag, Place place, const char *format, ...)
+void diag_note(Diag *diag, Span span, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void diag_hint(Diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -114,7 +114,7 @@ typedef struct {
     Id previous;      /* the version whose bytes it takes over: w@0 of w@1; NONE */
     Id whole;         /* an input of a micro-batch: the input it is a window of; NONE */
     const char *name; /* unique; the key in a parameter file, the comment in emitted code */
-    Place place;      /* where it was declared, for notes */
+    Span span;        /* where it was declared, for notes */
     uint8_t output;   /* which output of the node */
     uint8_t dtype, rank, kind;
     uint8_t program; /* that was being lowered when it was made */
@@ -135,7 +135,7 @@ typedef struct {
     Id template;        /* which block or repeat of the source, counted from 0 */
     uint32_t iteration; /* of the repeat, from 0 */
     uint8_t hint;       /* HINT_CHECKPOINT on a block */
-    Place call;         /* who called: for "in the call of layer here" */
+    Span call;          /* who called: for "in the call of layer here" */
 } Scope;
 
 /* A setting of an op, resolved: a number, a list of integers or a word out of the row's choice. */
@@ -170,14 +170,14 @@ typedef struct {
     const char *name;   /* scope path and what it is bound to, or op and ordinal; part of its
                            parameters' names */
     const char *stream; /* key of its random numbers: the name, or that of the op it repeats */
-    Place place;
+    Span span;
     uint8_t phase, program;
 } Node;
 
 typedef struct {
     Use use;
     const char *name;
-    Place place;
+    Span span;
     bool loss; /* of the eval or the training program: no output of the user's */
 } Output;
 
@@ -186,7 +186,7 @@ typedef struct {
     const char *name;    /* of an optimizer or of one of its settings */
     const char *pattern; /* settings for a group of parameters: which; NULL for all */
     Attr value;
-    Place place;
+    Span span;
 } TrainSetting;
 
 typedef struct {
@@ -195,7 +195,7 @@ typedef struct {
     const char *optimizer;
     double lr;      /* of the optimizer's brackets; the run can set another */
     uint32_t times; /* micro-batches in a step */
-    Place place;
+    Span span;
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;
 
@@ -203,7 +203,7 @@ typedef struct {
     const char *name;
     int64_t value;
     bool batch; /* marked `batch` in the model line */
-    Place place;
+    Span span;
 } Dimension;
 
 typedef struct Graph {
@@ -328,13 +328,13 @@ enum {
 /* A call of an op with its arguments bound, before there is a node. */
 typedef struct Call {
     const OpRow *op;
-    Place place;
+    Span span;
     Id scope;
     const char *name;   /* see Node.name */
     const char *stream; /* NULL: the node's name */
     uint8_t phase;
     ARRAY(Use) use;      /* one for each ARG_TENSOR of the row, or all of a variadic one */
-    Place *use_place;    /* of each operand, where the source has it; else NULL */
+    Span *use_span;      /* of each operand, where the source has it; else NULL */
     Attr attr[MAX_ARGS]; /* one for each Arg; unused for tensors */
     struct {             /* left by the shape rule */
         uint8_t dtype, rank;
@@ -348,7 +348,7 @@ typedef struct Call {
 typedef struct {
     Graph *g;
     Id node;
-    Call at;            /* to begin calls from: place, scope and phase of the node's gradient */
+    Call at;            /* to begin calls from: span, scope and phase of the node's gradient */
     const bool *wanted; /* by operand: somebody needs its gradient */
     const Use *dout;    /* by output: its gradient; value NONE where nothing flows back */
     Use *din;           /* by operand, to be filled: dims as the operand's (its view's), or 1
@@ -421,13 +421,13 @@ int op_arg(const OpRow *op, const char *name); /* its place in args, or -1 */
 
 Graph *graph_new(Arena *arena, Diag *diag, const Source *source);
 Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank,
-               const int64_t *dim, Place place);
+               const int64_t *dim, Span span);
 Use graph_literal(Graph *g, double number, Dtype dtype);
 Id graph_find(const Graph *g, const char *name); /* an input, parameter, const or state; NONE */
 /* Nodes added from now on belong to this program; their names start afresh. */
 void graph_program(Graph *g, ProgramKind program, bool training);
 
-/* A call of `op` in the place, scope, phase and name of `from`, with every setting at its default.
+/* A call of `op` with the span, scope, phase and name of `from`, with every setting at its default.
  */
 Call call_begin(Graph *g, const Call *from, const char *op);
 Call call_at(const Graph *g, Id node); /* to begin calls from, in gradients */

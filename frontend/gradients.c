@@ -404,7 +404,7 @@ bool gradients(Graph *g, Use loss, Use **gradient)
         if (g->node.at[n].program == g->program)
             good = node_gradient(&b, (Id)n);
     for (size_t v = 0; v < b.values; v++) {
-        Call from = {.place = g->value.at[v].place, .phase = PHASE_BACKWARD};
+        Call from = {.span = g->value.at[v].span, .phase = PHASE_BACKWARD};
         from.name = arena_printf(g->arena, "d.%s", g->value.at[v].name);
         b.flow[v].sum = good && is_trained(&g->value.at[v]) ? collect(&b, &from, (Id)v) : nothing;
     }

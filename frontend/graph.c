@@ -27,13 +27,13 @@ void graph_program(Graph *g, ProgramKind program, bool training)
 }
 
 Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank,
-               const int64_t *dim, Place place)
+               const int64_t *dim, Span span)
 {
     Value value = {.node = NONE,
                    .previous = NONE,
                    .whole = NONE,
                    .name = name,
-                   .place = place,
+                   .span = span,
                    .dtype = (uint8_t)dtype,
                    .rank = (uint8_t)rank,
                    .kind = (uint8_t)kind,
@@ -73,7 +73,7 @@ Id graph_find(const Graph *g, const char *name)
 
 Use graph_literal(Graph *g, double number, Dtype dtype)
 {
-    Id id = graph_value(g, VALUE_LITERAL, "", dtype, 0, (int64_t[1]){0}, (Place){0});
+    Id id = graph_value(g, VALUE_LITERAL, "", dtype, 0, (int64_t[1]){0}, (Span){0});
     g->value.at[id].literal = number;
     return use_of(id);
 }

@@ -13,7 +13,7 @@
 void explain_turn(Lower *l, const Frame *frame)
 {
     if (frame->turn)
-        diag_note(l->diag, frame->stmt->place, "in the turn %s = %lld of this repeat",
+        diag_note(l->diag, frame->stmt->span, "in the turn %s = %lld of this repeat",
                   frame->stmt->name.text, (long long)frame->index);
 }
 
@@ -26,18 +26,18 @@ static void explain_frame(Lower *l, const Frame *frame)
                       l->g->scope.at[scope].path);
 }
 
-bool lower_error(Lower *l, const Frame *frame, Place place, const char *format, ...)
+bool lower_error(Lower *l, const Frame *frame, Span span, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    diag_error(l->diag, place, "%s", arena_vprintf(l->arena, format, args));
+    diag_error(l->diag, span, "%s", arena_vprintf(l->arena, format, args));
     va_end(args);
     if (frame)
         explain_frame(l, frame);
     return false;
 }
 
-bool lower_step(Lower *l, Place place)
+bool lower_step(Lower *l, Span span)
 {
     if (l->stop || diag_full(l->diag)) {
         l->stop = true;
@@ -48,10 +48,10 @@ bool lower_step(Lower *l, Place place)
     if (l->steps < MAX_STEPS && !nodes)
         return true;
     if (nodes)
-        diag_error(l->diag, place, "the model is too large: more than %d ops, calls and turns",
+        diag_error(l->diag, span, "the model is too large: more than %d ops, calls and turns",
                    MAX_NODES);
     else
-        diag_error(l->diag, place, "the model takes too long to unroll: more than %d steps",
+        diag_error(l->diag, span, "the model takes too long to unroll: more than %d steps",
                    MAX_STEPS);
     l->stop = true;
     return false;
@@ -65,12 +65,12 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
     Bound bound = {stmt->target.at[0].text, stmt->own_name};
     Val val = eval(l, frame, stmt->value, targets == 1 ? &bound : NULL);
     if (val.kind == VAL_WORD || val.kind == VAL_STRING) {
-        lower_error(l, frame, stmt->value->place, "%s is no value to bind", val_text(l, val));
+        lower_error(l, frame, stmt->value->span, "%s is no value to bind", val_text(l, val));
         val = POISON;
     }
     if (targets == 1) {
         if (val.kind == VAL_TUPLE) {
-            lower_error(l, frame, stmt->value->place, "this is %s, bound to one name",
+            lower_error(l, frame, stmt->value->span, "this is %s, bound to one name",
                         val_text(l, val));
             diag_hint(l->diag, "write a name for each: a, b = ...");
             val = POISON;
@@ -79,7 +79,7 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
         return;
     }
     if (val.kind != VAL_POISON && (val.kind != VAL_TUPLE || val.count != targets)) {
-        lower_error(l, frame, stmt->place, "%zu names, but the right side is %s", targets,
+        lower_error(l, frame, stmt->span, "%zu names, but the right side is %s", targets,
                     val_text(l, val));
         val = POISON;
     }
@@ -94,7 +94,7 @@ static Use output_use(Lower *l, const Frame *frame, const Stmt *stmt, Use use)
     View view = use_view(l->g, use);
     bool own = l->g->value.at[use.value].node != NONE && view_is_dense(&view) &&
                !(use.value < l->shown.count && l->shown.at[use.value]);
-    Call from = {.place = stmt->name.place, .scope = frame->scope, .name = stmt->name.text};
+    Call from = {.span = stmt->name.span, .scope = frame->scope, .name = stmt->name.text};
     if (!own)
         use = call_op(l->g, &from, "copy", 1, &use);
     while (use.value != NONE && l->shown.count <= use.value)
@@ -115,26 +115,26 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
     } else {
         const Binding *binding = frame_find(frame, stmt->name.text);
         if (!binding)
-            unknown_name(l, frame, stmt->name.text, stmt->name.place);
+            unknown_name(l, frame, stmt->name.text, stmt->name.span);
         val = binding ? binding->val : POISON;
     }
-    uint32_t *place = names_at(l->outputs, stmt->name.text);
-    if (*place != UINT32_MAX) {
-        lower_error(l, frame, stmt->name.place, "%s is an output twice", stmt->name.text);
-        diag_note(l->diag, l->g->output.at[*place].place, "first here");
+    uint32_t *span = names_at(l->outputs, stmt->name.text);
+    if (*span != UINT32_MAX) {
+        lower_error(l, frame, stmt->name.span, "%s is an output twice", stmt->name.text);
+        diag_note(l->diag, l->g->output.at[*span].span, "first here");
         return;
     }
     Id input = graph_find(l->g, stmt->name.text);
     if (val.kind != VAL_POISON && input != NONE && l->g->value.at[input].kind == VALUE_INPUT) {
-        lower_error(l, frame, stmt->name.place, "%s is an input and cannot be an output too",
+        lower_error(l, frame, stmt->name.span, "%s is an input and cannot be an output too",
                     stmt->name.text);
-        diag_note(l->diag, l->g->value.at[input].place, "the input is declared here");
+        diag_note(l->diag, l->g->value.at[input].span, "the input is declared here");
         diag_hint(l->diag, "give the output another name: output y = ...");
         return;
     }
     if (val.kind != VAL_TENSOR) {
         if (val.kind != VAL_POISON)
-            lower_error(l, frame, stmt->place, "an output must be a tensor, not %s",
+            lower_error(l, frame, stmt->span, "an output must be a tensor, not %s",
                         val_text(l, val));
         val.use = (Use){NONE, NONE};
     } else {
@@ -142,7 +142,7 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
     }
     *names_at(l->outputs, stmt->name.text) = (uint32_t)l->g->output.count;
     ARRAY_PUSH(l->arena, &l->g->output,
-               (Output){.use = val.use, .name = stmt->name.text, .place = stmt->name.place});
+               (Output){.use = val.use, .name = stmt->name.text, .span = stmt->name.span});
 }
 
 static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
@@ -152,7 +152,7 @@ static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
         Name name = stmt->target.at[i];
         const Binding *binding = frame_find(frame, name.text);
         if (!binding) {
-            unknown_name(l, frame, name.text, name.place);
+            unknown_name(l, frame, name.text, name.span);
             continue;
         }
         Val val = binding->val;
@@ -160,11 +160,11 @@ static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
             continue;
         Value *value = val.kind == VAL_TENSOR ? &l->g->value.at[val.use.value] : NULL;
         if (!value || value->kind != VALUE_RESULT) {
-            lower_error(l, frame, name.place, "%s is not computed, so it cannot be %s", name.text,
+            lower_error(l, frame, name.span, "%s is not computed, so it cannot be %s", name.text,
                         words[stmt->hint]);
-            diag_note(l->diag, binding->place, "it is declared here");
+            diag_note(l->diag, binding->span, "it is declared here");
         } else if (value->hint && value->hint != stmt->hint) {
-            lower_error(l, frame, name.place, "%s cannot be both kept and recomputed", name.text);
+            lower_error(l, frame, name.span, "%s cannot be both kept and recomputed", name.text);
         } else {
             value->hint = stmt->hint;
         }
@@ -176,7 +176,7 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
     if (frame->turn)
         return; /* reported by check_inner */
     if (!frame->stmt) {
-        lower_error(l, frame, stmt->place, "return can stand only in a block");
+        lower_error(l, frame, stmt->span, "return can stand only in a block");
         return;
     }
     size_t count = stmt->arg.count;
@@ -186,7 +186,7 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
         item[i] = eval(l, frame, stmt->arg.at[i].value, NULL);
         poison |= item[i].kind == VAL_POISON || item[i].kind == VAL_TUPLE;
         if (item[i].kind == VAL_TUPLE && count > 1)
-            lower_error(l, frame, stmt->arg.at[i].value->place, "this is %s, returned as one",
+            lower_error(l, frame, stmt->arg.at[i].value->span, "this is %s, returned as one",
                         val_text(l, item[i]));
     }
     if (count == 1)
@@ -205,11 +205,11 @@ static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
         if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
-            diag_error(l->diag, stmt->place, "%s cannot stand in a %s", model_only[stmt->kind],
+            diag_error(l->diag, stmt->span, "%s cannot stand in a %s", model_only[stmt->kind],
                        outer->kind == STMT_BLOCK ? "block" : "repeat");
         bool last = outer->kind == STMT_BLOCK && i + 1 == body->count;
         if (stmt->kind == STMT_RETURN && !last)
-            diag_error(l->diag, stmt->place, "return must be the last statement of a block");
+            diag_error(l->diag, stmt->span, "return must be the last statement of a block");
         if (stmt->kind == STMT_REPEAT)
             check_inner(l, stmt, &stmt->body);
     }
@@ -240,9 +240,9 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
     good &= eval_int(l, frame, stmt->stop, "the end of a range", &stop);
     if (!good)
         return;
-    Place range = stmt->value->place;
-    range.end_line = stmt->stop->place.end_line;
-    range.end = stmt->stop->place.end;
+    Span range = stmt->value->span;
+    range.end_line = stmt->stop->span.end_line;
+    range.end = stmt->stop->span.end;
     if (stop < start) {
         lower_error(l, frame, range, "the range %lld..%lld runs backwards", (long long)start,
                     (long long)stop);
@@ -252,7 +252,7 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
         lower_error(l, frame, range, "a repeat has at most %d turns", MAX_TURNS);
         return;
     }
-    for (int64_t turn = 0; turn < turns && lower_step(l, stmt->place); turn++)
+    for (int64_t turn = 0; turn < turns && lower_step(l, stmt->span); turn++)
         lower_turn(l, frame, stmt, start + turn, turn);
 }
 
@@ -261,19 +261,19 @@ static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
     const Stmts *body = &stmt->body;
     check_inner(l, stmt, body);
     if (!body->count || body->at[body->count - 1]->kind != STMT_RETURN) {
-        diag_error(l->diag, stmt->end.line ? stmt->end : stmt->place, "block %s returns nothing",
+        diag_error(l->diag, stmt->end.line ? stmt->end : stmt->span, "block %s returns nothing",
                    stmt->name.text);
         diag_hint(l->diag, "end it with: return x");
     }
     for (size_t i = 0; i < stmt->arg.count; i++) {
         Name mark = stmt->arg.at[i].mark;
         if (mark.text)
-            diag_error(l->diag, mark.place, "%s has no meaning here", mark.text);
+            diag_error(l->diag, mark.span, "%s has no meaning here", mark.text);
     }
     for (size_t i = 0; i < frame->block.count; i++)
         if (frame->block.at[i].stmt->name.text == stmt->name.text) {
-            lower_error(l, frame, stmt->name.place, "block %s is declared twice", stmt->name.text);
-            diag_note(l->diag, frame->block.at[i].stmt->name.place, "first here");
+            lower_error(l, frame, stmt->name.span, "block %s is declared twice", stmt->name.text);
+            diag_note(l->diag, frame->block.at[i].stmt->name.span, "first here");
             return;
         }
     l->block_time = ++l->time;
@@ -283,10 +283,10 @@ static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
 static void refuse(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt->kind == STMT_GROUP) {
-        lower_error(l, frame, stmt->place, "a group can stand only in the { } of train");
+        lower_error(l, frame, stmt->span, "a group can stand only in the { } of train");
         return;
     }
-    lower_error(l, frame, stmt->place, "nothing is bound to this value");
+    lower_error(l, frame, stmt->span, "nothing is bound to this value");
     diag_hint(l->diag, "write: name = ...");
 }
 
@@ -294,8 +294,8 @@ static void refuse_model(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt == l->model)
         return;
-    lower_error(l, frame, stmt->place, "a file holds one model");
-    diag_note(l->diag, l->model->place, "the first is here");
+    lower_error(l, frame, stmt->span, "a file holds one model");
+    diag_note(l->diag, l->model->span, "the first is here");
 }
 
 void lower_body(Lower *l, Frame *frame, const Stmts *body)
@@ -309,7 +309,7 @@ void lower_body(Lower *l, Frame *frame, const Stmts *body)
     };
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
-        if (!lower_step(l, stmt->place))
+        if (!lower_step(l, stmt->span))
             return;
         bool outer = stmt->kind == STMT_INPUT || stmt->kind == STMT_OUTPUT ||
                      stmt->kind == STMT_TRAIN || stmt->kind == STMT_MODEL;
@@ -336,24 +336,23 @@ static void lower_dimension(Lower *l, Frame *frame, const Argument *parameter)
     int64_t value = 0;
     Val val = POISON;
     if (batch && strcmp(parameter->mark.text, "batch") != 0) {
-        lower_error(l, frame, parameter->mark.place, "expected batch, not %s",
-                    parameter->mark.text);
+        lower_error(l, frame, parameter->mark.span, "expected batch, not %s", parameter->mark.text);
         batch = false;
     }
     if (define)
         val = val_int(value = define->value);
     else if (!parameter->value)
-        lower_error(l, frame, name.place, "%s has no value: give it one with -D %s=...", name.text,
+        lower_error(l, frame, name.span, "%s has no value: give it one with -D %s=...", name.text,
                     name.text);
     else if (eval_int(l, frame, parameter->value, "a parameter of the model", &value))
         val = val_int(value);
     for (size_t i = 0; batch && i < l->g->dimension.count; i++)
         if (l->g->dimension.at[i].batch) {
-            lower_error(l, frame, parameter->mark.place, "a model has one batch dimension");
-            diag_note(l->diag, l->g->dimension.at[i].place, "it is %s", l->g->dimension.at[i].name);
+            lower_error(l, frame, parameter->mark.span, "a model has one batch dimension");
+            diag_note(l->diag, l->g->dimension.at[i].span, "it is %s", l->g->dimension.at[i].name);
         }
     if (frame_bind(l, frame, name, BOUND_DIM, val))
-        ARRAY_PUSH(l->arena, &l->g->dimension, (Dimension){name.text, value, batch, name.place});
+        ARRAY_PUSH(l->arena, &l->g->dimension, (Dimension){name.text, value, batch, name.span});
 }
 
 static void check_defines(Lower *l)
@@ -368,8 +367,8 @@ static void check_defines(Lower *l)
             known |= strcmp(name[k], defined) == 0;
         if (known)
             continue;
-        diag_error(l->diag, (Place){0}, "-D %s: the model has no parameter of that name", defined);
-        diag_note(l->diag, l->model->name.place, "model %s is declared here", l->model->name.text);
+        diag_error(l->diag, (Span){0}, "-D %s: the model has no parameter of that name", defined);
+        diag_note(l->diag, l->model->name.span, "model %s is declared here", l->model->name.text);
         const char *meant = suggest(defined, name, l->model->arg.count);
         if (meant)
             diag_hint(l->diag, "did you mean %s?", meant);
@@ -380,7 +379,7 @@ static bool lower_model(Lower *l, Frame *frame)
 {
     const Stmts *body = &l->ast->body;
     if (!body->count) {
-        diag_error(l->diag, (Place){0}, "the file is empty");
+        diag_error(l->diag, (Span){0}, "the file is empty");
         diag_hint(l->diag, "a model begins with: model NAME(batch B = 32)");
         return false;
     }
@@ -388,9 +387,9 @@ static bool lower_model(Lower *l, Frame *frame)
         if (body->at[i]->kind == STMT_MODEL)
             l->model = body->at[i];
     if (!l->model || l->model != body->at[0]) {
-        diag_error(l->diag, body->at[0]->place, "the file must begin with a model statement");
+        diag_error(l->diag, body->at[0]->span, "the file must begin with a model statement");
         if (l->model)
-            diag_note(l->diag, l->model->place, "it stands here");
+            diag_note(l->diag, l->model->span, "it stands here");
         else
             diag_hint(l->diag, "model NAME(batch B = 32)");
         if (!l->model)
@@ -425,7 +424,7 @@ bool lower_into(Graph *g, const Model *model)
     lower_body(l, frame, &model->ast->body);
     lower_groups(l);
     if (!g->output.count && !g->train.present && diag_errors(l->diag) == errors) {
-        diag_error(l->diag, l->model->place, "the model has no output");
+        diag_error(l->diag, l->model->span, "the model has no output");
         diag_hint(l->diag, "name a result to have: output NAME");
     }
     return diag_errors(l->diag) == errors;

@@ -63,7 +63,7 @@ struct Binding {
     const char *name; /* interned */
     Val val;
     BoundKind kind;
-    Place place;
+    Span span;
     uint32_t time; /* when it was bound: a block sees what is older than itself */
     const Binding *older;
 };
@@ -114,8 +114,8 @@ typedef struct {
     const Model *from; /* what is lowered */
     const Stmt *model;
     size_t earlier;  /* values that were there before: of other lowerings */
-    NameTable *used; /* names of layers -> place in used_place */
-    ARRAY(Place) used_place;
+    NameTable *used; /* names of layers -> place in used_span */
+    ARRAY(Span) used_span;
     NameTable *outputs;  /* their names -> their places in the graph */
     ARRAY(bool) shown;   /* by value: an output has its bytes */
     uint32_t time;       /* counts bindings */
@@ -138,23 +138,23 @@ const Binding *frame_find_here(const Frame *frame, const char *name); /* in its 
 bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val);
 void frame_end_turn(Lower *l, Frame *frame);
 Block *frame_block(const Frame *frame, const char *name);
-bool unknown_name(Lower *l, const Frame *frame, const char *name, Place place);
-bool unknown_op(Lower *l, const Frame *frame, const char *name, Place place);
+bool unknown_name(Lower *l, const Frame *frame, const char *name, Span span);
+bool unknown_op(Lower *l, const Frame *frame, const char *name, Span span);
 
 /* Names of layers (lower_frame.c): path.name, or path.op.2 where nothing names it. */
 const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const Bound *bound,
-                       const char *given, Place place);
+                       const char *given, Span span);
 const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *bound,
-                       const char *given, Place place);
-const char *param_name(Lower *l, Frame *frame, const char *name, Place place);
-bool reserve_name(Lower *l, const char *name, Place place);
+                       const char *given, Span span);
+const char *param_name(Lower *l, Frame *frame, const char *name, Span span);
+bool reserve_name(Lower *l, const char *name, Span span);
 
 /* An error with the calls that led there; false. */
-bool lower_error(Lower *l, const Frame *frame, Place place, const char *format, ...)
+bool lower_error(Lower *l, const Frame *frame, Span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void explain_turn(Lower *l, const Frame *frame); /* a note, in a repeat */
 /* One more step; false when it is time to give up. */
-bool lower_step(Lower *l, Place place);
+bool lower_step(Lower *l, Span span);
 
 /* Expressions (lower_expr.c). */
 extern const Val POISON;
@@ -177,7 +177,7 @@ bool fold(Lower *l, Frame *frame, const Expr *expr, const char *op, int count, c
 /* Calls (lower_call.c, lower_bind.c). */
 typedef struct {
     Val val;
-    Place place;
+    Span span;
     Name name; /* text NULL: by position */
 } Given;       /* an argument of a call, evaluated */
 
@@ -186,7 +186,7 @@ bool bind_arguments(Lower *l, Frame *frame, Call *c, const Given *given, size_t 
 bool word_known(const char *word);                   /* to any setting of any row */
 int word_place(const char *words, const char *word); /* -1 where it is none of them */
 Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
-                  const Val *operands, const Place *places, const Bound *bound);
+                  const Val *operands, const Span *spans, const Bound *bound);
 
 /* Statements (lower.c, lower_declare.c, lower_train.c). */
 void lower_body(Lower *l, Frame *frame, const Stmts *body);

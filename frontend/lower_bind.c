@@ -21,10 +21,10 @@ typedef struct {
 int word_place(const char *words, const char *word)
 {
     size_t length = strlen(word);
-    for (int place = 0; words && *words; place++) {
+    for (int i = 0; words && *words; i++) {
         size_t span = strcspn(words, " ");
         if (span == length && memcmp(words, word, span) == 0)
-            return place;
+            return i;
         words += span + strspn(words + span, " ");
     }
     return -1;
@@ -78,7 +78,7 @@ static const char *wanted(Arena *arena, const Arg *arg)
 static bool wrong_kind(Binder *b, const Arg *arg, const Given *given)
 {
     Lower *l = b->l;
-    lower_error(l, b->frame, given->place, "%s: %s must be %s, not %s", b->c->op->name, arg->name,
+    lower_error(l, b->frame, given->span, "%s: %s must be %s, not %s", b->c->op->name, arg->name,
                 wanted(l->arena, arg), val_text(l, given->val));
     if (given->val.kind == VAL_WORD && arg->words) {
         const char *word[32];
@@ -107,7 +107,7 @@ static bool unknown_argument(Binder *b, const Given *given)
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
         if (!(op->args[i].flags & ARG_HIDDEN))
             name[names++] = op->args[i].name;
-    lower_error(b->l, b->frame, given->name.place, "%s has no argument %s", op->name,
+    lower_error(b->l, b->frame, given->name.span, "%s has no argument %s", op->name,
                 given->name.text);
     const char *meant = suggest(given->name.text, name, names);
     if (meant)
@@ -200,7 +200,7 @@ static bool too_many(Binder *b, const Given *given)
             diag_hint(b->l->diag, "%s(a, b) works on each element", op->elementwise);
         return show_signature(b);
     }
-    lower_error(b->l, b->frame, given->place, "%s has no place for %s", op->name,
+    lower_error(b->l, b->frame, given->span, "%s has no place for %s", op->name,
                 given->val.kind == VAL_TENSOR ? "a further tensor" : val_text(b->l, given->val));
     return show_signature(b);
 }
@@ -213,7 +213,7 @@ static bool set_list(Binder *b, const Arg *arg, const Given *given, Attr *attr)
     bool fixed = arg->count > 0 && arg->count < MAX_RANK;
     bool fits = fixed ? val.count && arg->count % val.count == 0 : val.count <= MAX_RANK;
     if (!fits) {
-        lower_error(b->l, b->frame, given->place, "%s: %s takes %s%d numbers, not %u",
+        lower_error(b->l, b->frame, given->span, "%s: %s takes %s%d numbers, not %u",
                     b->c->op->name, arg->name, fixed ? "" : "at most ",
                     fixed ? arg->count : MAX_RANK, val.count);
         return false;
@@ -222,7 +222,7 @@ static bool set_list(Binder *b, const Arg *arg, const Given *given, Attr *attr)
     for (uint32_t i = 0; i < attr->count; i++) {
         const Val *item = &val.item[i % val.count]; /* pad = [1, 2]: begins, and ends alike */
         if (item->kind != VAL_INT) {
-            lower_error(b->l, b->frame, given->place, "%s: %s takes whole numbers, not %s",
+            lower_error(b->l, b->frame, given->span, "%s: %s takes whole numbers, not %s",
                         b->c->op->name, arg->name, val_text(b->l, *item));
             return false;
         }
@@ -242,12 +242,12 @@ static void set_number(Val val, Attr *attr)
 
 static bool set_word(const Arg *arg, const char *word, Attr *attr)
 {
-    int place = word_place(arg->words, word);
-    if (place < 0)
+    int span = word_place(arg->words, word);
+    if (span < 0)
         return false;
     attr->is_word = true;
-    attr->number = place;
-    attr->list[0] = place;
+    attr->number = span;
+    attr->list[0] = span;
     attr->count = arg->kind != ARG_INTS;
     return true;
 }
@@ -291,7 +291,7 @@ static bool operand(Binder *b, const Arg *arg, const Given *given, Use *use)
     *use = (Use){NONE, NONE};
     bool none = val.kind == VAL_WORD && strcmp(val.text, "none") == 0;
     if (none && arg->flags & ARG_PARAM) { /* left out, it would be made */
-        lower_error(b->l, b->frame, given->place, "%s: %s cannot be none", b->c->op->name,
+        lower_error(b->l, b->frame, given->span, "%s: %s cannot be none", b->c->op->name,
                     arg->name);
         if (op_arg(b->c->op, "bias") >= 0 && arg->flags & ARG_OPTIONAL)
             diag_hint(b->l->diag, "bias = false leaves it out");
@@ -330,18 +330,18 @@ static bool bind_operands(Binder *b)
 {
     Call *c = b->c;
     const OpRow *op = c->op;
-    c->use_place = ARENA_ARRAY(b->l->arena, Place, MAX_ARGS);
+    c->use_span = ARENA_ARRAY(b->l->arena, Span, MAX_ARGS);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++) {
         if (op->args[i].kind != ARG_TENSOR)
             continue;
         if (op->args[i].flags & ARG_VARIADIC) {
-            c->use_place = NULL; /* of any number: the call's own place will do */
+            c->use_span = NULL; /* of any number: the call's own place will do */
             return add_operands(b, i, b->variadic.at, b->variadic.count);
         }
         Use use = {NONE, NONE};
         if (b->has[i] && !operand(b, &op->args[i], &b->filled[i], &use))
             return false;
-        c->use_place[c->use.count] = b->filled[i].place;
+        c->use_span[c->use.count] = b->filled[i].span;
         call_use(b->l->g, c, use);
     }
     return true;
@@ -356,7 +356,7 @@ static bool check_missing(Binder *b)
                                                 : arg->fallback || arg->flags & ARG_HIDDEN;
         if (b->has[i] || optional)
             continue;
-        lower_error(b->l, b->frame, b->c->place, "%s needs %s, %s", op->name, arg->name,
+        lower_error(b->l, b->frame, b->c->span, "%s needs %s, %s", op->name, arg->name,
                     wanted(b->l->arena, arg));
         return show_signature(b);
     }
@@ -374,9 +374,9 @@ static bool place_argument(Binder *b, const Given *given)
     if (op->args[i].flags & ARG_VARIADIC) {
         ARRAY_PUSH(b->l->arena, &b->variadic, *given);
     } else if (b->has[i]) {
-        lower_error(b->l, b->frame, given->place, "%s: %s is given twice", op->name,
+        lower_error(b->l, b->frame, given->span, "%s: %s is given twice", op->name,
                     op->args[i].name);
-        diag_note(b->l->diag, b->filled[i].place, "first here");
+        diag_note(b->l->diag, b->filled[i].span, "first here");
         return false;
     }
     b->tensor_seen |= op->args[i].kind == ARG_TENSOR;

@@ -18,7 +18,7 @@ static bool makes_parameters(const OpRow *op)
 static Val finish_call(Lower *l, Frame *frame, Call *c, const Bound *bound, const char *given)
 {
     bool keyed = makes_parameters(c->op) || c->op->flags & OP_RANDOM;
-    c->name = layer_name(l, frame, c->op->name, keyed, bound, given, c->place);
+    c->name = layer_name(l, frame, c->op->name, keyed, bound, given, c->span);
     if (!c->name)
         return POISON;
     int errors = diag_errors(l->diag);
@@ -34,19 +34,19 @@ static Val finish_call(Lower *l, Frame *frame, Call *c, const Bound *bound, cons
     return (Val){.kind = VAL_TUPLE, .count = (uint32_t)c->result.count, .item = item};
 }
 
-static Call begin(Lower *l, const Frame *frame, const char *op, Place place)
+static Call begin(Lower *l, const Frame *frame, const char *op, Span span)
 {
-    Call from = {.place = place, .scope = frame->scope, .name = ""};
+    Call from = {.span = span, .scope = frame->scope, .name = ""};
     return call_begin(l->g, &from, op);
 }
 
 Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
-                  const Val *operands, const Place *places, const Bound *bound)
+                  const Val *operands, const Span *spans, const Bound *bound)
 {
     Call *c = ARENA_NEW(l->arena, Call);
-    *c = begin(l, frame, op, expr->place);
-    c->use_place = ARENA_ARRAY(l->arena, Place, (size_t)count);
-    memcpy(c->use_place, places, (size_t)count * sizeof *places);
+    *c = begin(l, frame, op, expr->span);
+    c->use_span = ARENA_ARRAY(l->arena, Span, (size_t)count);
+    memcpy(c->use_span, spans, (size_t)count * sizeof *spans);
     for (int i = 0; i < count; i++)
         call_use(l->g, c,
                  operands[i].kind == VAL_TENSOR ? operands[i].use : literal_of(l, operands[i]));
@@ -81,7 +81,7 @@ static bool is_word(const Frame *frame, const OpRow *op, const Argument *argumen
 
 static Given evaluate(Lower *l, Frame *frame, const Argument *argument, bool word)
 {
-    Given given = {.place = argument->value->place, .name = argument->name};
+    Given given = {.span = argument->value->span, .name = argument->name};
     if (word)
         given.val = (Val){.kind = VAL_WORD, .text = argument->value->text};
     else
@@ -98,7 +98,7 @@ static const char *take_name(Lower *l, Frame *frame, Given *given, size_t *count
         Val val = given[i].val;
         bool plain = val.kind == VAL_STRING && *val.text && !strpbrk(val.text, "*?");
         if (!plain && val.kind != VAL_POISON)
-            lower_error(l, frame, given[i].place, "name must be a string, as in name = \"fc1\"");
+            lower_error(l, frame, given[i].span, "name must be a string, as in name = \"fc1\"");
         *good = plain;
         memmove(&given[i], &given[i + 1], (*count - i - 1) * sizeof *given);
         --*count;
@@ -145,7 +145,7 @@ static Val call_row(Lower *l, Frame *frame, const Expr *expr, const OpRow *op, c
     if (!name && fold_call(l, frame, expr, given, count, &result))
         return result;
     Call *c = ARENA_NEW(l->arena, Call);
-    *c = begin(l, frame, op->name, expr->place);
+    *c = begin(l, frame, op->name, expr->span);
     if (!bind_arguments(l, frame, c, given, count))
         return POISON;
     return finish_call(l, frame, c, bound, name);
@@ -158,20 +158,20 @@ static Val call_dim(Lower *l, Frame *frame, const Expr *expr)
     for (size_t i = 0; i < expr->arg.count && i < 2; i++)
         val[i] = eval(l, frame, expr->arg.at[i].value, NULL);
     if (expr->arg.count != 2 || expr->arg.at[0].name.text) {
-        lower_error(l, frame, expr->place, "dim needs a tensor and an axis: dim(x, 0)");
+        lower_error(l, frame, expr->span, "dim needs a tensor and an axis: dim(x, 0)");
         return POISON;
     }
     if (val[0].kind == VAL_POISON || val[1].kind == VAL_POISON)
         return POISON;
     if (val[0].kind != VAL_TENSOR || val[1].kind != VAL_INT) {
-        lower_error(l, frame, expr->place, "dim needs a tensor and an axis, not %s and %s",
+        lower_error(l, frame, expr->span, "dim needs a tensor and an axis, not %s and %s",
                     val_text(l, val[0]), val_text(l, val[1]));
         return POISON;
     }
     View view = use_view(l->g, val[0].use);
     int64_t axis = val[1].integer;
     if (axis < -view.rank || axis >= view.rank) {
-        lower_error(l, frame, expr->arg.at[1].value->place, "dim: %lld is no axis of %s",
+        lower_error(l, frame, expr->arg.at[1].value->span, "dim: %lld is no axis of %s",
                     (long long)axis, use_text(l->g, val[0].use));
         return POISON;
     }
@@ -191,7 +191,7 @@ static const char *block_signature(Lower *l, const Stmt *stmt)
 
 static bool explain_block(Lower *l, const Stmt *stmt)
 {
-    diag_note(l->diag, stmt->name.place, "the block is %s", block_signature(l, stmt));
+    diag_note(l->diag, stmt->name.span, "the block is %s", block_signature(l, stmt));
     return false;
 }
 
@@ -208,7 +208,7 @@ static bool unknown_parameter(Lower *l, Frame *frame, const Stmt *stmt, const Gi
     const char **name = ARENA_ARRAY(l->arena, const char *, stmt->arg.count + 1);
     for (size_t i = 0; i < stmt->arg.count; i++)
         name[i] = stmt->arg.at[i].name.text;
-    lower_error(l, frame, given->name.place, "block %s has no argument %s", stmt->name.text,
+    lower_error(l, frame, given->name.span, "block %s has no argument %s", stmt->name.text,
                 given->name.text);
     const char *meant = suggest(given->name.text, name, stmt->arg.count);
     if (meant)
@@ -228,20 +228,20 @@ static bool match(Lower *l, Frame *frame, const Expr *expr, const Stmt *stmt, co
         if (!given[i].name.text)
             at = (int)next++;
         if ((size_t)at >= stmt->arg.count) {
-            lower_error(l, frame, given[i].place, "block %s takes %zu argument%s, not %zu",
+            lower_error(l, frame, given[i].span, "block %s takes %zu argument%s, not %zu",
                         stmt->name.text, stmt->arg.count, stmt->arg.count == 1 ? "" : "s", count);
             return explain_block(l, stmt);
         }
         if (slot[at]) {
-            lower_error(l, frame, given[i].place, "%s is given twice", stmt->arg.at[at].name.text);
-            diag_note(l->diag, slot[at]->place, "first here");
+            lower_error(l, frame, given[i].span, "%s is given twice", stmt->arg.at[at].name.text);
+            diag_note(l->diag, slot[at]->span, "first here");
             return false;
         }
         slot[at] = &given[i];
     }
     for (size_t i = 0; i < stmt->arg.count; i++)
         if (!slot[i] && !stmt->arg.at[i].value) {
-            lower_error(l, frame, expr->place, "block %s needs %s", stmt->name.text,
+            lower_error(l, frame, expr->span, "block %s needs %s", stmt->name.text,
                         stmt->arg.at[i].name.text);
             return explain_block(l, stmt);
         }
@@ -259,7 +259,7 @@ static const char *shared_path(Lower *l, Block *block)
     if (!block->owner) {
         const char *path = block->frame->home->path, *name = block->stmt->name.text;
         block->owner = *path ? arena_printf(l->arena, "%s.%s", path, name) : name;
-        while (!block->frame->again && !reserve_name(l, block->owner, block->stmt->name.place))
+        while (!block->frame->again && !reserve_name(l, block->owner, block->stmt->name.span))
             block->owner = arena_printf(l->arena, "%s_", block->owner);
     }
     return block->owner;
@@ -275,7 +275,7 @@ static Frame *enter(Lower *l, Frame *frame, const Expr *expr, Block *block, cons
     inner->again = stmt->shared || frame->again;
     if (stmt->shared)
         shared_path(l, block);
-    const char *path = block_path(l, frame, stmt->name.text, bound, name, expr->place);
+    const char *path = block_path(l, frame, stmt->name.text, bound, name, expr->span);
     if (!path)
         return NULL;
     inner->path = stmt->shared ? block->owner : path;
@@ -285,7 +285,7 @@ static Frame *enter(Lower *l, Frame *frame, const Expr *expr, Block *block, cons
                    .template = stmt->template,
                    .iteration = l->g->scope.at[frame->scope].iteration,
                    .hint = stmt->hint,
-                   .call = expr->place};
+                   .call = expr->span};
     ARRAY_PUSH(l->arena, &l->g->scope, scope);
     return inner;
 }
@@ -305,7 +305,7 @@ static Val call_block(Lower *l, Frame *frame, const Expr *expr, Block *block, co
     if (!good || !match(l, frame, expr, stmt, given, count, slot))
         return POISON;
     if (frame->depth >= MAX_CALLS) {
-        lower_error(l, frame, expr->place, "blocks call each other more than %d deep", MAX_CALLS);
+        lower_error(l, frame, expr->span, "blocks call each other more than %d deep", MAX_CALLS);
         return POISON;
     }
     Frame *inner = enter(l, frame, expr, block, bound, name);
@@ -332,7 +332,7 @@ Val eval_call(Lower *l, Frame *frame, const Expr *expr, const Bound *bound)
         return call_row(l, frame, expr, op, bound);
     if (strcmp(expr->text, "dim") == 0)
         return call_dim(l, frame, expr);
-    unknown_op(l, frame, expr->text, expr->text_place);
+    unknown_op(l, frame, expr->text, expr->text_span);
     for (size_t i = 0; i < expr->arg.count; i++) /* for what else is wrong */
         if (expr->arg.at[i].value->kind != EXPR_NAME)
             eval(l, frame, expr->arg.at[i].value, NULL);

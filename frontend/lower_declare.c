@@ -17,7 +17,7 @@ static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
     static const char *const names[] = {"f32", "f16", "bf16", "i32", "i64", "u8", "bool"};
     *dtype = name.text ? dtype_find(name.text) : F32;
     if (*dtype == F16 || *dtype == BF16)
-        return lower_error(l, frame, name.place,
+        return lower_error(l, frame, name.span,
                            "nothing computes in %s yet; f32 is the only "
                            "real type",
                            name.text);
@@ -31,7 +31,7 @@ static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i][0], name.text) == 0)
             meant = others[i][1];
-    lower_error(l, frame, name.place, "there is no type %s", name.text);
+    lower_error(l, frame, name.span, "there is no type %s", name.text);
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
     else
@@ -43,7 +43,7 @@ static bool lower_type(Lower *l, Frame *frame, const Type *type, Shape *shape)
 {
     bool good = find_dtype(l, frame, type->dtype, &shape->dtype);
     if (type->dim.count > MAX_RANK)
-        return lower_error(l, frame, type->place, "a tensor has at most %d dimensions, not %zu",
+        return lower_error(l, frame, type->span, "a tensor has at most %d dimensions, not %zu",
                            MAX_RANK, type->dim.count);
     shape->rank = (int)type->dim.count;
     for (int i = 0; i < shape->rank; i++) {
@@ -51,21 +51,21 @@ static bool lower_type(Lower *l, Frame *frame, const Type *type, Shape *shape)
         if (!eval_int(l, frame, expr, "a dimension", &shape->dim[i])) {
             good = false;
         } else if (shape->dim[i] <= 0) {
-            lower_error(l, frame, expr->place, "a dimension must be at least 1, not %lld",
+            lower_error(l, frame, expr->span, "a dimension must be at least 1, not %lld",
                         (long long)shape->dim[i]);
             good = false;
         }
     }
     const char *error;
     if (good && !dims_check(shape->dtype, shape->rank, shape->dim, &error))
-        return lower_error(l, frame, type->place, "%s cannot be: %s",
+        return lower_error(l, frame, type->span, "%s cannot be: %s",
                            shape_text(l->arena, shape->dtype, shape->rank, shape->dim), error);
     return good;
 }
 
 /* An input of a micro-batch: a window of the whole one, along the first axis. NONE where the dims
  * are not those of one. */
-static Id micro_input(Lower *l, const char *name, Id whole, const Shape *shape, Place place)
+static Id micro_input(Lower *l, const char *name, Id whole, const Shape *shape, Span span)
 {
     const Value *value = &l->g->value.at[whole];
     if (value->kind != VALUE_INPUT || shape->rank < 1 || value->rank != shape->rank ||
@@ -75,34 +75,34 @@ static Id micro_input(Lower *l, const char *name, Id whole, const Shape *shape, 
     const char *own = arena_printf(l->arena, "%s/micro", name);
     Id id = graph_find(l->g, own); /* of another program that runs in micro-batches */
     if (id == NONE)
-        id = graph_value(l->g, VALUE_INPUT, own, shape->dtype, shape->rank, shape->dim, place);
+        id = graph_value(l->g, VALUE_INPUT, own, shape->dtype, shape->rank, shape->dim, span);
     l->g->value.at[id].whole = whole;
     return id;
 }
 
 /* A declared value, or the one of that name that an earlier lowering made. */
 static Id declare(Lower *l, Frame *frame, ValueKind kind, const char *name, const Shape *shape,
-                  Place place)
+                  Span span)
 {
     Id id = graph_find(l->g, name);
     if (id == NONE)
-        return graph_value(l->g, kind, name, shape->dtype, shape->rank, shape->dim, place);
+        return graph_value(l->g, kind, name, shape->dtype, shape->rank, shape->dim, span);
     const Value *value = &l->g->value.at[id];
     if (frame->again || id < l->earlier) {
         bool same = value->rank == shape->rank && value->dtype == shape->dtype &&
                     memcmp(value->dim, shape->dim, (size_t)shape->rank * sizeof *shape->dim) == 0;
         if (same)
             return id;
-        Id micro = micro_input(l, name, id, shape, place);
+        Id micro = micro_input(l, name, id, shape, span);
         if (micro != NONE)
             return micro;
-        lower_error(l, frame, place, "%s would be %s here, but it is %s", name,
+        lower_error(l, frame, span, "%s would be %s here, but it is %s", name,
                     shape_text(l->arena, shape->dtype, shape->rank, shape->dim),
                     use_text(l->g, use_of(id)));
         return NONE;
     }
-    lower_error(l, frame, place, "the name %s is taken", name);
-    diag_note(l->diag, value->place, "by this");
+    lower_error(l, frame, span, "the name %s is taken", name);
+    diag_note(l->diag, value->span, "by this");
     return NONE;
 }
 
@@ -117,8 +117,8 @@ void lower_input(Lower *l, Frame *frame, const Stmt *stmt)
     Id id = NONE;
     bool good = lower_type(l, frame, &stmt->type, &shape);
     if (good && !frame_find_here(frame, stmt->name.text)) {
-        id = declare(l, frame, VALUE_INPUT, stmt->name.text, &shape, stmt->name.place);
-        reserve_name(l, stmt->name.text, stmt->name.place);
+        id = declare(l, frame, VALUE_INPUT, stmt->name.text, &shape, stmt->name.span);
+        reserve_name(l, stmt->name.text, stmt->name.span);
     }
     bind_declared(l, frame, stmt->name, BOUND_INPUT, id);
 }
@@ -189,8 +189,8 @@ static bool no_initialiser(Lower *l, Frame *frame, const Expr *expr)
     const char *name[INITIALISERS];
     for (int i = 0; i < INITIALISERS; i++)
         name[i] = initialisers[i].name;
-    Place place = expr->kind == EXPR_CALL ? expr->text_place : expr->place;
-    lower_error(l, frame, place, "there is no initialiser %s", expr->text);
+    Span span = expr->kind == EXPR_CALL ? expr->text_span : expr->span;
+    lower_error(l, frame, span, "there is no initialiser %s", expr->text);
     const char *meant = suggest(expr->text, name, INITIALISERS);
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
@@ -204,11 +204,11 @@ static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, cons
 {
     double deviation = count ? number[count - 1] : 0;
     if (which == NORMAL && deviation < 0)
-        return lower_error(l, frame, expr->place, "a deviation cannot be negative");
+        return lower_error(l, frame, expr->span, "a deviation cannot be negative");
     if (which == UNIFORM && number[0] > number[1])
-        return lower_error(l, frame, expr->place, "uniform runs from the smaller to the larger");
+        return lower_error(l, frame, expr->span, "uniform runs from the smaller to the larger");
     if (which >= UNIFORM && !dtype_is_float(dtype))
-        return lower_error(l, frame, expr->place, "%s makes fractions, but this is %s", expr->text,
+        return lower_error(l, frame, expr->span, "%s makes fractions, but this is %s", expr->text,
                            dtype_name(dtype));
     return true;
 }
@@ -222,7 +222,7 @@ static bool init_call(Lower *l, Frame *frame, const Expr *expr, const Shape *sha
         return no_initialiser(l, frame, expr);
     size_t count = expr->kind == EXPR_CALL ? expr->arg.count : 0;
     if ((int)count < initialisers[which].least || count > (size_t)initialisers[which].most) {
-        lower_error(l, frame, expr->place, "%s takes %s arguments", expr->text,
+        lower_error(l, frame, expr->span, "%s takes %s arguments", expr->text,
                     (int)count < initialisers[which].least ? "more" : "fewer");
         diag_hint(l->diag, "%s", initialisers[which].usage);
         return false;
@@ -233,7 +233,7 @@ static bool init_call(Lower *l, Frame *frame, const Expr *expr, const Shape *sha
         if (val.kind == VAL_POISON)
             return false;
         if (!val_is_number(val))
-            return lower_error(l, frame, expr->arg.at[i].value->place, "%s takes numbers, not %s",
+            return lower_error(l, frame, expr->arg.at[i].value->span, "%s takes numbers, not %s",
                                expr->text, val_text(l, val));
         number[i] = val_number(val);
     }
@@ -264,19 +264,18 @@ static bool flatten(Lower *l, Frame *frame, const Expr *expr, Val val, const Sha
 {
     if (axis == shape->rank) {
         if (!val_is_number(val) || !fits(shape->dtype, val_number(val)))
-            return lower_error(l, frame, expr->place, "%s is no value for %s", val_text(l, val),
+            return lower_error(l, frame, expr->span, "%s is no value for %s", val_text(l, val),
                                dtype_name(shape->dtype));
         ARRAY_PUSH(l->arena, numbers, val_number(val));
         return true;
     }
     if (val.kind != VAL_LIST || val.count != shape->dim[axis])
-        return lower_error(l, frame, expr->place,
-                           "axis %d of %s needs a list of %lld, not %s of %u", axis,
-                           shape_text(l->arena, shape->dtype, shape->rank, shape->dim),
+        return lower_error(l, frame, expr->span, "axis %d of %s needs a list of %lld, not %s of %u",
+                           axis, shape_text(l->arena, shape->dtype, shape->rank, shape->dim),
                            (long long)shape->dim[axis],
                            val.kind == VAL_LIST ? "one" : val_text(l, val), val.count);
     if (numbers->count > MAX_LIST)
-        return lower_error(l, frame, expr->place, "a list holds at most %d numbers", MAX_LIST);
+        return lower_error(l, frame, expr->span, "a list holds at most %d numbers", MAX_LIST);
     for (uint32_t i = 0; i < val.count; i++)
         if (!flatten(l, frame, expr, val.item[i], shape, axis + 1, numbers))
             return false;
@@ -296,10 +295,10 @@ static bool init_value(Lower *l, Frame *frame, const Expr *expr, const Shape *sh
         return true;
     }
     if (!val_is_number(val))
-        return lower_error(l, frame, expr->place, "an initialiser must be known now, not %s",
+        return lower_error(l, frame, expr->span, "an initialiser must be known now, not %s",
                            val_text(l, val));
     if (!fits(shape->dtype, val_number(val)))
-        return lower_error(l, frame, expr->place, "%s is no value for %s", val_text(l, val),
+        return lower_error(l, frame, expr->span, "%s is no value for %s", val_text(l, val),
                            dtype_name(shape->dtype));
     *init = init_const(val_number(val));
     return true;
@@ -331,8 +330,8 @@ static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kin
         return NONE;
     if (frame_find_here(frame, stmt->name.text))
         return NONE; /* reported when it is bound */
-    const char *name = param_name(l, frame, stmt->name.text, stmt->name.place);
-    Id id = declare(l, frame, kind, name, &shape, stmt->name.place);
+    const char *name = param_name(l, frame, stmt->name.text, stmt->name.span);
+    Id id = declare(l, frame, kind, name, &shape, stmt->name.span);
     if (id == NONE)
         return NONE;
     l->g->value.at[id].init = init;
@@ -355,7 +354,7 @@ void lower_const(Lower *l, Frame *frame, const Stmt *stmt)
     }
     Val val = eval(l, frame, stmt->value, NULL);
     if (val.kind == VAL_TENSOR || val.kind == VAL_TUPLE) {
-        lower_error(l, frame, stmt->value->place, "a const must be known now; this is %s",
+        lower_error(l, frame, stmt->value->span, "a const must be known now; this is %s",
                     val_text(l, val));
         diag_hint(l->diag, "without const: %s = ...", stmt->name.text);
         val = POISON;

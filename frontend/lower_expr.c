@@ -71,21 +71,21 @@ Use literal_of(Lower *l, Val number)
 
 static Val overflow(Lower *l, const Frame *frame, const Expr *expr)
 {
-    lower_error(l, frame, expr->place, "the number does not fit in 64 bits");
+    lower_error(l, frame, expr->span, "the number does not fit in 64 bits");
     return POISON;
 }
 
 static Val divide(Lower *l, const Frame *frame, const Expr *expr, int64_t a, int64_t b)
 {
     if (b == 0) {
-        lower_error(l, frame, expr->place, "division by zero");
+        lower_error(l, frame, expr->span, "division by zero");
         return POISON;
     }
     if (a == INT64_MIN && b == -1)
         return overflow(l, frame, expr);
     if (a % b == 0)
         return val_int(a / b);
-    lower_error(l, frame, expr->place, "%lld / %lld leaves a remainder of %lld", (long long)a,
+    lower_error(l, frame, expr->span, "%lld / %lld leaves a remainder of %lld", (long long)a,
                 (long long)b, (long long)(a % b));
     diag_hint(l->diag, "whole numbers must divide; for a float write %lld.0/%lld", (long long)a,
               (long long)b);
@@ -202,7 +202,7 @@ static Val fold_floats(Lower *l, const Frame *frame, const Expr *expr, size_t ro
         return val_bool((result != 0) != (folds[row].how == UNEQUAL));
     if (!isfinite(result)) {
         bool zero = folds[row].two == quotient && b == 0;
-        lower_error(l, frame, expr->place, zero ? "division by zero" : "the result is no number");
+        lower_error(l, frame, expr->span, zero ? "division by zero" : "the result is no number");
         return POISON;
     }
     bool whole = folds[row].how == GIVES_INT && val[0].kind == VAL_INT &&
@@ -244,7 +244,7 @@ bool eval_int(Lower *l, Frame *frame, const Expr *expr, const char *what, int64_
         return true;
     }
     if (val.kind != VAL_POISON)
-        lower_error(l, frame, expr->place, "%s must be a whole number, not %s", what,
+        lower_error(l, frame, expr->span, "%s must be a whole number, not %s", what,
                     val_text(l, val));
     return false;
 }
@@ -252,7 +252,7 @@ bool eval_int(Lower *l, Frame *frame, const Expr *expr, const char *what, int64_
 /* ---- Expressions ---------------------------------------------------------------------------- */
 
 static Val operate(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
-                   const Val *val, const Place *place, const Bound *bound)
+                   const Val *val, const Span *span, const Bound *bound)
 {
     bool tensor = false;
     for (int i = 0; i < count; i++)
@@ -260,7 +260,7 @@ static Val operate(Lower *l, Frame *frame, const Expr *expr, const char *op, int
             return POISON;
     for (int i = 0; i < count; i++) {
         if (!val_is_number(val[i]) && val[i].kind != VAL_TENSOR) {
-            lower_error(l, frame, place[i], "%s takes tensors and numbers, not %s", op,
+            lower_error(l, frame, span[i], "%s takes tensors and numbers, not %s", op,
                         val_text(l, val[i]));
             return POISON;
         }
@@ -269,7 +269,7 @@ static Val operate(Lower *l, Frame *frame, const Expr *expr, const char *op, int
     Val result;
     if (!tensor && fold(l, frame, expr, op, count, val, &result))
         return result;
-    return call_operator(l, frame, expr, op, count, val, place, bound);
+    return call_operator(l, frame, expr, op, count, val, span, bound);
 }
 
 /* a + b + c + ... leans to the left and may be long: a loop, from the innermost out. */
@@ -284,11 +284,11 @@ static Val eval_binary(Lower *l, Frame *frame, const Expr *expr, const Bound *bo
     Val left = eval(l, frame, chain[0]->left, NULL);
     for (size_t i = 0;; i++) {
         Val val[] = {left, eval(l, frame, chain[i]->right, NULL)};
-        Place place[] = {chain[i]->left->place, chain[i]->right->place};
+        Span span[] = {chain[i]->left->span, chain[i]->right->span};
         bool last = chain[i] == expr;
-        if (!lower_step(l, chain[i]->place))
+        if (!lower_step(l, chain[i]->span))
             return POISON;
-        left = operate(l, frame, chain[i], chain[i]->text, 2, val, place, last ? bound : NULL);
+        left = operate(l, frame, chain[i], chain[i]->text, 2, val, span, last ? bound : NULL);
         if (last)
             return left;
     }
@@ -301,7 +301,7 @@ static Val eval_neg(Lower *l, Frame *frame, const Expr *expr, const Bound *bound
         return val.integer == INT64_MIN ? overflow(l, frame, expr) : val_int(-val.integer);
     if (val.kind == VAL_FLOAT)
         return val_float(-val.number);
-    return operate(l, frame, expr, "neg", 1, &val, &expr->left->place, bound);
+    return operate(l, frame, expr, "neg", 1, &val, &expr->left->span, bound);
 }
 
 static Val eval_name(Lower *l, Frame *frame, const Expr *expr)
@@ -309,7 +309,7 @@ static Val eval_name(Lower *l, Frame *frame, const Expr *expr)
     const Binding *binding = frame_find(frame, expr->text);
     if (binding)
         return binding->val;
-    unknown_name(l, frame, expr->text, expr->place);
+    unknown_name(l, frame, expr->text, expr->span);
     return POISON;
 }
 
@@ -355,10 +355,10 @@ static Val eval_kind(Lower *l, Frame *frame, const Expr *expr, const Bound *boun
 
 Val eval(Lower *l, Frame *frame, const Expr *expr, const Bound *bound)
 {
-    if (!lower_step(l, expr->place))
+    if (!lower_step(l, expr->span))
         return POISON;
     if (l->levels >= MAX_LEVELS) {
-        lower_error(l, frame, expr->place, "blocks and expressions are nested too deeply");
+        lower_error(l, frame, expr->span, "blocks and expressions are nested too deeply");
         l->stop = true;
         return POISON;
     }

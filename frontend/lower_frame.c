@@ -91,13 +91,13 @@ static bool may_bind(Lower *l, const Frame *frame, Name name, BoundKind kind, co
     if (kind == BOUND_INDEX || !old)
         return true;
     if (kind != BOUND_VALUE)
-        lower_error(l, frame, name.place, "%s is declared twice", name.text);
+        lower_error(l, frame, name.span, "%s is declared twice", name.text);
     else if (old->kind >= BOUND_CONST)
-        lower_error(l, frame, name.place, "%s is %s and cannot be bound again", name.text,
+        lower_error(l, frame, name.span, "%s is %s and cannot be bound again", name.text,
                     fixed[old->kind]);
     else
         return true;
-    diag_note(l->diag, old->place, "%s is declared here", name.text);
+    diag_note(l->diag, old->span, "%s is declared here", name.text);
     return false;
 }
 
@@ -109,7 +109,7 @@ bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val)
     Binding *old = find_in(home, name.text);
     if (!may_bind(l, frame, name, kind, old))
         return false;
-    Binding binding = {name.text, val, kind, name.place, ++l->time, NULL};
+    Binding binding = {name.text, val, kind, name.span, ++l->time, NULL};
     if (!old) {
         add_binding(l, frame, binding);
         return true;
@@ -168,14 +168,14 @@ static bool explain_unseen(Lower *l, const Frame *frame, const char *name)
     for (const Frame *f = frame; f; f = f->parent) {
         const Binding *binding = find_in(f, name);
         if (binding) {
-            diag_note(l->diag, binding->place, "%s is bound here, after the block", name);
+            diag_note(l->diag, binding->span, "%s is bound here, after the block", name);
             diag_hint(l->diag, "a block sees what is defined before it; pass %s as an argument",
                       name);
             return true;
         }
         for (size_t i = 0; i < f->lost.count; i++)
             if (f->lost.at[i].name == name) {
-                diag_note(l->diag, f->lost.at[i].place, "%s is bound here, in a repeat", name);
+                diag_note(l->diag, f->lost.at[i].span, "%s is bound here, in a repeat", name);
                 diag_hint(l->diag, "bind it before the repeat to carry it out");
                 return true;
             }
@@ -183,9 +183,9 @@ static bool explain_unseen(Lower *l, const Frame *frame, const char *name)
     return false;
 }
 
-bool unknown_name(Lower *l, const Frame *frame, const char *name, Place place)
+bool unknown_name(Lower *l, const Frame *frame, const char *name, Span span)
 {
-    lower_error(l, frame, place, "%s is not defined", name);
+    lower_error(l, frame, span, "%s is not defined", name);
     if (explain_unseen(l, frame, name))
         return false;
     NameList list = {0};
@@ -195,18 +195,18 @@ bool unknown_name(Lower *l, const Frame *frame, const char *name, Place place)
         const Binding *binding = frame_find(frame, meant);
         diag_hint(l->diag, "did you mean %s?", meant);
         if (binding)
-            diag_note(l->diag, binding->place, "%s is defined here", meant);
+            diag_note(l->diag, binding->span, "%s is defined here", meant);
     } else if (op_find(name) || frame_block(frame, name)) {
         diag_hint(l->diag, "%s is a function: call it, %s(...)", name, name);
     }
     return false;
 }
 
-static bool is_within(const Frame *frame, const char *block, Place *declared)
+static bool is_within(const Frame *frame, const char *block, Span *declared)
 {
     for (; frame; frame = frame->parent)
         if (!frame->turn && frame->stmt && frame->stmt->name.text == block) {
-            *declared = frame->stmt->name.place;
+            *declared = frame->stmt->name.span;
             return true;
         }
     return false;
@@ -220,11 +220,11 @@ static const Stmt *find_block(const Stmts *body, const char *name)
     return NULL;
 }
 
-bool unknown_op(Lower *l, const Frame *frame, const char *name, Place place)
+bool unknown_op(Lower *l, const Frame *frame, const char *name, Span span)
 {
-    Place declared;
+    Span declared;
     if (is_within(frame, name, &declared)) {
-        lower_error(l, frame, place, "block %s calls itself", name);
+        lower_error(l, frame, span, "block %s calls itself", name);
         diag_note(l->diag, declared, "it is declared here");
         diag_hint(l->diag, "repeat i in 0..n { x = %s(x) } calls it n times", name);
         return false;
@@ -233,14 +233,14 @@ bool unknown_op(Lower *l, const Frame *frame, const char *name, Place place)
     if (binding) {
         if (binding->val.kind == VAL_POISON)
             return false;
-        lower_error(l, frame, place, "%s is a value and cannot be called", name);
-        diag_note(l->diag, binding->place, "it is bound here");
+        lower_error(l, frame, span, "%s is a value and cannot be called", name);
+        diag_note(l->diag, binding->span, "it is bound here");
         return false;
     }
-    lower_error(l, frame, place, "there is no op or block %s", name);
+    lower_error(l, frame, span, "there is no op or block %s", name);
     const Stmt *below = find_block(&l->ast->body, name);
     if (below) {
-        diag_note(l->diag, below->name.place, "block %s is declared here, further down", name);
+        diag_note(l->diag, below->name.span, "block %s is declared here, further down", name);
         diag_hint(l->diag, "declare a block before it is called");
         return false;
     }
@@ -285,41 +285,41 @@ static const char *join(Lower *l, const Frame *frame, const char *name)
     return *path ? arena_printf(l->arena, "%s.%s", path, name) : name;
 }
 
-bool reserve_name(Lower *l, const char *name, Place place)
+bool reserve_name(Lower *l, const char *name, Span span)
 {
     uint32_t *used = names_at(l->used, name);
     if (*used != UINT32_MAX)
         return false;
-    *used = (uint32_t)l->used_place.count;
-    ARRAY_PUSH(l->arena, &l->used_place, place);
+    *used = (uint32_t)l->used_span.count;
+    ARRAY_PUSH(l->arena, &l->used_span, span);
     return true;
 }
 
-static bool take(Lower *l, const Frame *frame, const char *name, Place place)
+static bool take(Lower *l, const Frame *frame, const char *name, Span span)
 {
-    return frame->again || reserve_name(l, name, place);
+    return frame->again || reserve_name(l, name, span);
 }
 
 /* NAME.0, NAME.1, ...: the next that is free. */
 static const char *next_of(Lower *l, Frame *frame, const char *name, const char *key,
-                           bool bare_first, Place place)
+                           bool bare_first, Span span)
 {
     for (;;) {
         uint32_t n = count_up(l, frame, key);
         const char *local = n || !bare_first ? arena_printf(l->arena, "%s.%u", name, n) : name;
         const char *full = join(l, frame, local);
-        if (take(l, frame, full, place))
+        if (take(l, frame, full, span))
             return full;
     }
 }
 
-static const char *take_given(Lower *l, Frame *frame, const char *given, Place place)
+static const char *take_given(Lower *l, Frame *frame, const char *given, Span span)
 {
     const char *full = join(l, frame, arena_printf(l->arena, "%s%s", given, frame->suffix));
-    if (take(l, frame, full, place))
+    if (take(l, frame, full, span))
         return full;
-    lower_error(l, frame, place, "the name \"%s\" is taken", full);
-    diag_note(l->diag, l->used_place.at[names_find(l->used, full)], "by this");
+    lower_error(l, frame, span, "the name \"%s\" is taken", full);
+    diag_note(l->diag, l->used_span.at[names_find(l->used, full)], "by this");
     diag_hint(l->diag, "names are the keys of parameters: each layer needs its own");
     return NULL;
 }
@@ -327,36 +327,36 @@ static const char *take_given(Lower *l, Frame *frame, const char *given, Place p
 /* NULL with a message where the name that was given is taken.
  * `keyed`: the name matters beyond reading well, since it makes parameters or random numbers. */
 const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const Bound *bound,
-                       const char *given, Place place)
+                       const char *given, Span span)
 {
     if (given)
-        return take_given(l, frame, given, place);
+        return take_given(l, frame, given, span);
     if (bound && bound->own) {
         const char *local = arena_printf(l->arena, "%s%s", bound->name, frame->suffix);
         const char *full = join(l, frame, local);
-        if (take(l, frame, full, place))
+        if (take(l, frame, full, span))
             return full;
-        return next_of(l, frame, local, local, true, place);
+        return next_of(l, frame, local, local, true, span);
     }
     if (bound && !keyed) /* h = relu(h): h, h.1, h.2 */
         return next_of(l, frame, bound->name, arena_printf(l->arena, "=%s", bound->name), true,
-                       place);
-    return next_of(l, frame, op, op, false, place);
+                       span);
+    return next_of(l, frame, op, op, false, span);
 }
 
 const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *bound,
-                       const char *given, Place place)
+                       const char *given, Span span)
 {
     if (given || (bound && bound->own))
-        return layer_name(l, frame, block, true, bound, given, place);
+        return layer_name(l, frame, block, true, bound, given, span);
     /* The first call has the block's own name, so that a second one changes nothing for it. */
-    return next_of(l, frame, block, block, !frame->turn, place);
+    return next_of(l, frame, block, block, !frame->turn, span);
 }
 
-const char *param_name(Lower *l, Frame *frame, const char *name, Place place)
+const char *param_name(Lower *l, Frame *frame, const char *name, Span span)
 {
     const char *full = join(l, frame, arena_printf(l->arena, "%s%s", name, frame->suffix));
-    if (!take(l, frame, full, place))
-        return next_of(l, frame, name, name, true, place);
+    if (!take(l, frame, full, span))
+        return next_of(l, frame, name, name, true, span);
     return full;
 }

@@ -1,13 +1,13 @@
 /* Slices: x[0], x[:, 1:-1], x[..., ::2]. A slice is a view, so it makes no node. */
 #include "frontend/lower.h"
 
-static bool slice_error(Lower *l, const Frame *frame, const Expr *expr, Use use, Place place,
+static bool slice_error(Lower *l, const Frame *frame, const Expr *expr, Use use, Span span,
                         const char *text)
 {
-    lower_error(l, frame, place, "%s", text);
+    lower_error(l, frame, span, "%s", text);
     const Value *value = &l->g->value.at[use.value];
-    if (value->place.line && value->place.line != expr->place.line)
-        diag_note(l->diag, value->place, "%s is %s", value->name, use_text(l->g, use));
+    if (value->span.line && value->span.line != expr->span.line)
+        diag_note(l->diag, value->span, "%s is %s", value->name, use_text(l->g, use));
     return false;
 }
 
@@ -32,18 +32,18 @@ static bool take_range(Lower *l, Frame *frame, const Expr *expr, Use use, const 
     if (s->step && !eval_int(l, frame, s->step, "the step of a slice", &step))
         return false;
     if (step == 0)
-        return slice_error(l, frame, expr, use, s->step->place, "a slice cannot have a step of 0");
+        return slice_error(l, frame, expr, use, s->step->span, "a slice cannot have a step of 0");
     if (!limit(l, frame, s->start, size, step > 0 ? 0 : size - 1, &start) ||
         !limit(l, frame, s->stop, size, step > 0 ? size : -1, &stop))
         return false;
     bool inside = step > 0 ? start >= 0 && stop <= size : start < size && stop >= -1;
     if (!inside)
-        return slice_error(l, frame, expr, use, s->place,
+        return slice_error(l, frame, expr, use, s->span,
                            arena_printf(l->arena,
                                         "the slice is outside axis %d, whose size is %lld", axis,
                                         (long long)size));
     if (step > 0 ? stop <= start : stop >= start)
-        return slice_error(l, frame, expr, use, s->place, "the slice is empty");
+        return slice_error(l, frame, expr, use, s->span, "the slice is empty");
     /* Both are within the size, so the differences do not overflow; nor does a step cut to it. */
     int64_t span = step > 0 ? stop - start : start - stop;
     int64_t stride = step > size ? size : step < -size ? -size : step;
@@ -61,8 +61,7 @@ static bool take_index(Lower *l, Frame *frame, const Expr *expr, Use use, const 
     if (val.kind == VAL_POISON)
         return false;
     if (val.kind != VAL_INT) {
-        lower_error(l, frame, s->place, "an index must be a whole number, not %s",
-                    val_text(l, val));
+        lower_error(l, frame, s->span, "an index must be a whole number, not %s", val_text(l, val));
         if (val.kind == VAL_TENSOR)
             diag_hint(l->diag, "gather(x, index, axis = %d) reads at places given by a tensor",
                       axis);
@@ -70,7 +69,7 @@ static bool take_index(Lower *l, Frame *frame, const Expr *expr, Use use, const 
     }
     at = val.integer < 0 ? val.integer + size : val.integer;
     if (at < 0 || at >= size)
-        return slice_error(l, frame, expr, use, s->place,
+        return slice_error(l, frame, expr, use, s->span,
                            arena_printf(l->arena,
                                         "index %lld is outside axis %d, whose size is %lld",
                                         (long long)val.integer, axis, (long long)size));
@@ -100,11 +99,11 @@ static bool count_axes(Lower *l, Frame *frame, const Expr *expr, Use use, int ra
         ellipses += ellipsis;
         axes += !ellipsis;
         if (ellipses > 1)
-            return slice_error(l, frame, expr, use, expr->subscript.at[i].place,
+            return slice_error(l, frame, expr, use, expr->subscript.at[i].span,
                                "only one ... can stand in a slice");
     }
     if (axes > rank)
-        return slice_error(l, frame, expr, use, expr->place,
+        return slice_error(l, frame, expr, use, expr->span,
                            arena_printf(l->arena, "%d subscripts, but the tensor %s has %d", axes,
                                         use_text(l->g, use), rank));
     return true;
@@ -122,12 +121,12 @@ Val eval_slice(Lower *l, Frame *frame, const Expr *expr)
             return POISON;
         if (at < (int64_t)base.count && at >= -(int64_t)base.count)
             return base.item[at < 0 ? at + base.count : at];
-        lower_error(l, frame, expr->subscript.at[0].place, "index %lld is outside a list of %u",
+        lower_error(l, frame, expr->subscript.at[0].span, "index %lld is outside a list of %u",
                     (long long)at, base.count);
         return POISON;
     }
     if (base.kind != VAL_TENSOR) {
-        lower_error(l, frame, expr->left->place, "only a tensor can be sliced, not %s",
+        lower_error(l, frame, expr->left->span, "only a tensor can be sliced, not %s",
                     val_text(l, base));
         return POISON;
     }

@@ -65,7 +65,7 @@ static bool unknown(Lower *l, Name name, const char *what, const char *names)
 {
     const char *word[32];
     size_t words = split_words(l, names, word, 32);
-    diag_error(l->diag, name.place, "%s %s", what, name.text);
+    diag_error(l->diag, name.span, "%s %s", what, name.text);
     const char *meant = suggest(name.text, word, words);
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
@@ -78,7 +78,7 @@ static bool unknown(Lower *l, Name name, const char *what, const char *names)
 
 /* ---- One setting ---------------------------------------------------------------------------- */
 
-static bool check_setting(Lower *l, const Setting *setting, Val val, Place place, Attr *attr)
+static bool check_setting(Lower *l, const Setting *setting, Val val, Span span, Attr *attr)
 {
     static const char *const kinds[] = {
         [ARG_FLOAT] = "a number", [ARG_INT] = "a whole number", [ARG_BOOL] = "true or false"};
@@ -92,13 +92,13 @@ static bool check_setting(Lower *l, const Setting *setting, Val val, Place place
                     ? val.kind == VAL_BOOL
                     : val.kind == VAL_INT || (val.kind == VAL_FLOAT && setting->kind == ARG_FLOAT);
     if (!good)
-        return diag_error(l->diag, place, "%s must be %s%s%s, not %s", setting->name,
+        return diag_error(l->diag, span, "%s must be %s%s%s, not %s", setting->name,
                           kinds[setting->kind], setting->words ? " or " : "",
                           setting->words ? setting->words : "", val_text(l, val));
     attr->number = val_number(val);
     attr->list[0] = val.kind == VAL_FLOAT ? 0 : val.integer;
     if (attr->number < setting->low || attr->number >= setting->high) {
-        diag_error(l->diag, place, "%s = %g is out of its range", setting->name, attr->number);
+        diag_error(l->diag, span, "%s = %g is out of its range", setting->name, attr->number);
         if (setting->high < ANY)
             diag_hint(l->diag, "at least %g and less than %g", setting->low, setting->high);
         else
@@ -117,12 +117,12 @@ static void carry(Lower *l, const char *prefix, Name name, const char *pattern, 
         bool same = old->pattern && pattern ? strcmp(old->pattern, pattern) == 0
                                             : !old->pattern && !pattern;
         if (strcmp(old->name, full) == 0 && same) {
-            diag_error(l->diag, name.place, "%s is set twice", full);
-            diag_note(l->diag, old->place, "first here");
+            diag_error(l->diag, name.span, "%s is set twice", full);
+            diag_note(l->diag, old->span, "first here");
             return;
         }
     }
-    ARRAY_PUSH(l->arena, &train->setting, (TrainSetting){full, pattern, value, name.place});
+    ARRAY_PUSH(l->arena, &train->setting, (TrainSetting){full, pattern, value, name.span});
 }
 
 /* A setting that must be one of `takes`. */
@@ -140,7 +140,7 @@ static void lower_setting(Lower *l, Frame *frame, const char *prefix, const char
     else
         val = eval(l, frame, expr, NULL);
     Attr attr;
-    if (val.kind != VAL_POISON && check_setting(l, setting, val, expr->place, &attr))
+    if (val.kind != VAL_POISON && check_setting(l, setting, val, expr->span, &attr))
         carry(l, prefix, name, pattern, attr);
 }
 
@@ -185,11 +185,11 @@ static void lower_arguments(Lower *l, Frame *frame, const Kind *kind, const char
         const Argument *arg = &args->at[i];
         Name name = arg->name;
         if (!name.text && next == words) {
-            diag_error(l->diag, arg->value->place, "%s takes %zu settings", kind->name, words);
+            diag_error(l->diag, arg->value->span, "%s takes %zu settings", kind->name, words);
             return;
         }
         if (!name.text)
-            name = (Name){word[next++], arg->value->place};
+            name = (Name){word[next++], arg->value->span};
         lower_setting(l, frame, prefix, kind->takes, kind->name, name, arg->value, NULL);
     }
 }
@@ -197,10 +197,10 @@ static void lower_arguments(Lower *l, Frame *frame, const Kind *kind, const char
 static void lower_schedule(Lower *l, Frame *frame, Name name, const Expr *expr)
 {
     if (expr->kind != EXPR_NAME && expr->kind != EXPR_CALL) {
-        diag_error(l->diag, expr->place, "a schedule is a word, such as cosine(steps = 10000)");
+        diag_error(l->diag, expr->span, "a schedule is a word, such as cosine(steps = 10000)");
         return;
     }
-    Name word = {expr->text, expr->place};
+    Name word = {expr->text, expr->span};
     const Kind *kind =
         find_kind(l, schedules, sizeof schedules / sizeof *schedules, word, "schedule");
     if (!kind)
@@ -215,7 +215,7 @@ static void lower_schedule(Lower *l, Frame *frame, Name name, const Expr *expr)
     for (size_t i = 0; i < l->g->train.setting.count; i++)
         found |= strcmp(l->g->train.setting.at[i].name, wanted) == 0;
     if (!found) {
-        diag_error(l->diag, expr->place, "%s needs %s", kind->name, first);
+        diag_error(l->diag, expr->span, "%s needs %s", kind->name, first);
         diag_hint(l->diag, "%s(%s = 10000)", kind->name, first);
     }
 }
@@ -226,14 +226,14 @@ static void lower_group(Lower *l, Frame *frame, const Stmt *group, const Kind *o
     for (size_t i = 0; i < group->body.count; i++) {
         const Stmt *stmt = group->body.at[i];
         if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1) {
-            diag_error(l->diag, stmt->place, "a group holds settings: name = value");
+            diag_error(l->diag, stmt->span, "a group holds settings: name = value");
             continue;
         }
         lower_setting(l, frame, "", takes, "a group", stmt->target.at[0], stmt->value,
                       group->name.text);
     }
     if (!group->body.count)
-        diag_error(l->diag, group->place, "the group sets nothing");
+        diag_error(l->diag, group->span, "the group sets nothing");
 }
 
 static void lower_train_body(Lower *l, Frame *frame, const Stmts *body, const Kind *optimizer)
@@ -243,7 +243,7 @@ static void lower_train_body(Lower *l, Frame *frame, const Stmts *body, const Ki
         if (stmt->kind == STMT_GROUP)
             lower_group(l, frame, stmt, optimizer);
         else if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1)
-            diag_error(l->diag, stmt->place, "train holds settings and groups: name = value");
+            diag_error(l->diag, stmt->span, "train holds settings and groups: name = value");
         else if (strcmp(stmt->target.at[0].text, "schedule") == 0)
             lower_schedule(l, frame, stmt->target.at[0], stmt->value);
         else
@@ -265,7 +265,7 @@ static void lower_loss(Lower *l, Frame *frame, const Stmt *stmt)
         l->g->train.loss = loss.use;
         return;
     }
-    diag_error(l->diag, stmt->value->place, "the loss must be one f32, not %s", val_text(l, loss));
+    diag_error(l->diag, stmt->value->span, "the loss must be one f32, not %s", val_text(l, loss));
     if (loss.kind == VAL_TENSOR && use_view(l->g, loss.use).rank > 0)
         diag_hint(l->diag, "mean(x) or sum(x) makes one number of it");
 }
@@ -274,12 +274,12 @@ void lower_train(Lower *l, Frame *frame, const Stmt *stmt)
 {
     Train *train = &l->g->train;
     if (train->present) {
-        diag_error(l->diag, stmt->place, "a model has one train statement");
-        diag_note(l->diag, train->place, "the first is here");
+        diag_error(l->diag, stmt->span, "a model has one train statement");
+        diag_note(l->diag, train->span, "the first is here");
         return;
     }
     train->present = true;
-    train->place = stmt->place;
+    train->span = stmt->span;
     lower_loss(l, frame, stmt);
     const Kind *optimizer = find_optimizer(l, stmt->name);
     if (!optimizer)
@@ -327,7 +327,7 @@ void lower_groups(Lower *l)
                 value->frozen = setting->value.number != 0;
         }
         if (!any) {
-            diag_error(l->diag, setting->place, "no parameter is named like \"%s\"",
+            diag_error(l->diag, setting->span, "no parameter is named like \"%s\"",
                        setting->pattern);
             return;
         }

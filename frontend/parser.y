@@ -3,7 +3,7 @@
 %require "3.8"
 %define api.prefix {gp_yy}
 %define api.pure full
-%define api.location.type {Place}
+%define api.location.type {Span}
 %define parse.error custom
 %define parse.lac full
 %locations
@@ -19,22 +19,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-int gp_yylex(GP_YYSTYPE *value, Place *place, Parse *p);
+int gp_yylex(GP_YYSTYPE *value, Span *span, Parse *p);
 const char *lexer_keyword_like(const char *word);
 
 #define YYMAXDEPTH 10000
 #define YYMALLOC memory_take
 #define YYFREE free
 #define YYLLOC_DEFAULT(current, rhs, n)                                                            \
-    ((current) = (n) ? (Place){YYRHSLOC(rhs, 1).line, YYRHSLOC(rhs, 1).column,                     \
+    ((current) = (n) ? (Span){YYRHSLOC(rhs, 1).line, YYRHSLOC(rhs, 1).column,                     \
                                YYRHSLOC(rhs, n).end_line, YYRHSLOC(rhs, n).end}                    \
-                     : (Place){YYRHSLOC(rhs, 0).end_line, YYRHSLOC(rhs, 0).end,                    \
+                     : (Span){YYRHSLOC(rhs, 0).end_line, YYRHSLOC(rhs, 0).end,                    \
                                YYRHSLOC(rhs, 0).end_line, YYRHSLOC(rhs, 0).end})
 
-static void gp_yyerror(const Place *place, Parse *p, const char *message)
+static void gp_yyerror(const Span *span, Parse *p, const char *message)
 {
     (void)message; /* the one that bison has of its own: its stack is full */
-    diag_error(p->diag, *place, "the expression is nested too deeply");
+    diag_error(p->diag, *span, "the expression is nested too deeply");
     p->fatal = true;
 }
 
@@ -43,7 +43,7 @@ static bool expect_word(Parse *p, Name name, const char *word, const char *usage
 {
     if (strcmp(name.text, word) == 0)
         return true;
-    diag_error(p->diag, name.place, "expected '%s', not '%s'", word, name.text);
+    diag_error(p->diag, name.span, "expected '%s', not '%s'", word, name.text);
     diag_hint(p->diag, "%s", usage);
     return false;
 }
@@ -158,7 +158,7 @@ declaration
           $$->name = $3;
           $$->arg = $5;
           $$->body = $7;
-          $$->end = (Place){@7.end_line, @7.end - 1, @7.end_line, @7.end};
+          $$->end = (Span){@7.end_line, @7.end - 1, @7.end_line, @7.end};
           $$->shared = $1 & 1;
           $$->hint = $1 & 2 ? HINT_CHECKPOINT : 0;
           $$->template = p->templates++;
@@ -231,9 +231,9 @@ names
     ;
 
 type
-    : '[' items ']' { $$ = (Type){.dim = $2, .place = @$, .given = true}; }
-    | NAME { $$ = (Type){.dtype = $1, .place = @$, .given = true}; }
-    | NAME '[' items ']' { $$ = (Type){.dtype = $1, .dim = $3, .place = @$, .given = true}; }
+    : '[' items ']' { $$ = (Type){.dim = $2, .span = @$, .given = true}; }
+    | NAME { $$ = (Type){.dtype = $1, .span = @$, .given = true}; }
+    | NAME '[' items ']' { $$ = (Type){.dtype = $1, .dim = $3, .span = @$, .given = true}; }
     ;
 
 parameters
@@ -321,17 +321,17 @@ optional
     ;
 
 subscript
-    : expr { $$ = (Subscript){.kind = SUBSCRIPT_INDEX, .start = $1, .place = @$}; }
-    | ELLIPSIS { $$ = (Subscript){.kind = SUBSCRIPT_ELLIPSIS, .place = @$}; }
+    : expr { $$ = (Subscript){.kind = SUBSCRIPT_INDEX, .start = $1, .span = @$}; }
+    | ELLIPSIS { $$ = (Subscript){.kind = SUBSCRIPT_ELLIPSIS, .span = @$}; }
     | optional ':' optional {
-          $$ = (Subscript){.kind = SUBSCRIPT_RANGE, .start = $1, .stop = $3, .place = @$};
+          $$ = (Subscript){.kind = SUBSCRIPT_RANGE, .start = $1, .stop = $3, .span = @$};
           if (!$1)
-              $$.place = @2;
+              $$.span = @2;
       }
     | optional ':' optional ':' optional {
           $$ = (Subscript){SUBSCRIPT_RANGE, $1, $3, $5, @$};
           if (!$1)
-              $$.place = @2;
+              $$.span = @2;
       }
     ;
 
@@ -390,7 +390,7 @@ static const char *token_text(const yypcontext_t *context, Parse *p)
 static const char *misspelt(const yypcontext_t *context, const Parse *p)
 {
     bool near = p->last_name.text && yypcontext_token(context) == YYSYMBOL_NAME &&
-                p->last_name.place.line == yypcontext_location(context)->line;
+                p->last_name.span.line == yypcontext_location(context)->line;
     return near ? lexer_keyword_like(p->last_name.text) : NULL;
 }
 
@@ -398,21 +398,21 @@ static int yyreport_syntax_error(const yypcontext_t *context, Parse *p)
 {
     if (p->fatal)
         return 0;
-    Place place = *yypcontext_location(context);
+    Span span = *yypcontext_location(context);
     const Bracket *bracket = p->brackets ? &p->bracket[p->brackets - 1] : NULL;
     if (bracket && bracket->open != '{' && p->line_start) {
-        diag_error(p->diag, bracket->place, "this '%c' is never closed", bracket->open);
+        diag_error(p->diag, bracket->span, "this '%c' is never closed", bracket->open);
         const char *wanted = expected(context, p);
-        diag_note(p->diag, place, "expected %s before this", wanted ? wanted : "its end");
+        diag_note(p->diag, span, "expected %s before this", wanted ? wanted : "its end");
     } else {
         const char *keyword = misspelt(context, p);
         const char *wanted = keyword ? NULL : expected(context, p);
-        diag_error(p->diag, place, "unexpected %s%s%s", token_text(context, p),
+        diag_error(p->diag, span, "unexpected %s%s%s", token_text(context, p),
                    wanted ? ", expected " : "", wanted ? wanted : "");
         if (keyword)
             diag_hint(p->diag, "did you mean '%s'?", keyword);
     }
-    p->error_line = place.line;
+    p->error_line = span.line;
     lexer_recover(p);
     return 0;
 }

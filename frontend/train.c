@@ -59,13 +59,13 @@ static bool check_times(Graph *g, uint32_t times)
     if (times == 1)
         return true;
     if (!batch) {
-        diag_error(g->diag, g->train.place, "micro-batches need a batch dimension");
+        diag_error(g->diag, g->train.span, "micro-batches need a batch dimension");
         diag_hint(g->diag, "mark it in the model line: model %s(batch B = 32)", g->name);
         return false;
     }
     if (batch->value % times == 0)
         return true;
-    return diag_error(g->diag, batch->place,
+    return diag_error(g->diag, batch->span,
                       "the batch %s = %lld is not a multiple of %u micro-batches", batch->name,
                       (long long)batch->value, times);
 }
@@ -83,10 +83,10 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
         (l->times > 1 && !samples_check(g, &l->whole, l->times, first)))
         return false;
     g->times[program] = l->times;
-    Output loss = {.use = g->train.loss, .name = "loss", .place = g->train.place, .loss = true};
+    Output loss = {.use = g->train.loss, .name = "loss", .span = g->train.span, .loss = true};
     for (size_t i = 0; i < g->output.count && program == PROGRAM_EVAL; i++) {
         if (g->output.at[i].use.value == loss.use.value) /* that one may be the caller's memory */
-            loss.use = call_op(g, &(Call){.place = loss.place, .name = loss.name}, "copy", 1,
+            loss.use = call_op(g, &(Call){.span = loss.span, .name = loss.name}, "copy", 1,
                                &g->train.loss);
         ARRAY_PUSH(g->arena, list, g->output.at[i]);
     }

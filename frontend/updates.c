@@ -38,8 +38,7 @@ static double number_of(const Graph *g, const char *name, double otherwise)
 
 static Call begin(Graph *g, Id parameter, const char *op)
 {
-    Call from = {
-        .place = g->train.place, .phase = PHASE_UPDATE, .name = g->value.at[parameter].name};
+    Call from = {.span = g->train.span, .phase = PHASE_UPDATE, .name = g->value.at[parameter].name};
     Call c = call_begin(g, &from, op);
     c.name = arena_printf(g->arena, "%s.%s", from.name, op); /* its state: fc.w.adam.m */
     return c;
@@ -72,7 +71,7 @@ static bool clip_norm(Graph *g, const Use *gradient, size_t values, Use *scale)
     *scale = nothing;
     if (!(limit > 0))
         return true;
-    Call from = {.place = g->train.place, .phase = PHASE_UPDATE, .name = "train"};
+    Call from = {.span = g->train.span, .phase = PHASE_UPDATE, .name = "train"};
     Call c = call_begin(g, &from, "clip_factor");
     call_set(&c, "limit", limit);
     for (Id v = 0; v < values; v++)
@@ -96,7 +95,7 @@ static bool accumulate(Graph *g, Use *gradient, size_t values)
             continue;
         const Value w = g->value.at[v];
         Id sum = graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.gradient", w.name),
-                             (Dtype)w.dtype, w.rank, w.dim, w.place);
+                             (Dtype)w.dtype, w.rank, w.dim, w.span);
         Call c = begin(g, v, "accumulate");
         call_use(g, &c, use_of(sum));
         call_use(g, &c, gradient[v]);
@@ -119,10 +118,10 @@ static bool check_staged(Graph *g, const Use *gradient)
             Id value = c->use.at[k].value;
             if (gradient[value].value == NONE)
                 continue;
-            diag_error(g->diag, c->place,
+            diag_error(g->diag, c->span,
                        "batchnorm: %s is trained, so it cannot hold the running %s too",
                        g->value.at[value].name, k ? "var" : "mean");
-            diag_note(g->diag, g->value.at[value].place, "it is declared here");
+            diag_note(g->diag, g->value.at[value].span, "it is declared here");
             diag_hint(g->diag, "declare a param of its own for the statistics, or leave them out");
             return false;
         }
@@ -145,7 +144,7 @@ static Use begin_staged(Graph *g, const Call *from, Id state)
 {
     const Value is = g->value.at[state];
     Id staged = graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.staged", is.name),
-                            (Dtype)is.dtype, is.rank, is.dim, is.place);
+                            (Dtype)is.dtype, is.rank, is.dim, is.span);
     return append(g, from, state, "stage", use_of(staged), use_of(state));
 }
 
@@ -179,7 +178,7 @@ static bool commit_staged(Graph *g, const Use *last, size_t values)
         Id copy = last[v].value;
         while (g->value.at[copy].previous != NONE)
             copy = g->value.at[copy].previous;
-        Call from = {.place = g->train.place};
+        Call from = {.span = g->train.span};
         if (append(g, &from, v, "commit", use_of(v), use_of(copy)).value == NONE)
             return false;
     }
@@ -211,14 +210,14 @@ static bool update(Graph *g, Id parameter, Use gradient, Use scale)
 /* By node: the first place where it may stand: behind what it reads, behind every reader of what it
  * overwrites, and where it commits something behind all that can fail. Nodes that are no updates
  * stay. */
-static Id *find_places(const Graph *g)
+static Id *find_earliest(const Graph *g)
 {
-    Id *place = ARENA_ARRAY(g->arena, Id, g->node.count);
+    Id *earliest = ARENA_ARRAY(g->arena, Id, g->node.count);
     Id *reader = ARENA_ARRAY(g->arena, Id, g->value.count); /* the last one that is no update */
     Id last_lookup = 0; /* of the forward pass; the backward pass looks up the same */
     for (Id n = 0; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
-        place[n] = n;
+        earliest[n] = n;
         if (node_may_fail(node))
             last_lookup = n;
         for (Id i = 0; i < node->uses && node->phase != PHASE_UPDATE; i++)
@@ -229,33 +228,33 @@ static Id *find_places(const Graph *g)
         const Node *node = &g->node.at[n];
         if (node->phase != PHASE_UPDATE || node->program != PROGRAM_STEP)
             continue;
-        place[n] = node_commits(g, node) ? last_lookup : 0;
+        earliest[n] = node_commits(g, node) ? last_lookup : 0;
         for (Id i = 0; i < node->uses; i++) {
             Id value = node_use(g, node, i).value;
             if (value == NONE)
                 continue;
             Id made = g->value.at[value].node;
-            if (made != NONE && place[made] > place[n])
-                place[n] = place[made];
-            if (reader[value] > place[n])
-                place[n] = reader[value];
+            if (made != NONE && earliest[made] > earliest[n])
+                earliest[n] = earliest[made];
+            if (reader[value] > earliest[n])
+                earliest[n] = reader[value];
         }
     }
-    return place;
+    return earliest;
 }
 
-/* A stable sort of the nodes by place: counting, since places are node numbers. */
+/* A stable sort of the nodes by earliest: counting, since places are node numbers. */
 static void move_up(Graph *g)
 {
     size_t count = g->node.count;
-    Id *place = find_places(g), *start = ARENA_ARRAY(g->arena, Id, count + 1);
+    Id *earliest = find_earliest(g), *start = ARENA_ARRAY(g->arena, Id, count + 1);
     Node *sorted = ARENA_ARRAY(g->arena, Node, count);
     for (size_t n = 0; n < count; n++)
-        start[place[n] + 1]++;
+        start[earliest[n] + 1]++;
     for (size_t n = 0; n < count; n++)
         start[n + 1] += start[n];
     for (size_t n = 0; n < count; n++) {
-        Id to = start[place[n]]++;
+        Id to = start[earliest[n]]++;
         sorted[to] = g->node.at[n];
         for (Id i = 0; i < sorted[to].values; i++)
             g->value.at[node_value(&sorted[to], i)].node = to;

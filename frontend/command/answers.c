@@ -15,15 +15,15 @@ static void explain_none(const Question *q, const char *model, const Largest *l)
 {
     const char *name = q->options->max;
     if (!l->least)
-        diag_error(q->diag, (Place){0},
+        diag_error(q->diag, (Span){0},
                    "--max %s: no value of it makes a model that can be planned; without --max, "
                    "gplan says why",
                    name);
     else if (l->cut)
-        diag_error(q->diag, (Place){0},
+        diag_error(q->diag, (Span){0},
                    "--max %s: the search was cut before it found a value that fits", name);
     else
-        diag_error(q->diag, (Place){0}, "--max %s: %s does not fit with %s = %lld either", name,
+        diag_error(q->diag, (Span){0}, "--max %s: %s does not fit with %s = %lld either", name,
                    model, name, (long long)l->least);
 }
 
@@ -32,12 +32,12 @@ static void explain_next(const Question *q, const Largest *l)
 {
     const char *name = q->options->max;
     if (l->cut)
-        diag_note(q->diag, (Place){0}, "the search was cut: larger values of %s may fit", name);
+        diag_note(q->diag, (Span){0}, "the search was cut: larger values of %s may fit", name);
     else if (!l->next)
-        diag_note(q->diag, (Place){0}, "no larger value of %s near it makes a model", name);
+        diag_note(q->diag, (Span){0}, "no larger value of %s near it makes a model", name);
     else
-        diag_note(q->diag, (Place){0}, "%s = %lld, the next that makes a model, would need %s",
-                  name, (long long)l->next, size_text(q->arena, l->need + q->options->reserve));
+        diag_note(q->diag, (Span){0}, "%s = %lld, the next that makes a model, would need %s", name,
+                  (long long)l->next, size_text(q->arena, l->need + q->options->reserve));
 }
 
 int answer_max(const Question *q)
@@ -55,8 +55,7 @@ int answer_max(const Question *q)
             asked = &g->dimension.at[i];
     }
     if (!asked) {
-        diag_error(q->diag, (Place){0}, "--max %s: %s has no parameter %s", o->max, g->name,
-                   o->max);
+        diag_error(q->diag, (Span){0}, "--max %s: %s has no parameter %s", o->max, g->name, o->max);
         const char *meant = suggest(o->max, names, count);
         if (meant)
             diag_hint(q->diag, "did you mean %s?", meant);
@@ -119,7 +118,7 @@ int answer_pareto(const Question *q)
     if (kind && strcmp(kind, "json") == 0)
         puts("\n]");
     if (search.cut && !q->options->quiet)
-        diag_note(q->diag, (Place){0}, "the search was cut: smaller and cheaper plans may exist");
+        diag_note(q->diag, (Span){0}, "the search was cut: smaller and cheaper plans may exist");
     return 0;
 }
 
@@ -165,10 +164,10 @@ static void list_largest(const Question *q, const Plan *plan, uint32_t time)
         const Buffer *b = &plan->buffer[id];
         const Value *v = b->value == NONE ? NULL : &plan->graph->value.at[b->value];
         if (v)
-            diag_note(q->diag, (Place){0}, "%10s  %s %s", size_text(q->arena, b->bytes), v->name,
+            diag_note(q->diag, (Span){0}, "%10s  %s %s", size_text(q->arena, b->bytes), v->name,
                       shape_text(q->arena, (Dtype)v->dtype, v->rank, v->dim));
         else
-            diag_note(q->diag, (Place){0}, "%10s  %s", size_text(q->arena, b->bytes),
+            diag_note(q->diag, (Span){0}, "%10s  %s", size_text(q->arena, b->bytes),
                       b->kind == BUFFER_STATE ? "state of the run" : "workspace");
     }
 }
@@ -233,7 +232,7 @@ void explain_misfit(const Question *q, const Built *built, const Held *held)
     const Plan *plan = built->plan;
     uint64_t budget = o->budget - o->reserve;
     const Node *node = node_at(plan, held->time);
-    diag_error(q->diag, node ? node->place : (Place){0},
+    diag_error(q->diag, node ? node->span : (Span){0},
                built->search.cut
                    ? "%s does not fit so far: the search was cut when the smallest plan "
                      "needed %s, %s more than the budget"
@@ -241,7 +240,7 @@ void explain_misfit(const Question *q, const Built *built, const Held *held)
                plan->graph->name, size_text(q->arena, plan->arena),
                size_text(q->arena, plan->arena - budget));
     if (node)
-        diag_note(q->diag, (Place){0},
+        diag_note(q->diag, (Span){0},
                   "most is live here, at step %u of %u, while %s runs: %s, of which %s is "
                   "persistent; the "
                   "largest:",

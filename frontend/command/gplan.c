@@ -60,14 +60,14 @@ static int deliver(const Question *q, const Built *built, const Held *held)
         dump(o->dump, q->model, built);
     if (built->search.broken_hint != NONE) { /* hints are constraints */
         const Value *value = &built->graph->value.at[built->search.broken_hint];
-        diag_error(q->diag, value->place, "recompute: %s cannot be computed again", value->name);
+        diag_error(q->diag, value->span, "recompute: %s cannot be computed again", value->name);
         diag_hint(q->diag, "what makes it, or what it is made from, is kept or has an effect");
         return 1;
     }
     if (o->min_budget) {
         printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
         if (built->search.cut && !o->quiet)
-            diag_note(q->diag, (Place){0}, "the search was cut: a smaller budget may do");
+            diag_note(q->diag, (Span){0}, "the search was cut: a smaller budget may do");
         return 0;
     }
     if (plan->arena > budget) {
@@ -118,7 +118,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 1;
     Model model = {source, ast, o->define.at, o->define.count, o->infer};
     if (o->train && !model_trains(&model)) {
-        diag_error(diag, (Place){0}, "--train: the model has no train statement");
+        diag_error(diag, (Span){0}, "--train: the model has no train statement");
         return 1;
     }
 

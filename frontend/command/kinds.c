@@ -57,7 +57,7 @@ bool output_write(Diag *diag, const OutFile *file, size_t count)
 {
     const OutFile *culprit = files_write(file, count);
     return !culprit ||
-           diag_error(diag, (Place){0}, "%s: cannot be written: %s",
+           diag_error(diag, (Span){0}, "%s: cannot be written: %s",
                       culprit->path ? culprit->path : "standard output", strerror(errno));
 }
 
@@ -71,7 +71,7 @@ bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
     file[2].text = emit_constants(plan, emit);
     if (!o->output) {
         if (file[2].text.length > 0)
-            return diag_error(diag, (Place){0},
+            return diag_error(diag, (Span){0},
                               "%s has constants that go to a file beside the text: give -o "
                               "FILE.%s",
                               plan->graph->name, kind->name);
@@ -81,7 +81,7 @@ bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
     file[1].text = emit_header(plan, emit);
     file[2].path = beside(arena, o->output, "safetensors");
     if (file[2].text.length > 0 && !constants_may_replace(file[2].path)) {
-        diag_error(diag, (Place){0}, "%s: is not a file of constants, and would be lost",
+        diag_error(diag, (Span){0}, "%s: is not a file of constants, and would be lost",
                    file[2].path);
         diag_hint(diag, "move it away, or write another file than %s", o->output);
         return false;

@@ -62,8 +62,8 @@ Test(diag, suggests_nothing_for_another_word)
 Test(diag, shows_the_line_with_a_caret)
 {
     source("a = 1\nb = foo(a)\r\n");
-    cr_assert_not(diag_error(diag, (Place){2, 5, 2, 11}, "no %s", "foo"));
-    diag_note(diag, (Place){1, 1, 1, 2}, "a is here");
+    cr_assert_not(diag_error(diag, (Span){2, 5, 2, 11}, "no %s", "foo"));
+    diag_note(diag, (Span){1, 1, 1, 2}, "a is here");
     diag_hint(diag, "try bar");
     cr_assert_str_eq(output(), "m.g:2:5: error: no foo\n"
                                "    b = foo(a)\n"
@@ -77,8 +77,8 @@ Test(diag, same_message_at_the_same_place_is_shown_once)
 {
     source("a\n");
     for (int i = 0; i < 3; i++) {
-        diag_error(diag, (Place){1, 1, 1, 2}, "wrong");
-        diag_note(diag, (Place){1, 1, 1, 2}, "turn %d", i);
+        diag_error(diag, (Span){1, 1, 1, 2}, "wrong");
+        diag_note(diag, (Span){1, 1, 1, 2}, "turn %d", i);
     }
     cr_assert_null(strstr(output(), "turn 1"));
     cr_assert_eq(diag_errors(diag), 3); /* a rule that fails still counts */
@@ -88,7 +88,7 @@ Test(diag, gives_up_after_twenty_errors)
 {
     source("a\n");
     for (int i = 0; i < 30; i++)
-        diag_error(diag, (Place){1, 1, 1, 2}, "error <%d>", i);
+        diag_error(diag, (Span){1, 1, 1, 2}, "error <%d>", i);
     cr_assert(diag_full(diag));
     cr_assert_not_null(strstr(output(), "<19>"));
     cr_assert_null(strstr(output(), "<20>"));
@@ -97,7 +97,7 @@ Test(diag, gives_up_after_twenty_errors)
 Test(diag, a_warning_is_no_error)
 {
     source("a\n");
-    diag_warning(diag, (Place){1, 1, 1, 2}, "odd");
+    diag_warning(diag, (Span){1, 1, 1, 2}, "odd");
     cr_assert_eq(diag_errors(diag), 0);
     cr_assert_not_null(strstr(output(), "warning: odd"));
 }
@@ -105,16 +105,16 @@ Test(diag, a_warning_is_no_error)
 Test(diag, a_place_beyond_the_text_shows_no_line)
 {
     source("a");
-    diag_error(diag, (Place){9, 9, 9, 10}, "far");
+    diag_error(diag, (Span){9, 9, 9, 10}, "far");
     cr_assert_str_eq(output(), "m.g:9:9: error: far\n");
-    diag_error(diag, (Place){1, 50, 1, 60}, "right");
+    diag_error(diag, (Span){1, 50, 1, 60}, "right");
     cr_assert_not_null(strstr(output(), "right"));
 }
 
 Test(diag, nothing_reaches_the_terminal_raw)
 {
     source("a\033[31m\x9f\xff\xc2\x9b\n");
-    diag_error(diag, (Place){1, 1, 1, 2}, "text \033 too");
+    diag_error(diag, (Span){1, 1, 1, 2}, "text \033 too");
     cr_assert_null(strchr(output(), '\033'));
     cr_assert_null(strchr(output(), '\xff'));
     cr_assert_not_null(strstr(output(), "a\\x1b[31m\\x9f\\xff\\u{9b}"));
@@ -125,7 +125,7 @@ Test(diag, a_long_line_is_cut_round_the_caret)
     char *text = arena_alloc(arena, 1 << 20);
     memset(text, 'x', (1 << 20) - 1);
     source(text);
-    diag_error(diag, (Place){1, 500000, 1, 900000}, "long");
+    diag_error(diag, (Span){1, 500000, 1, 900000}, "long");
     cr_assert_lt(strlen(output()), 400);
     cr_assert_not_null(strstr(output(), "...x"));
 }

@@ -18,7 +18,7 @@ static Graph *graph_of(Arena *arena, int64_t length, Call *call)
     for (int i = 0; i < 3; i++)
         call_use(g, call,
                  use_of(graph_value(g, VALUE_INPUT, arena_printf(arena, "x%d", i), F32, 4, dim,
-                                    (Place){0})));
+                                    (Span){0})));
     cr_assert(call_finish(g, call));
     return g;
 }
@@ -50,7 +50,7 @@ Test(attention, layer_has_no_value_of_the_size_of_the_scores)
     Call from = {.op = op_find("attention"), .name = "case"};
     Call call = call_begin(g, &from, "attention");
     const int64_t dim[3] = {2, LONG, 64};
-    call_use(g, &call, use_of(graph_value(g, VALUE_INPUT, "x", F32, 3, dim, (Place){0})));
+    call_use(g, &call, use_of(graph_value(g, VALUE_INPUT, "x", F32, 3, dim, (Span){0})));
     call_set(&call, "heads", 8);
     cr_assert(call_finish(g, &call));
     for (size_t i = 0; i < g->value.count; i++)

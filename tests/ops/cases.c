@@ -217,7 +217,7 @@ static Use add_input(Graph *g, const Tensor *t, int number, Way way)
         }
     }
     const char *name = arena_printf(g->arena, "x%d", number);
-    Id id = graph_value(g, VALUE_INPUT, name, t->dtype, t->rank, dim, (Place){0});
+    Id id = graph_value(g, VALUE_INPUT, name, t->dtype, t->rank, dim, (Span){0});
     return use_make(g, id, view);
 }
 

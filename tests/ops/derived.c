@@ -21,7 +21,7 @@ static Use add_loss(Graph *g, const Call *call)
             continue;
         View view = use_view(g, result);
         const char *name = arena_printf(g->arena, "weights%zu", i);
-        Id weights = graph_value(g, VALUE_CONST, name, F32, view.rank, view.dim, (Place){0});
+        Id weights = graph_value(g, VALUE_CONST, name, F32, view.rank, view.dim, (Span){0});
         Use part = call_op(g, &at, "mul", 2, (Use[]){result, use_of(weights)});
         part = call_op(g, &at, "sum", 1, &part);
         loss = loss.value == NONE ? part : call_op(g, &at, "add", 2, (Use[]){loss, part});

@@ -34,7 +34,7 @@ static int run_with(const IndexCase *test, Dtype dtype, double number)
         call_use(g, &call,
                  use_of(graph_value(g, VALUE_INPUT, arena_printf(arena, "x%d", i),
                                     i == test->index ? dtype : F32, test->rank[i], test->dim[i],
-                                    (Place){0})));
+                                    (Span){0})));
     cr_assert(call_finish(g, &call));
     Run *run = run_new(arena, g);
     for (int i = 0; i < 3 && test->rank[i] >= 0; i++) {

@@ -145,7 +145,7 @@ static Tensor drop(Arena *arena, double rate, uint64_t seed, uint64_t step)
     Graph *g = graph_new(arena, diag, NULL);
     g->training = true;
     int64_t dim = DROPPED;
-    Id x = graph_value(g, VALUE_INPUT, "x", F32, 1, &dim, (Place){0});
+    Id x = graph_value(g, VALUE_INPUT, "x", F32, 1, &dim, (Span){0});
     Call from = {.op = op_find("dropout"), .name = "layer"};
     Call call = call_begin(g, &from, "dropout");
     call_set(&call, "rate", rate);

@@ -258,7 +258,7 @@ static void add_inputs(Maker *m)
         size_t k = i == 0 ? below(m, 4) : below(m, sizeof shapes / sizeof *shapes);
         const char *name = arena_printf(m->g->arena, "x%d", i);
         maker_keep(m, use_of(graph_value(m->g, VALUE_INPUT, name, shapes[k].dtype, shapes[k].rank,
-                                         shapes[k].dim, (Place){0})));
+                                         shapes[k].dim, (Span){0})));
     }
 }
 

@@ -103,7 +103,7 @@ static Use persistent(Maker *m, ValueKind kind, const char *name, Dtype dtype, i
                       const int64_t *dim)
 {
     Id id = graph_find(m->g, name);
-    return use_of(id == NONE ? graph_value(m->g, kind, name, dtype, rank, dim, (Place){0}) : id);
+    return use_of(id == NONE ? graph_value(m->g, kind, name, dtype, rank, dim, (Span){0}) : id);
 }
 
 /* Some real value in these dims: a part of one that is large enough, else a parameter. */
@@ -246,7 +246,7 @@ static void collect(Training *t)
         call_use(g, &c,
                  use_of(graph_value(g, VALUE_OUTPUT, output->name,
                                     (Dtype)g->value.at[output->use.value].dtype, view.rank,
-                                    view.dim, (Place){0})));
+                                    view.dim, (Span){0})));
         call_use(g, &c, output->use);
         call_set(&c, "axis", 0);
         if (call_finish(g, &c))
