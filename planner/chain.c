@@ -177,7 +177,7 @@ static void find_classes(Chain *c)
 typedef struct {
     Chain *chain;
     RematId first, members; /* chain->member[first ...] */
-    ARRAY(Policy) met;
+    ARRAY(Policy) trial;
     ARRAY(RematId) choice; /* nodes that may be dropped or not */
 } Study;
 
@@ -192,7 +192,7 @@ static Policy estimate(Study *s)
     return (Policy){.kept = c->again.kept, .cost = c->again.broken ? HUGE_COST : c->again.cost};
 }
 
-static void meet(Study *s, Policy policy)
+static void try_order(Study *s, Policy policy)
 {
     Chain *c = s->chain;
     if (policy.cost >= HUGE_COST)
@@ -201,7 +201,7 @@ static void meet(Study *s, Policy policy)
     for (RematId m = 0; m < s->members; m++)
         dropped[m] = c->dropped[c->member[s->first + m]];
     policy.dropped = dropped;
-    ARRAY_PUSH(c->arena, &s->met, policy);
+    ARRAY_PUSH(c->arena, &s->trial, policy);
 }
 
 static void set_choices(Study *s, bool dropped)
@@ -216,7 +216,7 @@ static void walk_policies(Study *s, bool drop)
     bool *dropped = s->chain->dropped;
     set_choices(s, !drop);
     Policy now = estimate(s);
-    meet(s, now);
+    try_order(s, now);
     for (RematId found = 0; found != REMAT_NONE;) {
         Policy best = now;
         double most = 0;
@@ -242,7 +242,7 @@ static void walk_policies(Study *s, bool drop)
         if (found != REMAT_NONE) {
             dropped[found] = drop;
             now = best;
-            meet(s, now);
+            try_order(s, now);
         }
     }
 }
@@ -263,11 +263,11 @@ static double price(const Policy *from, const Policy *to)
 /* The cheapest policy, and from there on those on the lower hull. */
 static void keep_hull(Study *s, Class *class)
 {
-    Policy *at = s->met.at;
+    Policy *at = s->trial.at;
     size_t count = 0;
-    if (s->met.count)
-        qsort(at, s->met.count, sizeof *at, by_kept);
-    for (size_t i = 0; i < s->met.count; i++) {
+    if (s->trial.count)
+        qsort(at, s->trial.count, sizeof *at, by_kept);
+    for (size_t i = 0; i < s->trial.count; i++) {
         while (count && at[count - 1].cost >= at[i].cost)
             count--;
         if (count && at[count - 1].kept == at[i].kept)
@@ -298,7 +298,7 @@ static void find_policies(Chain *c, Class *class)
     }
     for (int all = 0; all < 2; all++) {
         set_choices(&s, all);
-        meet(&s, estimate(&s));
+        try_order(&s, estimate(&s));
     }
     keep_hull(&s, class);
 }

@@ -51,7 +51,7 @@ typedef struct {
     ARRAY(Content) content;
     Id *held;           /* by buffer: the content written through it last, or NONE */
     uint32_t *read;     /* by buffer: when the program at hand reads it for the last time */
-    Places places;      /* of buffers */
+    Extents extents;    /* of buffers */
     Lanes lanes;        /* of contents */
     Argument *argument; /* by value */
     uint32_t *windowed; /* by buffer: when a concat last found it in its place, + 1 */
@@ -73,7 +73,7 @@ static bool fail(Check *c, const char *format, ...)
 
 static const char *name_of(const Check *c, Id buffer)
 {
-    return places_name(&c->places, buffer);
+    return extents_name(&c->extents, buffer);
 }
 
 /* ---- Memory --------------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static bool replaces(const Check *c, Id buffer, const Content *content)
     Id value = c->plan->buffer[buffer].value;
     return value != NONE && content->value != NONE &&
            c->g->value.at[value].previous == content->value &&
-           places_same(&c->places, buffer, content->buffer);
+           extents_same(&c->extents, buffer, content->buffer);
 }
 
 /* The outermost of the concat results that a content has become part of, or itself. */
@@ -132,7 +132,7 @@ static bool survives(Id id, void *data)
     bool useless = !content->persistent && c->read[content->buffer] < w->time;
     if (content->covered != END || useless)
         return false;
-    if (!places_overlap(&c->places, w->buffer, content->buffer) ||
+    if (!extents_overlap(&c->extents, w->buffer, content->buffer) ||
         (w->spares && c->content.at[outermost(c, id)].spared == w->time))
         return true;
     if (content->persistent && !replaces(c, w->buffer, content))
@@ -229,7 +229,7 @@ static void find_windowed(Check *c, const Occurrence *o, uint32_t time)
         Use use = node_use(c->g, node, i);
         Id buffer = argument(c, use.value, time);
         const View *in = buffer == NONE ? NULL : &c->plan->buffer[buffer].layout;
-        if (in && use.view == NONE && c->places.base[buffer] == c->places.base[result] &&
+        if (in && use.view == NONE && c->extents.base[buffer] == c->extents.base[result] &&
             in->offset == out->offset + begin * out->stride[axis] && has_strides_of(in, out))
             c->windowed[buffer] = time + 1;
         begin += use_view(c->g, use).dim[axis];
@@ -243,28 +243,28 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
     const Id *in = &c->plan->arg[o->arg], *out = in + cluster->operands;
     find_windowed(c, o, time);
     for (Id i = 0; i < cluster->operands; i++) {
-        if (o->workspace != NONE && places_overlap(&c->places, in[i], o->workspace))
+        if (o->workspace != NONE && extents_overlap(&c->extents, in[i], o->workspace))
             return fail(c, "step %u: workspace covers its operand %s", time, name_of(c, in[i]));
         for (Id k = 0; k < cluster->results; k++) {
-            if (!places_overlap(&c->places, in[i], out[k]))
+            if (!extents_overlap(&c->extents, in[i], out[k]))
                 continue;
             const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
             if (made->previous == c->plan->buffer[in[i]].value &&
-                places_same(&c->places, in[i], out[k]))
+                extents_same(&c->extents, in[i], out[k]))
                 continue;
             if (c->windowed[in[i]] == time + 1)
                 keep[(*keeps)++] = in[i];
-            else if (!places_same(&c->places, in[i], out[k]) || made->output != 0 ||
+            else if (!extents_same(&c->extents, in[i], out[k]) || made->output != 0 ||
                      !may_take(c, cluster, c->plan->buffer[in[i]].value))
                 return fail(c, "step %u: the result %s covers the operand %s", time,
                             name_of(c, out[k]), name_of(c, in[i]));
         }
     }
     for (Id k = 0; k < cluster->results; k++) {
-        if (o->workspace != NONE && places_overlap(&c->places, out[k], o->workspace))
+        if (o->workspace != NONE && extents_overlap(&c->extents, out[k], o->workspace))
             return fail(c, "step %u: workspace covers its result %s", time, name_of(c, out[k]));
         for (Id m = 0; m < k; m++)
-            if (places_overlap(&c->places, out[k], out[m]))
+            if (extents_overlap(&c->extents, out[k], out[m]))
                 return fail(c, "step %u: the results %s and %s overlap", time, name_of(c, out[k]),
                             name_of(c, out[m]));
     }
@@ -677,16 +677,16 @@ static bool has_state(Check *c)
 
 static bool replay(Check *c)
 {
-    c->places.plan = c->plan;
+    c->extents.plan = c->plan;
     c->error = check_graph(c->arena, c->g, c->plan->clusters);
     if (c->error || !check_homes(c) || !has_state(c) || !check_times(c))
         return false;
     c->error = check_lives(c->arena, c->plan, c->target);
     if (!c->error)
-        c->error = places_find(&c->places, c->plan, c->target, c->arena);
+        c->error = extents_find(&c->extents, c->plan, c->target, c->arena);
     if (c->error)
         return false;
-    c->lanes = lanes_new(c->arena, &c->places);
+    c->lanes = lanes_new(c->arena, &c->extents);
     for (int p = 0; p < PROGRAMS; p++) {
         const Program *program = &c->plan->program[p];
         if (!begin_program(c, program) || !check_runs(c, program, p) || !check_commits(c, program))

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char *places_name(const Places *p, Id buffer)
+const char *extents_name(const Extents *p, Id buffer)
 {
     const Buffer *b = &p->plan->buffer[buffer];
     if (b->value != NONE)
@@ -11,12 +11,12 @@ const char *places_name(const Places *p, Id buffer)
     return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
 }
 
-static uint64_t element(const Places *p, const Buffer *b)
+static uint64_t element(const Extents *p, const Buffer *b)
 {
     return b->value == NONE ? 1 : dtype_size((Dtype)p->plan->graph->value.at[b->value].dtype);
 }
 
-void places_extent(const Places *p, Id id, uint64_t *begin, uint64_t *end)
+void extents_of(const Extents *p, Id id, uint64_t *begin, uint64_t *end)
 {
     const Buffer *b = &p->plan->buffer[id];
     uint64_t size = element(p, b), last = 0;
@@ -60,12 +60,12 @@ static bool boxes_meet(const View *a, const View *b, int axis, int64_t distance)
     return false;
 }
 
-bool places_overlap(const Places *p, Id first, Id second)
+bool extents_overlap(const Extents *p, Id first, Id second)
 {
     const Buffer *a = &p->plan->buffer[first], *b = &p->plan->buffer[second];
     uint64_t a_begin, a_end, b_begin, b_end;
-    places_extent(p, first, &a_begin, &a_end);
-    places_extent(p, second, &b_begin, &b_end);
+    extents_of(p, first, &a_begin, &a_end);
+    extents_of(p, second, &b_begin, &b_end);
     if (a_begin >= b_end || b_begin >= a_end)
         return false;
     uint64_t size = element(p, a);
@@ -75,7 +75,7 @@ bool places_overlap(const Places *p, Id first, Id second)
     return boxes_meet(&a->layout, &b->layout, 0, b->layout.offset - a->layout.offset);
 }
 
-bool places_period(const Places *p, Id id, bool outer, Period *period)
+bool extents_period(const Extents *p, Id id, bool outer, Period *period)
 {
     const Buffer *b = &p->plan->buffer[id];
     const View *layout = &b->layout;
@@ -99,7 +99,7 @@ bool places_period(const Places *p, Id id, bool outer, Period *period)
     return begin + run <= apart;
 }
 
-bool places_same(const Places *p, Id first, Id second)
+bool extents_same(const Extents *p, Id first, Id second)
 {
     const Buffer *a = &p->plan->buffer[first], *b = &p->plan->buffer[second];
     return p->base[first] == p->base[second] && a->layout.offset == b->layout.offset &&
@@ -122,7 +122,7 @@ static bool lies_apart(const View *layout)
 }
 
 /* What is wrong with it, or NULL. */
-static const char *check_buffer(const Places *p, const Target *target, Arena *arena, Id id)
+static const char *check_buffer(const Extents *p, const Target *target, Arena *arena, Id id)
 {
     const Buffer *b = &p->plan->buffer[id];
     uint64_t begin, end, align = target->align;
@@ -140,24 +140,25 @@ static const char *check_buffer(const Places *p, const Target *target, Arena *ar
             return arena_printf(arena, "buffer %u: the caller would find gaps in %s", id,
                                 value->name);
     }
-    places_extent(p, id, &begin, &end);
+    extents_of(p, id, &begin, &end);
     if (b->external) {
         const Buffer *root = &p->plan->buffer[b->root];
         if (begin < p->base[id] || end < begin || end > p->base[id] + root->bytes)
             return arena_printf(arena, "buffer %u (%s) ends outside the caller's memory", id,
-                                places_name(p, id));
+                                extents_name(p, id));
         return NULL;
     }
     if (b->offset % align)
         return arena_printf(arena, "buffer %u (%s) is not aligned to %u bytes", id,
-                            places_name(p, id), (unsigned)align);
+                            extents_name(p, id), (unsigned)align);
     if (end > p->plan->arena || end < begin)
-        return arena_printf(arena, "buffer %u (%s) ends outside the arena", id, places_name(p, id));
+        return arena_printf(arena, "buffer %u (%s) ends outside the arena", id,
+                            extents_name(p, id));
     return NULL;
 }
 
 /* What is wrong with its root, or NULL. */
-static const char *find_bases(Places *p, Arena *arena)
+static const char *find_bases(Extents *p, Arena *arena)
 {
     const Plan *plan = p->plan;
     uint64_t space = plan->arena;
@@ -177,9 +178,9 @@ static const char *find_bases(Places *p, Arena *arena)
     return NULL;
 }
 
-const char *places_find(Places *p, const Plan *plan, const Target *target, Arena *arena)
+const char *extents_find(Extents *p, const Plan *plan, const Target *target, Arena *arena)
 {
-    *p = (Places){.plan = plan};
+    *p = (Extents){.plan = plan};
     const char *error = find_bases(p, arena);
     for (Id i = 0; i < plan->buffers && !error; i++)
         error = check_buffer(p, target, arena, i);

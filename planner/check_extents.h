@@ -1,6 +1,6 @@
 /* Where the buffers of a plan lie, for the checker. */
-#ifndef GPLAN_CHECK_PLACES_H
-#define GPLAN_CHECK_PLACES_H
+#ifndef GPLAN_CHECK_EXTENTS_H
+#define GPLAN_CHECK_EXTENTS_H
 
 #include "planner/planner.h"
 
@@ -8,16 +8,16 @@ typedef struct {
     const Plan *plan;
     uint64_t *base; /* by buffer: where it begins. The caller's memory lies behind the arena, each
                        block of it apart from the others. */
-} Places;
+} Extents;
 
 /* Finds them. What is wrong with a buffer by itself, or NULL: it has the dims of its value, lies
  * within its root and the arena, is aligned, and no two of its elements share bytes. */
-const char *places_find(Places *places, const Plan *plan, const Target *target, Arena *arena);
+const char *extents_find(Extents *extents, const Plan *plan, const Target *target, Arena *arena);
 
 /* Bytes from the first to past the last element. */
-void places_extent(const Places *places, Id buffer, uint64_t *begin, uint64_t *end);
+void extents_of(const Extents *extents, Id buffer, uint64_t *begin, uint64_t *end);
 /* Is there a byte of both? */
-bool places_overlap(const Places *places, Id first, Id second);
+bool extents_overlap(const Extents *extents, Id first, Id second);
 /* Where a buffer with gaps lies in each of its periods, in bytes: a step along its innermost axis
  * that leaves gaps, or along its first. */
 typedef struct {
@@ -25,11 +25,11 @@ typedef struct {
 } Period;
 /* False: it has no gaps, or no one period. Buffers of one root and period that share a byte do so
  * within the period as well. */
-bool places_period(const Places *places, Id buffer, bool outer, Period *period);
+bool extents_period(const Extents *extents, Id buffer, bool outer, Period *period);
 /* Do both hold their elements in the same bytes? */
-bool places_same(const Places *places, Id first, Id second);
+bool extents_same(const Extents *extents, Id first, Id second);
 
 /* What messages call a buffer. */
-const char *places_name(const Places *places, Id buffer);
+const char *extents_name(const Extents *extents, Id buffer);
 
 #endif

@@ -20,13 +20,13 @@ static int by_lane(const void *a, const void *b)
 }
 
 /* Buffers that lie in one root with one period. */
-static Lane make_lane(Arena *arena, const Places *places, const Member *member, size_t count)
+static Lane make_lane(Arena *arena, const Extents *extents, const Member *member, size_t count)
 {
     Lane lane = {.begin = UINT64_MAX};
     uint64_t *place = ARENA_ARRAY(arena, uint64_t, 2 * count);
     for (size_t i = 0; i < count; i++) {
         uint64_t begin, end;
-        places_extent(places, member[i].buffer, &begin, &end);
+        extents_of(extents, member[i].buffer, &begin, &end);
         lane.begin = begin < lane.begin ? begin : lane.begin;
         lane.end = end > lane.end ? end : lane.end;
         place[2 * i] = member[i].is.begin;
@@ -44,19 +44,20 @@ static void make_lanes(Lanes *l, Arena *arena, Member *member, size_t members)
     for (size_t i = 0, end; i < members; i = end) {
         for (end = i; end < members && by_lane(&member[i], &member[end]) == 0; end++)
             l->of[member[end].buffer] = l->lanes;
-        l->lane[l->lanes++] = make_lane(arena, l->places, &member[i], end - i);
+        l->lane[l->lanes++] = make_lane(arena, l->extents, &member[i], end - i);
     }
 }
 
 static bool find_period(const Lanes *l, Id buffer, Period *period)
 {
-    return places_period(l->places, buffer, l->outer[l->places->plan->buffer[buffer].root], period);
+    return extents_period(l->extents, buffer, l->outer[l->extents->plan->buffer[buffer].root],
+                          period);
 }
 
 /* By root: the kind of period in which its windows cover each other less. */
-static bool *choose_periods(Arena *arena, const Places *places)
+static bool *choose_periods(Arena *arena, const Extents *extents)
 {
-    const Plan *plan = places->plan;
+    const Plan *plan = extents->plan;
     double *inner = ARENA_ARRAY(arena, double, plan->buffers);
     double *outer = ARENA_ARRAY(arena, double, plan->buffers);
     bool *chosen = ARENA_ARRAY(arena, bool, plan->buffers);
@@ -65,9 +66,9 @@ static bool *choose_periods(Arena *arena, const Places *places)
         Period p;
         if (plan->buffer[i].value == NONE || view_is_dense(&plan->buffer[i].layout))
             continue;
-        bool good = places_period(places, i, false, &p);
+        bool good = extents_period(extents, i, false, &p);
         inner[root] += good ? (double)(p.end - p.begin) / (double)p.bytes : 1;
-        good = places_period(places, i, true, &p);
+        good = extents_period(extents, i, true, &p);
         outer[root] += good ? (double)(p.end - p.begin) / (double)p.bytes : 1;
     }
     for (Id i = 0; i < plan->buffers; i++)
@@ -75,17 +76,17 @@ static bool *choose_periods(Arena *arena, const Places *places)
     return chosen;
 }
 
-Lanes lanes_new(Arena *arena, const Places *places)
+Lanes lanes_new(Arena *arena, const Extents *extents)
 {
-    const Plan *plan = places->plan;
-    Lanes l = {.places = places,
+    const Plan *plan = extents->plan;
+    Lanes l = {.extents = extents,
                .of = ARENA_ARRAY(arena, Id, plan->buffers),
-               .outer = choose_periods(arena, places)};
+               .outer = choose_periods(arena, extents)};
     Member *member = ARENA_ARRAY(arena, Member, plan->buffers);
     uint64_t *place = ARENA_ARRAY(arena, uint64_t, 2 * (size_t)plan->buffers);
     size_t members = 0;
     for (Id i = 0; i < plan->buffers; i++) {
-        places_extent(places, i, &place[2 * i], &place[2 * i + 1]);
+        extents_of(extents, i, &place[2 * i], &place[2 * i + 1]);
         l.of[i] = NONE;
         Member now = {.buffer = i, .root = plan->buffer[i].root};
         if (find_period(&l, i, &now.is))
@@ -110,7 +111,7 @@ void lanes_add(Lanes *l, Id buffer, uint32_t item)
     uint64_t begin, end;
     Period period;
     if (l->of[buffer] == NONE) {
-        places_extent(l->places, buffer, &begin, &end);
+        extents_of(l->extents, buffer, &begin, &end);
         spans_add(&l->spans, begin, end, item);
         return;
     }
@@ -159,6 +160,6 @@ void lanes_meet(Lanes *l, Id buffer, bool (*stays)(uint32_t item, void *), void 
     Question q = {l, buffer, stays, data};
     uint64_t begin, end;
     l->questions++;
-    places_extent(l->places, buffer, &begin, &end);
+    extents_of(l->extents, buffer, &begin, &end);
     spans_meet(&l->spans, begin, end, ask, &q);
 }

@@ -21,16 +21,16 @@ typedef struct {
 } Lane;
 
 typedef struct {
-    const Places *places;
+    const Extents *extents;
     Spans spans; /* of items that are in no lane, and of lanes */
     Lane *lane;
     Id lanes;
     Id *of;      /* by buffer: its lane, or NONE */
-    bool *outer; /* by root: whose period that is, see places_period */
+    bool *outer; /* by root: whose period that is, see extents_period */
     uint32_t questions;
 } Lanes;
 
-Lanes lanes_new(Arena *arena, const Places *places);
+Lanes lanes_new(Arena *arena, const Extents *extents);
 void lanes_clear(Lanes *lanes);
 /* An item that lies where the buffer does; below 2^31. */
 void lanes_add(Lanes *lanes, Id buffer, uint32_t item);

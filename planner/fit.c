@@ -1,16 +1,18 @@
 /* From clusters and a budget to a plan: what is computed again, and in which order.
  *
- * Requires: clusters. Leaves: the cheapest plan met whose packed arena is within the budget; where
- * there is none, the smallest one met. Each program is searched by itself (planner/remat/remat.h)
- * on the clusters as an abstract graph; what persists is taken off its budget.
+ * Requires: clusters. Leaves: the cheapest plan tried whose packed arena is within the budget;
+ * where there is none, the smallest one tried. Each program is searched by itself
+ * (planner/remat/remat.h) on the clusters as an abstract graph; what persists is taken off its
+ * budget.
  *
  * The smallest plan is always made first and in the same way, so a budget that is at least its
  * arena is met. From there a ladder of budgets is climbed, the same one for every budget: each rung
- * starts from what the rungs below have found, and every plan met competes. A larger budget climbs
- * higher on the same ladder, so it never gets a costlier plan than a smaller one. What packing
- * needs beyond the live bytes is taken off the next rung; a plan that packed too large still counts
- * for larger budgets. Schedules of chains of blocks (planner/chain.h) compete too; which of them
- * are packed depends on the budget, but the one that is chosen is always the cheapest that fits.
+ * starts from what the rungs below have found, and every plan tried competes. A larger budget
+ * climbs higher on the same ladder, so it never gets a costlier plan than a smaller one. What
+ * packing needs beyond the live bytes is taken off the next rung; a plan that packed too large
+ * still counts for larger budgets. Schedules of chains of blocks (planner/chain.h) compete too;
+ * which of them are packed depends on the budget, but the one that is chosen is always the cheapest
+ * that fits.
  */
 #include "planner/fit.h"
 
@@ -47,7 +49,7 @@ Order order_given(Arena *arena, const Clusters *clusters)
 static bool show_progress(const RematProgress *now, void *data)
 {
     Fit *f = data;
-    const Met *best = cheapest(f, f->options->budget ? f->options->budget : UINT64_MAX);
+    const Trial *best = cheapest(f, f->options->budget ? f->options->budget : UINT64_MAX);
     (void)now;
     f->progress.seconds = clock_seconds() - f->begin;
     f->progress.fits = best != NULL;
@@ -85,7 +87,7 @@ static RematProblem once(const Fit *f, int p)
 }
 
 /* As small as an order alone makes it. */
-static void meet_ordered(Fit *f)
+static void try_ordered(Fit *f)
 {
     uint64_t effort = full_effort(f) < ORDER_EFFORT ? full_effort(f) : ORDER_EFFORT;
     Order order = f->unsearched;
@@ -98,7 +100,7 @@ static void meet_ordered(Fit *f)
         count_effort(f, &found);
         adopt(f, &order, p, &found.schedule);
     }
-    meet(f, &order, PACK_STEPS);
+    try_order(f, &order, PACK_STEPS);
 }
 
 /* What is computed again for nothing is taken out, at the size that was found. */
@@ -120,7 +122,7 @@ static void sort_programs(const Fit *f, int program[PROGRAMS])
 {
     for (int i = 0; i < PROGRAMS; i++) {
         int k = i;
-        for (; k && f->known[program[k - 1]].at[0].peak < f->known[i].at[0].peak; k--)
+        for (; k && f->start[program[k - 1]].at[0].peak < f->start[i].at[0].peak; k--)
             program[k] = program[k - 1];
         program[k] = i;
     }
@@ -129,36 +131,36 @@ static void sort_programs(const Fit *f, int program[PROGRAMS])
 /* Every program as small as the search makes it, or as one before it is: they share the arena. The
  * live bytes are not the arena, so both the schedule with the fewest and the one thinned out
  * compete. */
-static void meet_smallest(Fit *f)
+static void try_smallest(Fit *f)
 {
     int program[PROGRAMS] = {0};
     uint64_t most = 0; /* that one of them needs */
     Order order = f->given, thin = f->given;
     find_chains(f);
-    know_chains(f, 0);
+    remember_chains(f, 0);
     sort_programs(f, program);
     for (int i = 0; i < PROGRAMS; i++) {
         int p = program[i];
         const RematProblem *problem = &f->program[p].problem;
-        const Known *known = best_known(f, p, most);
-        RematResult found = {.schedule = known->schedule, .peak = known->peak};
-        if ((uint64_t)known->peak > most) {
+        const Start *start = best_start(f, p, most);
+        RematResult found = {.schedule = start->schedule, .peak = start->peak};
+        if ((uint64_t)start->peak > most) {
             RematOptions how = search_options(f, 0, full_effort(f));
-            how.start = &known->schedule;
+            how.start = &start->schedule;
             how.starts = 1;
             found = remat_minimize(problem, &how, f->arena);
             count_effort(f, &found);
-            know(f, p, &found.schedule);
+            remember(f, p, &found.schedule);
         }
         adopt(f, &order, p, &found.schedule);
-        if ((uint64_t)known->peak > most)
+        if ((uint64_t)start->peak > most)
             found = thin_out(f, p, found);
-        know(f, p, &found.schedule);
+        remember(f, p, &found.schedule);
         adopt(f, &thin, p, &found.schedule);
         most = (uint64_t)found.peak > most ? (uint64_t)found.peak : most;
     }
-    meet(f, &order, PACK_SMALLEST);
-    meet(f, &thin, PACK_SMALLEST);
+    try_order(f, &order, PACK_SMALLEST);
+    try_order(f, &thin, PACK_SMALLEST);
 }
 
 /* ---- The ladder ----------------------------------------------------------------------------- */
@@ -192,8 +194,8 @@ static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule 
 static RematResult search_rung(Fit *f, int p, uint64_t ask)
 {
     if (p == PROGRAM_STEP)
-        know_chains(f, ask);
-    RematResult found = search_from(f, p, ask, &best_known(f, p, ask)->schedule);
+        remember_chains(f, ask);
+    RematResult found = search_from(f, p, ask, &best_start(f, p, ask)->schedule);
     if (f->cut || found.stop == REMAT_PROVED || f->progress.done % 2)
         return found;
     RematResult fresh = search_from(f, p, ask, &f->program[p].start);
@@ -211,14 +213,14 @@ static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
         RematResult found = search_rung(f, p, rung - slack);
         if (!found.fits)
             return slack;
-        know(f, p, &found.schedule);
+        remember(f, p, &found.schedule);
         adopt(f, &order, p, &found.schedule);
     }
     if (f->cut)
         return slack;
-    Met *met = meet(f, &order, PACK_STEPS);
-    met->budget = met->arena > rung ? met->arena : rung;
-    return met->arena > met->peak ? met->arena - met->peak : 0;
+    Trial *trial = try_order(f, &order, PACK_STEPS);
+    trial->budget = trial->arena > rung ? trial->arena : rung;
+    return trial->arena > trial->peak ? trial->arena - trial->peak : 0;
 }
 
 static void climb(Fit *f, uint64_t budget, uint64_t most)
@@ -243,59 +245,59 @@ static double find_bound(const Fit *f, uint64_t budget)
     for (int p = 0; p < PROGRAMS; p++) {
         if (!f->given.count[p] || !program_counts(f->task.clusters, p))
             continue;
-        Abstract a = abstract(f->arena, &f->task, &f->given, p, true);
+        RematProgram a = remat_build(f->arena, &f->task, &f->given, p, true);
         bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent) - a.held);
     }
     return bound;
 }
 
 /* Orders that recompute nothing but what the hints ask for. */
-static void meet_given(Fit *f)
+static void try_given(Fit *f)
 {
     f->unsearched = f->given;
     for (int p = 0; p < PROGRAMS; p++) {
-        f->program[p] = abstract(f->arena, &f->task, &f->given, p, false);
+        f->program[p] = remat_build(f->arena, &f->task, &f->given, p, false);
         if (!f->program[p].hinted)
             continue;
         if (f->program[p].broken == NONE)
             adopt(f, &f->unsearched, p, &f->program[p].start);
     }
-    const Met *met = meet(f, &f->unsearched, PACK_STEPS);
+    const Trial *trial = try_order(f, &f->unsearched, PACK_STEPS);
     for (int p = 0; p < PROGRAMS; p++) {
         f->program[p].problem.base = (int64_t)f->persistent + f->program[p].held;
-        know(f, p, &f->program[p].start);
+        remember(f, p, &f->program[p].start);
     }
-    f->progress.least_cost = f->progress.bound = met->cost;
+    f->progress.least_cost = f->progress.bound = trial->cost;
     f->progress.training = plan_trains_step(f->task.clusters);
 }
 
-/* Meets what there is for the budget; all of the ladder where `all`. False where no plan can be of
+/* Tries what there is for the budget; all of the ladder where `all`. False where no plan can be of
  * use: then nothing is searched. */
 static bool search_all(Fit *f, uint64_t budget, bool all)
 {
     const PlanOptions *options = f->options;
-    meet_given(f);
+    try_given(f);
     for (int p = 0; p < PROGRAMS; p++)
         if (f->program[p].broken != NONE)
             return true;
-    if (options->most && f->met.at[0].floor > options->most)
+    if (options->most && f->trial.at[0].floor > options->most)
         return false;
-    uint64_t given = f->met.at[0].arena;
+    uint64_t given = f->trial.at[0].arena;
     if (given > budget || !options->budget || all)
-        meet_ordered(f);
-    uint64_t most = smallest_met(f)->arena;
+        try_ordered(f);
+    uint64_t most = smallest_trial(f)->arena;
     if (options->no_recompute ||
         (most <= budget && !all && (options->budget || !options->smallest)))
         return true;
-    meet_smallest(f); /* first, so that a search that is cut has it */
-    f->least = smallest_met(f)->arena;
-    f->least_peak = smallest_met(f)->peak;
+    try_smallest(f); /* first, so that a search that is cut has it */
+    f->least = smallest_trial(f)->arena;
+    f->least_peak = smallest_trial(f)->peak;
     for (int p = 0; p < PROGRAMS; p++)
-        f->early[p] = f->known[p].count;
+        f->early[p] = f->start[p].count;
     if (options->smallest)
         return true;
     f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
-    meet_chains(f, all ? most : budget, all);
+    try_chains(f, all ? most : budget, all);
     if (!is_cut(f) && (f->task.clusters->count <= MANY_CLUSTERS || !has_chain(f)))
         climb(f, all ? most : budget, most);
     return true;
@@ -321,13 +323,13 @@ static Fit begin(Arena *arena, const Graph *g, const Clusters *clusters, const T
 }
 
 /* Where nothing fits, what a budget of the smallest arena gets. */
-static const Met *choose_met(Fit *f, uint64_t budget)
+static const Trial *choose_trial(Fit *f, uint64_t budget)
 {
-    const Met *best = f->options->smallest ? smallest_met(f) : cheapest(f, budget);
+    const Trial *best = f->options->smallest ? smallest_trial(f) : cheapest(f, budget);
     if (best)
         return best;
-    budget = smallest_met(f)->arena;
-    meet_chains(f, budget, false);
+    budget = smallest_trial(f)->arena;
+    try_chains(f, budget, false);
     return cheapest(f, budget);
 }
 
@@ -337,7 +339,7 @@ Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Ta
     Fit f = begin(arena, g, clusters, target, options);
     uint64_t budget = options->budget ? options->budget : UINT64_MAX;
     bool hopeless = !search_all(&f, budget, false);
-    const Met *best = hopeless ? &f.met.at[0] : choose_met(&f, budget);
+    const Trial *best = hopeless ? &f.trial.at[0] : choose_trial(&f, budget);
     *search = (Search){.least_cost = f.progress.least_cost,
                        .cost_bound = f.progress.bound,
                        .effort = f.effort,
@@ -363,12 +365,12 @@ size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const
 {
     Fit f = begin(arena, g, clusters, target, options);
     search_all(&f, UINT64_MAX, true);
-    PlanPoint *point = ARENA_ARRAY(arena, PlanPoint, f.met.count);
-    for (size_t i = 0; i < f.met.count; i++)
-        point[i] = (PlanPoint){f.met.at[i].budget, f.met.at[i].cost};
-    qsort(point, f.met.count, sizeof *point, by_budget);
+    PlanPoint *point = ARENA_ARRAY(arena, PlanPoint, f.trial.count);
+    for (size_t i = 0; i < f.trial.count; i++)
+        point[i] = (PlanPoint){f.trial.at[i].budget, f.trial.at[i].cost};
+    qsort(point, f.trial.count, sizeof *point, by_budget);
     size_t count = 0;
-    for (size_t i = 0; i < f.met.count; i++)
+    for (size_t i = 0; i < f.trial.count; i++)
         if (!count || is_less(point[i].cost, point[count - 1].cost))
             point[count++] = point[i];
     *points = point;

@@ -13,15 +13,15 @@ enum { EFFORT = 1000, EFFORT_PER_CLUSTER = 2 };
  * not meet its bound at once; and on the smallest, where every byte counts. */
 enum { PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000 };
 
-/* An order that was met, what it needs when packed, and its cost. Where it was packed is kept: with
- * less time left it would pack larger. */
+/* An order that was tried, what it needs when packed, and its cost. Where it was packed is kept:
+ * with less time left it would pack larger. */
 typedef struct {
     Order order;
     uint64_t arena, peak, floor;
     Packing packing;
     double cost, rest;
     uint64_t budget; /* the least one that meets it: its arena, or the rung that it was found on */
-} Met;
+} Trial;
 
 /* A schedule of a chain of blocks, to be packed. */
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
     RematSchedule schedule;
     int64_t peak;
     double cost;
-} Known;
+} Start;
 
 typedef struct {
     Arena *arena; /* of all that is found */
@@ -45,14 +45,14 @@ typedef struct {
     const PlanOptions *options;
     Order given;      /* every cluster once */
     Order unsearched; /* that, with what the hints ask to be computed again */
-    Abstract program[PROGRAMS];
+    RematProgram program[PROGRAMS];
     Chain *chain[BLOCK_DEPTHS];   /* of blocks at depth 1, 2, ...; NULL: none, or another again */
-    ARRAY(Known) known[PROGRAMS]; /* schedules to start from */
+    ARRAY(Start) start[PROGRAMS]; /* schedules to start from */
     size_t early[PROGRAMS];       /* so many of them are from before the ladder */
     ARRAY(Link) link;             /* of all chains, the cheapest first */
     uint64_t persistent;          /* bytes, aligned */
     uint64_t least, least_peak;   /* of the smallest plan, before chains and rungs */
-    ARRAY(Met) met;
+    ARRAY(Trial) trial;
     double begin;
     uint64_t effort; /* spent so far */
     bool cut;
@@ -66,19 +66,19 @@ bool is_cut(Fit *f);                   /* by the user, or the seconds are over *
 uint64_t full_effort(const Fit *f);
 
 /* Packs the order; only what the plan comes to is kept, and where its buffers lie. */
-Met *meet(Fit *f, const Order *order, uint64_t pack_steps);
+Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps);
 bool is_less(double a, double b); /* by more than the order of a sum changes it */
 /* On cost first, on the rest and the arena then, of those that the budget gets; NULL: there is
  * none.
  */
-const Met *cheapest(const Fit *f, uint64_t budget);
-const Met *smallest_met(const Fit *f);
+const Trial *cheapest(const Fit *f, uint64_t budget);
+const Trial *smallest_trial(const Fit *f);
 
-void know(Fit *f, int program, const RematSchedule *schedule);
-/* The cheapest known within the budget; where there is none, the smallest. What keeps the hints in
- * the given order is always known. */
-const Known *best_known(const Fit *f, int program, uint64_t budget);
-const Known *best_of(const Fit *f, int program, uint64_t budget, size_t count); /* the first ones */
+void remember(Fit *f, int program, const RematSchedule *schedule);
+/* The cheapest start within the budget; where there is none, the smallest. What keeps the hints in
+ * the given order is always there. */
+const Start *best_start(const Fit *f, int program, uint64_t budget);
+const Start *best_of(const Fit *f, int program, uint64_t budget, size_t count); /* the first ones */
 /* One program of the order, replaced. */
 void adopt(Fit *f, Order *order, int program, const RematSchedule *schedule);
 
@@ -87,10 +87,10 @@ void adopt(Fit *f, Order *order, int program, const RematSchedule *schedule);
 void find_chains(Fit *f);
 bool has_chain(const Fit *f);
 /* What the chains come to within the budget; where none is, their smallest. */
-void know_chains(Fit *f, uint64_t budget);
+void remember_chains(Fit *f, uint64_t budget);
 /* From the cheapest on, up to the first whose arena is within the budget: that is the cheapest of
- * them all, whatever the budget, and whatever was met before. Where `all`, all of them: what any
+ * them all, whatever the budget, and whatever was tried before. Where `all`, all of them: what any
  * budget gets is among them. */
-void meet_chains(Fit *f, uint64_t budget, bool all);
+void try_chains(Fit *f, uint64_t budget, bool all);
 
 #endif

@@ -10,7 +10,7 @@ enum { CUT_TRIES = 8 };
 /* The training step is the program with a backward pass. */
 void find_chains(Fit *f)
 {
-    const Abstract *a = &f->program[PROGRAM_STEP];
+    const RematProgram *a = &f->program[PROGRAM_STEP];
     for (int i = 0; i < BLOCK_DEPTHS; i++) {
         size_t bytes = a->problem.nodes * sizeof **a->block;
         if (a->block[i] && (!i || memcmp(a->block[i], a->block[i - 1], bytes) != 0))
@@ -18,7 +18,7 @@ void find_chains(Fit *f)
     }
 }
 
-void know_chains(Fit *f, uint64_t budget)
+void remember_chains(Fit *f, uint64_t budget)
 {
     for (int i = 0; i < BLOCK_DEPTHS; i++) {
         size_t count, best = 0;
@@ -29,7 +29,7 @@ void know_chains(Fit *f, uint64_t budget)
             if (point[k].peak < point[best].peak)
                 best = k;
         RematSchedule found = chain_schedule(f->chain[i], best);
-        know(f, PROGRAM_STEP, &found);
+        remember(f, PROGRAM_STEP, &found);
     }
 }
 
@@ -64,7 +64,7 @@ static void list_links(Fit *f)
 
 /* With what was known of the other programs before the ladder, so that it does not matter how much
  * of that was climbed. */
-static void meet_link(Fit *f, Link *link)
+static void try_link(Fit *f, Link *link)
 {
     Order order = f->given;
     for (int p = 0; p < PROGRAMS; p++) {
@@ -73,10 +73,10 @@ static void meet_link(Fit *f, Link *link)
             schedule = chain_schedule(f->chain[link->depth], link->point);
         adopt(f, &order, p, &schedule);
     }
-    link->arena = meet(f, &order, PACK_STEPS)->arena;
+    link->arena = try_order(f, &order, PACK_STEPS)->arena;
 }
 
-void meet_chains(Fit *f, uint64_t budget, bool all)
+void try_chains(Fit *f, uint64_t budget, bool all)
 {
     size_t tries = 0;
     if (!f->link.count)
@@ -87,7 +87,7 @@ void meet_chains(Fit *f, uint64_t budget, bool all)
             continue;
         if (!link->arena) {
             tries++;
-            meet_link(f, link);
+            try_link(f, link);
         }
         if (!all && link->arena <= budget)
             break;

@@ -1,9 +1,10 @@
-/* Plans that were met, and schedules that are known to start from. */
+/* Plans that were tried, and schedules to start from. */
 #include "planner/fit.h"
 
 #include "frontend/base/clock.h"
 
-/* ---- Plans met ------------------------------------------------------------------------------ */
+/* ---- Plans tried ------------------------------------------------------------------------------
+ */
 
 PlanOptions options_now(const Fit *f)
 {
@@ -28,7 +29,7 @@ uint64_t full_effort(const Fit *f)
     return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
 }
 
-Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
+Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps)
 {
     uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
     uint64_t pack_effort = effort * pack_steps;
@@ -40,14 +41,14 @@ Met *meet(Fit *f, const Order *order, uint64_t pack_steps)
     Packing packing = {ARENA_ARRAY(f->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
     for (Id i = 0; i < plan->buffers; i++)
         packing.offset[i] = plan->buffer[i].offset;
-    Met met = {*order,  plan->arena, plan->peak, plan->floor,
-               packing, plan->cost,  plan->rest, plan->arena};
+    Trial trial = {*order,  plan->arena, plan->peak, plan->floor,
+                   packing, plan->cost,  plan->rest, plan->arena};
     f->persistent = plan->persistent;
     arena_free(scratch);
-    ARRAY_PUSH(f->arena, &f->met, met);
-    if (!f->progress.arena || met.arena < f->progress.arena)
-        f->progress.arena = met.arena;
-    return &f->met.at[f->met.count - 1];
+    ARRAY_PUSH(f->arena, &f->trial, trial);
+    if (!f->progress.arena || trial.arena < f->progress.arena)
+        f->progress.arena = trial.arena;
+    return &f->trial.at[f->trial.count - 1];
 }
 
 bool is_less(double a, double b)
@@ -55,7 +56,7 @@ bool is_less(double a, double b)
     return a < b * (1 - 1e-9);
 }
 
-static bool is_better(const Met *a, const Met *b)
+static bool is_better(const Trial *a, const Trial *b)
 {
     if (is_less(a->cost, b->cost) || is_less(b->cost, a->cost))
         return a->cost < b->cost;
@@ -64,45 +65,45 @@ static bool is_better(const Met *a, const Met *b)
     return a->arena < b->arena;
 }
 
-const Met *cheapest(const Fit *f, uint64_t budget)
+const Trial *cheapest(const Fit *f, uint64_t budget)
 {
-    const Met *best = NULL;
-    for (size_t i = 0; i < f->met.count; i++) {
-        const Met *m = &f->met.at[i];
+    const Trial *best = NULL;
+    for (size_t i = 0; i < f->trial.count; i++) {
+        const Trial *m = &f->trial.at[i];
         if (m->budget <= budget && (!best || is_better(m, best)))
             best = m;
     }
     return best;
 }
 
-const Met *smallest_met(const Fit *f)
+const Trial *smallest_trial(const Fit *f)
 {
-    const Met *best = &f->met.at[0];
-    for (size_t i = 1; i < f->met.count; i++)
-        if (f->met.at[i].arena < best->arena)
-            best = &f->met.at[i];
+    const Trial *best = &f->trial.at[0];
+    for (size_t i = 1; i < f->trial.count; i++)
+        if (f->trial.at[i].arena < best->arena)
+            best = &f->trial.at[i];
     return best;
 }
 
 /* ---- Schedules to start from ---------------------------------------------------------------- */
 
-void know(Fit *f, int p, const RematSchedule *schedule)
+void remember(Fit *f, int p, const RematSchedule *schedule)
 {
     RematValuation is = remat_evaluate(&f->program[p].problem, schedule);
     if (is.valid)
-        ARRAY_PUSH(f->arena, &f->known[p], (Known){*schedule, is.peak, is.cost});
+        ARRAY_PUSH(f->arena, &f->start[p], (Start){*schedule, is.peak, is.cost});
 }
 
-const Known *best_known(const Fit *f, int p, uint64_t budget)
+const Start *best_start(const Fit *f, int p, uint64_t budget)
 {
-    return best_of(f, p, budget, f->known[p].count);
+    return best_of(f, p, budget, f->start[p].count);
 }
 
-const Known *best_of(const Fit *f, int p, uint64_t budget, size_t count)
+const Start *best_of(const Fit *f, int p, uint64_t budget, size_t count)
 {
-    const Known *best = NULL;
+    const Start *best = NULL;
     for (size_t i = 0; i < count; i++) {
-        const Known *k = &f->known[p].at[i];
+        const Start *k = &f->start[p].at[i];
         bool fits = (uint64_t)k->peak <= budget;
         bool fitted = best && (uint64_t)best->peak <= budget;
         if (!best || (fits && !fitted) ||

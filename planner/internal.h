@@ -84,8 +84,9 @@ typedef struct {
     RematId back;        /* the first node of the backward pass, or REMAT_NONE */
     const Id *block[BLOCK_DEPTHS]; /* by node: its block at depth 1, 2, ..., in the order in which
                                       they begin, or NONE; where there is a backward pass */
-} Abstract;
-Abstract abstract(Arena *arena, const Task *task, const Order *order, int program, bool relaxed);
+} RematProgram;
+RematProgram remat_build(Arena *arena, const Task *task, const Order *order, int program,
+                         bool relaxed);
 
 /* fit.c: what is planned, with its workspace; and the order as it stands. */
 Task task_new(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,

@@ -15,7 +15,7 @@ typedef struct {
     const Order *order;
     Windows windows;
     Concats concats;
-    bool *felt; /* by concat: something of it is there at the peak */
+    bool *at_peak; /* by concat: something of it is there at the peak */
 } Planner;
 
 static Plan *lay_out(Arena *arena, Planner *p)
@@ -28,7 +28,7 @@ static Plan *lay_out(Arena *arena, Planner *p)
 }
 
 /* The concats of which the result or an operand is live at the peak: no other lowers it. */
-static void find_felt(Arena *arena, Planner *p, const Plan *plan)
+static void find_at_peak(Arena *arena, Planner *p, const Plan *plan)
 {
     const Graph *g = p->task->g;
     bool *there = ARENA_ARRAY(arena, bool, g->value.count);
@@ -40,9 +40,9 @@ static void find_felt(Arena *arena, Planner *p, const Plan *plan)
     }
     for (Id i = 0; i < p->concats.count; i++) {
         const Node *node = &g->node.at[p->concats.node[i]];
-        p->felt[i] = there[node->value];
+        p->at_peak[i] = there[node->value];
         for (Id k = 0; k < node->uses; k++)
-            p->felt[i] |= there[node_use(g, node, k).value];
+            p->at_peak[i] |= there[node_use(g, node, k).value];
     }
 }
 
@@ -55,7 +55,7 @@ static bool lower_peak(Planner *p, uint64_t *best)
     bool lower = plan->peak < *best;
     if (lower) {
         *best = plan->peak;
-        find_felt(scratch, p, plan);
+        find_at_peak(scratch, p, plan);
     }
     arena_free(scratch);
     return lower;
@@ -71,7 +71,7 @@ static Plan *choose_windows(Arena *arena, Planner *p)
         lower_peak(p, &best);
     for (Id i = 0; i < p->concats.count && affordable; i++) {
         uint8_t kept = p->concats.mode[i];
-        for (uint8_t mode = kept + 1; mode < WINDOW_MODES && p->felt[i]; mode++) {
+        for (uint8_t mode = kept + 1; mode < WINDOW_MODES && p->at_peak[i]; mode++) {
             p->concats.mode[i] = mode;
             if (lower_peak(p, &best))
                 kept = mode;
@@ -226,7 +226,7 @@ Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pa
                  .windows = {ARENA_ARRAY(arena, Id, g->value.count),
                              ARENA_ARRAY(arena, int64_t, g->value.count)},
                  .concats = concats_find(arena, g, task->clusters)};
-    p.felt = ARENA_ARRAY(arena, bool, p.concats.count);
+    p.at_peak = ARENA_ARRAY(arena, bool, p.concats.count);
     Plan *plan = choose_windows(arena, &p);
     sum_persistent(plan, target);
     if (packed)

@@ -24,7 +24,7 @@ typedef struct {
     bool *waits;            /* by node: it waits for all that may fail */
     bool waiting;           /* something in the program waits for what may fail */
     ARRAY(RematId) checked; /* values without bytes of nodes that may fail: they have not */
-    Abstract a;
+    RematProgram a;
     ARRAY(RematValue) value;
     ARRAY(RematId) read;
     ARRAY(RematInPlace) in_place;
@@ -315,7 +315,8 @@ static Id find_broken(const Build *b)
     return NONE;
 }
 
-Abstract abstract(Arena *arena, const Task *task, const Order *order, int program, bool relaxed)
+RematProgram remat_build(Arena *arena, const Task *task, const Order *order, int program,
+                         bool relaxed)
 {
     const Graph *g = task->g;
     Build b = {.arena = arena,

@@ -23,12 +23,12 @@ static Planned plan_deep(const char *before, const char *inside, const PlanOptio
     return planned_training(text, how);
 }
 
-static Abstract training_step(const Planned *p)
+static RematProgram training_step(const Planned *p)
 {
     static const PlanOptions plain = {0};
     Order order = order_given(p->arena, p->clusters);
     Task task = task_new(p->arena, p->graph, p->clusters, &p->target, &plain);
-    return abstract(p->arena, &task, &order, PROGRAM_STEP, false);
+    return remat_build(p->arena, &task, &order, PROGRAM_STEP, false);
 }
 
 /* How often each node runs. */
@@ -43,7 +43,7 @@ static Id *count_runs(Arena *arena, const RematProblem *problem, const RematSche
 Test(chain, goes_from_storing_all_to_storing_inputs)
 {
     Planned p = plan_deep("", "", NULL);
-    Abstract a = training_step(&p);
+    RematProgram a = training_step(&p);
     Chain *chain = chain_new(&a.problem, a.block[0], a.back, p.arena);
     cr_assert_not_null(chain);
     size_t count;
@@ -66,7 +66,7 @@ Test(chain, goes_from_storing_all_to_storing_inputs)
 Test(chain, stamps_one_policy_onto_equal_blocks)
 {
     Planned p = plan_deep("", "", NULL);
-    Abstract a = training_step(&p);
+    RematProgram a = training_step(&p);
     Chain *chain = chain_new(&a.problem, a.block[0], a.back, p.arena);
     size_t count;
     chain_points(chain, &count);
@@ -85,7 +85,7 @@ Test(chain, stamps_one_policy_onto_equal_blocks)
 Test(chain, never_runs_again_what_is_kept)
 {
     Planned p = plan_deep("", "  keep h\n", NULL);
-    Abstract a = training_step(&p);
+    RematProgram a = training_step(&p);
     Chain *chain = chain_new(&a.problem, a.block[0], a.back, p.arena);
     size_t count;
     chain_points(chain, &count);
@@ -105,7 +105,7 @@ Test(chain, never_runs_again_what_is_kept)
 Test(chain, drops_at_every_point_what_is_to_be_recomputed)
 {
     Planned p = plan_deep("checkpoint ", "", NULL);
-    Abstract a = training_step(&p);
+    RematProgram a = training_step(&p);
     Chain *chain = chain_new(&a.problem, a.block[0], a.back, p.arena);
     if (chain) { /* a hint on all there is leaves no choice */
         size_t count;
@@ -148,7 +148,7 @@ Test(chain, makes_the_same_plan_twice_within_the_budget)
 Test(chain, bounds_what_a_plan_costs)
 {
     Planned whole = plan_deep("", "", NULL);
-    Abstract a = training_step(&whole);
+    RematProgram a = training_step(&whole);
     Chain *chain = chain_new(&a.problem, a.block[0], a.back, whole.arena);
     size_t count;
     const ChainPoint *point = chain_points(chain, &count);

@@ -38,15 +38,15 @@ static bool stays(uint32_t item, void *data)
 /* Every buffer of the plan is written once. Leaves how often another was met. */
 static size_t count_questions(const Planned *p)
 {
-    Places places;
-    cr_assert_null(places_find(&places, p->plan, &p->target, p->arena));
-    Lanes lanes = lanes_new(p->arena, &places);
+    Extents extents;
+    cr_assert_null(extents_find(&extents, p->plan, &p->target, p->arena));
+    Lanes lanes = lanes_new(p->arena, &extents);
     Asked asked = {.asked = ARENA_ARRAY(p->arena, uint32_t, p->plan->buffers)};
     for (Id i = 0; i < p->plan->buffers; i++) {
         asked.now = i;
         lanes_meet(&lanes, i, stays, &asked);
         for (Id k = 0; k < i; k++)
-            if (places_overlap(&places, i, k))
+            if (extents_overlap(&extents, i, k))
                 cr_assert_eq(asked.asked[k], i + 1, "%u does not meet %u", i, k);
         lanes_add(&lanes, i, i);
     }
@@ -108,9 +108,9 @@ static bool leaves(uint32_t item, void *data)
 Test(lanes, are_left_behind_when_they_are_empty)
 {
     Planned p = plan_parts(PARTS, 1, 1);
-    Places places;
-    cr_assert_null(places_find(&places, p.plan, &p.target, p.arena));
-    Lanes lanes = lanes_new(p.arena, &places);
+    Extents extents;
+    cr_assert_null(extents_find(&extents, p.plan, &p.target, p.arena));
+    Lanes lanes = lanes_new(p.arena, &extents);
     Id root = NONE;
     size_t added = 0, met = 0;
     for (Id i = 0; i < p.plan->buffers; i++)
