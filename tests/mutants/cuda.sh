@@ -3,7 +3,10 @@
 # emulator was compiled before. usage: tests/mutants/cuda.sh GPLAN EMULATOR PART...
 # EMULATOR is the folder with the objects of tests/cuda_on_cpu.
 here=$(cd "$(dirname "$0")" && pwd)
-objects=$(ls "$PWD/$2"/*.o | grep -v _test)
+objects=''
+for object in "$PWD/$2"/*.o; do
+    case $object in *_test.o) ;; *) objects="$objects $object" ;; esac
+done
 # shellcheck source=tests/suite.sh
 . "$here/../suite.sh"
 shift 2

@@ -116,6 +116,10 @@ restore() {
     done
 }
 
+# What compilers say of a mutant that is no C.
+no_c='Werror=int-conversion|Werror=incompatible-pointer'
+no_c="$no_c|error: .*(undeclared|lvalue|invalid operands|invalid type argument|expected|implicit)"
+
 limited() { # COMMAND...: a suite that may run for so long, into the worker's log
     (
         ulimit -t "$limit"
@@ -146,8 +150,7 @@ try() { # ID CLASS WHERE BEFORE AFTER
         read -r user system < <(tail -n 1 "$home/time$worker")
         spent=$(echo "$spent + $user + $system" | bc)
         case $file in *.h) # of a .c file it is known before
-            [ $verdict = found ] && grep -q 'Werror=int-conversion\|Werror=incompatible-pointer\|error: .*\(undeclared\|lvalue\|invalid operands\|invalid type argument\|expected\|implicit\)' \
-                "$home/log$worker" && verdict=invalid ;;
+            [ $verdict = found ] && grep -qE "$no_c" "$home/log$worker" && verdict=invalid ;;
         esac
     done <"$home/suites$worker"
     restore

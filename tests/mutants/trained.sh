@@ -17,7 +17,8 @@ reference() { # MODEL SOURCE OPTIONS ARGUMENTS...
     # shellcheck disable=SC2086
     "$gplan" "$source" $options --quiet -o "$model.c" &&
         tcc -w -D_GNU_SOURCE "-DMODEL=$model" "-DARENA=${capitals}_ARENA_BYTES" -include "$model.h" \
-            -I. -I"$train" "$train/$model.c" "$model.c" -lm -o "$model" && timeout 60 "./$model" "$@" || exit 1
+            -I. -I"$train" "$train/$model.c" "$model.c" -lm -o "$model" &&
+        timeout 60 "./$model" "$@" || exit 1
 }
 
 optimizer() { # STATEMENT OPTIONS ARGUMENTS...

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The pictures, the JSON file, the trace and the report of a few plans. usage: run.sh [--bless] GPLAN
-# plan.KIND is what gplan writes of plan.g, to the last byte; --bless writes them anew. The page is used in headless Chromium where there is one, graphviz reads the DOT where it is.
+# plan.KIND is what gplan writes of plan.g, to the last byte; --bless writes them anew. The
+# page is used in headless Chromium where there is one, graphviz reads the DOT where it is.
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
 cd "$root" || exit 1
@@ -14,7 +15,8 @@ golden() { # FILE ARGUMENTS...
     shift
     COLUMNS=100 "$gplan" "$@" >"$dir/now" || return 1
     case $file in *.page) # without what every page has
-        sed -n '/^<script>/,/^<\/script>/p; /^<\/script>/q' "$dir/now" >"$dir/data" && mv "$dir/data" "$dir/now" ;;
+        sed -n '/^<script>/,/^<\/script>/p; /^<\/script>/q' "$dir/now" >"$dir/data" &&
+            mv "$dir/data" "$dir/now" ;;
     esac
     [ -z "$bless" ] || cp "$dir/now" "$file"
     diff -u "$file" "$dir/now"
