@@ -50,7 +50,7 @@ cuda() { # PART...
 sanitized() { # SUITE
     watched=build/gcc-sanitized/gplan
     make -s -j"${JOBS:-1}" SANITIZE=1 -o build/gcc-sanitized/gen/adapters.o \
-        -o build/gcc-sanitized/gen/cuda_work.o $watched && ASAN_OPTIONS=detect_leaks=0 "$1" $watched
+        -o build/gcc-sanitized/gen/cuda_work.o $watched && "$1" $watched
 }
 export -f build light random cuda sanitized
 
