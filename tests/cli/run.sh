@@ -273,6 +273,11 @@ END
         grep -q 'C would refuse the name int' names.h
 }
 check 'keywords of C as names' names
+ours() { # and those of the runtime
+    sed 's/^model int/model gp_run/' names.g >ours.g && "$gplan" ours.g -o ours.c &&
+        gcc -Wall -Wextra -Werror -c ours.c -o ours.o
+}
+check 'names of the runtime as names' ours
 reserve() {
     least=$("$gplan" good.g --min-budget --reserve 1000) &&
         "$gplan" good.g --budget "$least" --reserve 1000 -o reserve.c
