@@ -30,7 +30,7 @@ gcc -std=c11 -O2 tests/mutants/mutate.c -o "$home/mutate" || exit 1
 # ---- A copy of the project for each worker, built once ------------------------------------------
 
 build() {
-    CFLAGS='-Werror=int-conversion -Werror=incompatible-pointer-types' \
+    CFLAGS='-Werror=int-conversion -Werror=incompatible-pointer-types -Werror=format' \
         make -s -j"${JOBS:-1}" OPTIMIZE='-O1 -g0' "$@"
 }
 
