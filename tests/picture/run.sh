@@ -94,6 +94,12 @@ sed 's/"bytes":128,"birth"/"bytes":127,"birth"/' "$dir/plan--train.json" >"$dir/
 check 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.json"
 sed 's/"version": 2/"version": 3/' "$dir/plan--train.json" >"$dir/later.json"
 check 'verify refuses a version it does not know' says 'version 2' "$gplan" verify "$dir/later.json"
+for key in bound floor persistent; do
+    for number in 0 999999; do
+        sed "s/\"$key\": *[0-9]*/\"$key\": $number/" "$dir/plan--infer.json" >"$dir/other.json"
+        check "verify refuses a $key of $number" says "summary: .*$key" "$gplan" verify "$dir/other.json"
+    done
+done
 head -c 1000 "$dir/plan--train.json" >"$dir/half.json"
 check 'verify refuses half a file' says 'no JSON' "$gplan" verify "$dir/half.json"
 check 'verify refuses a model' says 'no JSON' "$gplan" verify $model
