@@ -284,6 +284,7 @@ static RematSchedule keep_hints(const Build *b)
     }
     again.droppable = droppable;
     again.dropped = dropped;
+    again.ahead = true;
     return again_run(&again);
 }
 

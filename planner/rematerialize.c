@@ -97,12 +97,71 @@ void again_visit(Again *again, RematId n)
         see(again, again->problem->read[node->read + i]);
 }
 
+static bool reads(const Again *again, RematId n, RematId v)
+{
+    const RematNode *node = &again->problem->node[n];
+    for (RematId i = 0; i < node->reads; i++)
+        if (again->problem->read[node->read + i] == v)
+            return true;
+    return false;
+}
+
+/* By value: nodes from `first` on read it, or have to make again what is made from it. */
+static const bool *find_needed(const Again *again, RematId first)
+{
+    const RematProblem *problem = again->problem;
+    bool *needed = ARENA_ARRAY(again->arena, bool, problem->values);
+    for (RematId n = problem->nodes; n-- > 0;) {
+        const RematNode *node = &problem->node[n];
+        bool runs = n >= first;
+        for (RematId v = node->value; v < node->value + node->values; v++)
+            runs |= needed[v] && is_gone(again, v);
+        for (RematId i = 0; runs && i < node->reads; i++)
+            needed[problem->read[node->read + i]] = true;
+    }
+    return needed;
+}
+
+/* The node overwrites the value: what is made from it and is still to be made again, is now. */
+static void run_ahead(Again *again, RematId n, RematId v)
+{
+    const RematProblem *problem = again->problem;
+    const bool *needed = NULL;
+    for (RematId from = 0; from < again->back; from++) {
+        const RematNode *node = &problem->node[from];
+        if (!is_missing(again, from) || !reads(again, from, v))
+            continue;
+        if (!needed)
+            needed = find_needed(again, n);
+        bool wanted = false;
+        for (RematId u = node->value; u < node->value + node->values; u++)
+            wanted |= needed[u] && is_gone(again, u);
+        if (wanted)
+            ARRAY_PUSH(again->arena, &again->stack, from);
+        run_stack(again);
+    }
+}
+
+/* By node: it overwrites a value, as the update of a parameter does. */
+static const bool *find_killers(const RematProblem *problem, Arena *arena)
+{
+    bool *kills = ARENA_ARRAY(arena, bool, problem->nodes);
+    for (RematId v = 0; v < problem->values; v++)
+        if (problem->value[v].killer != REMAT_NONE)
+            kills[problem->value[v].killer] = true;
+    return kills;
+}
+
 RematSchedule again_run(Again *again)
 {
+    const bool *kills = again->ahead ? find_killers(again->problem, again->arena) : NULL;
     again_begin(again);
     for (RematId n = 0; n < again->problem->nodes; n++) {
         if (n > again->back)
             again_visit(again, n);
+        for (RematId v = 0; kills && kills[n] && n > again->back && v < again->problem->values; v++)
+            if (again->problem->value[v].killer == n)
+                run_ahead(again, n, v);
         ARRAY_PUSH(again->arena, &again->node, n);
     }
     return (RematSchedule){again->node.at, again->node.count};

@@ -16,6 +16,7 @@ typedef struct {
     const bool *droppable; /* by value */
     const bool *dropped;   /* by node: its droppable values are gone after `back` */
     const bool *free;      /* by value, or NULL: stored whatever else is */
+    bool ahead; /* what takes a value that is overwritten, as parameters are, is made before that */
     uint32_t *made, *seen; /* by value: `round` when made again, when read as it was stored */
     uint32_t round;
     RematId now;         /* the node that is visited */

@@ -277,6 +277,18 @@ check "a checkpointed block takes less"
 sed 's/^output z/keep h\noutput z/; s/^block layer/checkpoint block layer/' net.g >"$work/keep.g"
 run "$work/keep.g" --report
 check "keep beside a checkpointed block"
+cat >"$work/slope.g" <<'END'
+model slope(batch B = 4)
+input m : f32[B, 8]
+checkpoint block c(z) {
+  return z + tanh(layernorm(relu(z)))
+}
+h = c(m)
+v = prelu(h)
+train bce_with_logits(v, sigmoid(h)) using sgd(lr = 0.05)
+END
+run "$work/slope.g" --report && grep -q 'compute again' "$work/out"
+check "a block that runs in one loop with a parameter is computed again before the update"
 cat >"$work/both.g" <<'END'
 model both(batch B = 64)
 input x : f32[B, 64]
