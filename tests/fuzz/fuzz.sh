@@ -40,7 +40,9 @@ fuzz() { # DOOR
     seeds "$1" "seeds_$1"
     # shellcheck disable=SC2086
     env ${accepted:+FUZZ_ACCEPTED="$accepted" FUZZ_SAMPLE="${FUZZ_RUNS:-10}"} \
-        "$build/tests/fuzz/$1_door" "$work/$1" "$work/seeds_$1" $dict -max_total_time="$each" -timeout=60 -rss_limit_mb=3000 -malloc_limit_mb=2000 -max_len=60000 -close_fd_mask=3 \
+        "$build/tests/fuzz/$1_door" "$work/$1" "$work/seeds_$1" $dict \
+        -max_total_time="$each" -timeout=60 -rss_limit_mb=3000 -malloc_limit_mb=2000 \
+        -max_len=60000 -close_fd_mask=3 \
         -print_final_stats=1 -artifact_prefix="$work/faults/$1_" >"$1.log" 2>&1
     status=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$1.log")
