@@ -29,10 +29,10 @@ const char *c_dtype(Dtype dtype)
 
 /* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
-    "tensor",        "init",           "reset",   "load",     "save",    "forward", "eval",
-    "step",          "set_lr",         "lr",      "schedule", "seed",    "valid",   "bind",
-    "strerror",      "error",          "threads", "progress", "profile", "op_name", "tensors",
-    "profile_print", "load_constants",
+    "tensor",  "init",    "reset",    "load",   "save",          "forward",
+    "eval",    "step",    "set_lr",   "lr",     "schedule",      "seed",
+    "valid",   "bind",    "strerror", "error",  "threads",       "progress",
+    "profile", "op_name", "tensors",  "sizeof", "profile_print", "load_constants",
 };
 
 void api_write(const Api *api, Out *o, const char *text)

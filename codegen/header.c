@@ -94,6 +94,8 @@ static const char *const more_functions =
     " * file, the tensor, the op; nothing where all went well. */\n"
     "const char *$_strerror(int code);\n"
     "const char *$_error(const $ *m);\n"
+    "/* Bytes of a $, for those who cannot read this header. */\n"
+    "size_t $_sizeof(void);\n"
     "/* Every input, output, parameter and state. */\n"
     "const $_tensor *$_tensors(size_t *count);\n"
     "%s"
@@ -245,7 +247,8 @@ Text emit_header(const Plan *plan, const EmitOptions *options)
     out(&o, ", made by gplan from ");
     out_comment(&o, g->source ? g->source->file : "a graph");
     out(&o, ".\n");
-    if (strcmp(api->prefix, g->name) != 0)
+    const char *own = c_prefix(g->arena, g->name);
+    if (strcmp(api->prefix, g->name) != 0 && strcmp(api->prefix, own) == 0)
         out(&o, " * C would refuse the name %s, so its functions begin with %s_.\n", g->name,
             api->prefix);
     out(&o, api->dialect->memory, size_text(g->arena, plan->arena));

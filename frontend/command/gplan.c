@@ -37,7 +37,7 @@ static EmitOptions emit_options(Arena *arena, const Options *o, const Target *ta
                                 const Built *built, const Held *held)
 {
     return (EmitOptions){.header = header_name(arena, o->output, built->graph->name),
-                         .prefix = c_prefix(arena, built->graph->name),
+                         .prefix = o->prefix ? o->prefix : c_prefix(arena, built->graph->name),
                          .threads = o->threads,
                          .target = target,
                          .budget = o->budget,

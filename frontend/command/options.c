@@ -26,6 +26,10 @@ const Option option_table[] = {
     {0, "emit", "KIND", "what to write (default: by FILE's extension)",
      .kind = OPTION_TEXT, .field = FIELD(emit),
      .words = "c cu h report dot svg html json trace graph"},
+    {0, "prefix", "NAME",
+     "begin emitted symbols with NAME instead of the model's name, so that two plans of one model "
+     "link into one program",
+     .kind = OPTION_TEXT, .field = FIELD(prefix)},
     {0, "depth", "N", "in dot and graph, draw blocks from level N on as one box",
      .kind = OPTION_COUNT, .field = FIELD(depth), .most = 1024},
     {0, "budget", "SIZE", "bytes the program may use: 8G, 512M, 1.5GiB, 4096",

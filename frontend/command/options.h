@@ -12,6 +12,7 @@ enum { TARGET_AUTO, TARGET_C, TARGET_CUDA };
 typedef struct {
     ARRAY(const char *) model; /* paths, or "-": the model, and what is appended to it */
     const char *output;        /* -o; NULL: standard output */
+    const char *prefix;        /* of emitted symbols; NULL: the model's name */
     const char *emit;          /* a kind, see --help; NULL: by the extension of output */
     const char *dump;          /* passes whose result to print, as a comma list; NULL */
     uint64_t budget;           /* 0: none */

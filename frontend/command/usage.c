@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+/* Whether the name is one that C and C++ take, and that nothing else has. */
+static bool is_prefix(const char *name)
+{
+    Arena *arena = arena_new();
+    bool good = *name && strcmp(c_prefix(arena, name), name) == 0;
+    arena_free(arena);
+    return good;
+}
+
 /* Questions that are answered instead of writing a program. -1: all is well. */
 static int check_questions(const Options *o)
 {
@@ -67,6 +76,11 @@ int check_usage(const Options *o)
     }
     if (o->calibrate && o->output && strcmp(extension(o->output), "json") != 0) {
         fprintf(stderr, "gplan: -o %s: a profile is JSON, e.g. profile.json\n", o->output);
+        return 2;
+    }
+    if (o->prefix && !is_prefix(o->prefix)) {
+        fprintf(stderr, "gplan: --prefix '%s': C or C++ would refuse names that begin so\n",
+                o->prefix);
         return 2;
     }
     if (o->infer && o->train) {

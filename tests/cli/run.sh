@@ -46,6 +46,8 @@ END
 
 refuses 2 'which model'
 refuses 1 'a file holds one model' good.g good.g
+refuses 2 'C or C++ would refuse' good.g --prefix 'a b' -o out.c
+refuses 2 'C or C++ would refuse' good.g --prefix int -o out.c
 refuses 2 'unrecognized option' good.g --frobnicate
 refuses 2 'requires an argument' good.g -o
 refuses 2 'extension' good.g -o out

@@ -29,6 +29,7 @@ run() { # the model under the sanitizers, with these flags
 
 for source in "$here"/*.c; do
     model=$(basename "$source" .c)
+    [ "$model" != prefixes ] || continue # see below
     check "emit $model" emit "$model"
     # shellcheck disable=SC2046
     [ "$model" = memory ] || check "run $model" run $(sed -n 's/^ \* flags: //p' "$source")
@@ -56,6 +57,15 @@ poison() {
         ./poisoned >poisoned.out && cmp plain.out poisoned.out
 }
 check 'poison' poison
+
+# Two plans of one model, under names of their own.
+prefixes() {
+    "$gplan" "$here/prefixes.g" --quiet --prefix fit -o fit.c &&
+        "$gplan" "$here/prefixes.g" --quiet --prefix use --infer -D B=1 -o use.c &&
+        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -O1 -I. "$here/prefixes.c" fit.c use.c -lm \
+            -o prefixes && ./prefixes
+}
+check 'two plans of one model in one program' prefixes
 
 # Ops behind products give the bits that they give on their own, with any number of threads and
 # under any budget.
