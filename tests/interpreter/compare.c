@@ -33,9 +33,9 @@ static void judge(Verdict *v, const char *name, const char *part, Gap gap)
     v->wrong += !good && !coarse;
     v->coarse += coarse;
     if (v->table || (!good && !coarse && v->final))
-        printf("  %-60s %9.2e%s\n", name, error,
+        printf("  %-60s %9.2e, float loops %9.2e%s\n", name, error, gap.rounded / gap.scale,
                good     ? ""
-               : coarse ? "  (float resolves no more)"
+               : coarse ? "  (resolves no more)"
                         : "  WRONG");
     if (good && error >= v->worst) {
         v->worst = error;

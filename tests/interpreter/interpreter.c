@@ -11,11 +11,12 @@
  * largest can make them: compare.c derives how much that is.
  *
  * What a tensor cannot resolve in float is measured: where an error is larger, the interpreter runs
- * once more in float (every result and every term of a product's sum is rounded), and an error of
- * up to four times what that changes, and up to 2e-3, is taken, and said: `coarse`. Deep models
- * with batchnorm over few samples have such tensors. A parameter is compared with what its
- * optimizer's formula makes of the program's own state, which was compared before: Adam's first
- * step is the sign of the gradient, so that an element whose gradient is all but 0 goes either way.
+ * once more in float (every result, every term of a product's sum, and the sums of batchnorm, in
+ * pairs, are rounded), and an error of up to four times what that changes, and up to 2e-3, is
+ * taken, and said: `coarse`. Deep models with batchnorm over few samples have such tensors. A
+ * parameter is compared with what its optimizer's formula makes of the program's own state, which
+ * was compared before: Adam's first step is the sign of the gradient, so that an element whose
+ * gradient is all but 0 goes either way.
  */
 #include "frontend/lower.h"
 #include "tests/interpreter/compare.h"

@@ -50,6 +50,7 @@ int64_t run_int(const Run *r, const char *setting);
 /* c[m, n] += a[m, k] @ b[k, n] */
 void product(int64_t m, int64_t n, int64_t k, const double *a, const double *b, double *c);
 void product_in_float(bool yes);
+double stored(double x); /* rounded where products are: a number that is kept for many elements */
 /* to[columns, rows] = from[rows, columns] */
 void transpose(int64_t rows, int64_t columns, const double *from, double *to);
 

@@ -3,6 +3,7 @@
 #include "tests/interpreter/interpreter.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- Rows of the last axes ------------------------------------------------------------------- */
 
@@ -86,20 +87,26 @@ static int64_t channel_place(const Array *x, int64_t c, int64_t i)
     return (i / plane * x->dim[1] + c) * plane + i % plane;
 }
 
+/* In pairs, which is the order that loses least where sums are rounded. */
+static double pair_sum(const double *term, int64_t count)
+{
+    if (count == 1)
+        return stored(term[0]);
+    return stored(pair_sum(term, count / 2) + pair_sum(term + count / 2, count - count / 2));
+}
+
 static void batchnorm(const Run *r)
 {
     const Array *x = &r->in[0];
     int64_t count = x->count / x->dim[1];
-    double eps = run_number(r, "eps");
+    double eps = run_number(r, "eps"), *term = need_doubles(count);
     for (int64_t c = 0; c < x->dim[1]; c++) {
-        double mean = 0, squares = 0;
         for (int64_t i = 0; i < count; i++)
-            mean += x->at[channel_place(x, c, i)] / (double)count;
-        for (int64_t i = 0; i < count; i++) {
-            double off = x->at[channel_place(x, c, i)] - mean;
-            squares += off * off;
-        }
-        double inverse = 1 / sqrt(squares / (double)count + eps);
+            term[i] = x->at[channel_place(x, c, i)];
+        double mean = stored(pair_sum(term, count) / (double)count);
+        for (int64_t i = 0; i < count; i++)
+            term[i] = (term[i] - mean) * (term[i] - mean);
+        double inverse = stored(1 / sqrt(pair_sum(term, count) / (double)count + eps));
         for (int64_t i = 0; i < count; i++) {
             int64_t at = channel_place(x, c, i);
             r->out[0].at[at] = (x->at[at] - mean) * inverse * r->in[1].at[c] + r->in[2].at[c];
@@ -107,32 +114,35 @@ static void batchnorm(const Run *r)
         r->out[1].at[c] = mean;
         r->out[2].at[c] = inverse;
     }
+    free(term);
 }
 
 static void batchnorm_back(const Run *r)
 {
     const Array *x = &r->in[0];
     int64_t count = x->count / x->dim[1];
+    double *up = need_doubles(count), *along = need_doubles(count);
     for (int64_t c = 0; c < x->dim[1]; c++) {
         double mean = r->out[1].at[c], inverse = r->out[2].at[c], scale = r->in[1].at[c];
-        double sum = 0, along = 0;
         for (int64_t i = 0; i < count; i++) {
             int64_t at = channel_place(x, c, i);
-            sum += r->dout[0].at[at];
-            along += r->dout[0].at[at] * (x->at[at] - mean) * inverse;
+            up[i] = r->dout[0].at[at];
+            along[i] = up[i] * (x->at[at] - mean) * inverse;
         }
+        double bias_sum = pair_sum(up, count), scale_sum = pair_sum(along, count);
         if (r->din[1].at)
-            r->din[1].at[c] += along;
+            r->din[1].at[c] += scale_sum;
         if (r->din[2].at)
-            r->din[2].at[c] += sum;
+            r->din[2].at[c] += bias_sum;
+        double shift = stored(bias_sum / (double)count), slope = stored(scale_sum / (double)count);
         for (int64_t i = 0; r->din[0].at && i < count; i++) {
             int64_t at = channel_place(x, c, i);
             double n = (x->at[at] - mean) * inverse;
-            r->din[0].at[at] +=
-                scale * inverse *
-                (r->dout[0].at[at] - sum / (double)count - n * along / (double)count);
+            r->din[0].at[at] += scale * inverse * (up[i] - shift - n * slope);
         }
     }
+    free(up);
+    free(along);
 }
 
 /* Moves towards the batch's; the variance that is kept is the estimate from a sample. */

@@ -12,6 +12,11 @@ void product_in_float(bool yes)
     in_float = yes;
 }
 
+double stored(double x)
+{
+    return in_float ? (float)x : x;
+}
+
 /* to[j] += sum of x[p] * from[p, j] over `some` rows of b, four at a time. */
 static void add_rows(int64_t n, int64_t stride, int64_t some, const double *restrict x,
                      const double *restrict from, double *restrict to)
