@@ -51,6 +51,17 @@ static void write_sizes(Report *r)
                       percent(r, gaps, plan->arena, "the arena")));
 }
 
+/* What the numbers mean. */
+static void write_legend(Report *r)
+{
+    out(&r->o,
+        "\n%sThe budget holds the arena: parameters, state, gradients, inputs, outputs, "
+        "activations "
+        "and\nworkspace of every program. A process adds 2 to 3 MiB of its own: code, stack, "
+        "libraries.\nSizes are powers of 1024, and can be given back: --budget 1.5GiB.%s\n",
+        r->dim, r->plain);
+}
+
 /* Estimated time: what the budget costs, and what any plan within it costs at least. */
 static void write_cost(Report *r)
 {
@@ -244,5 +255,6 @@ Text emit_report(const Plan *plan, const EmitOptions *options)
     write_kinds(&r);
     write_peak(&r);
     write_sketch(&r);
+    write_legend(&r);
     return out_done(&r.o);
 }

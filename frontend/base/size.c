@@ -45,3 +45,22 @@ char *size_text(Arena *arena, uint64_t bytes)
         return arena_printf(arena, "%llu bytes", (unsigned long long)bytes);
     return arena_printf(arena, number < 100 ? "%.2f %s" : "%.1f %s", number, units[unit]);
 }
+
+char *size_enough(Arena *arena, uint64_t bytes)
+{
+    int unit = 4;
+    while (unit > 0 && bytes >> (10 * unit) == 0)
+        unit--;
+    if (unit == 0)
+        return arena_printf(arena, "%llu", (unsigned long long)bytes);
+    uint64_t one = (uint64_t)1 << (10 * unit);
+    uint64_t hundredths = bytes / one * 100 + (bytes % one * 100 + one - 1) / one;
+    for (;; hundredths++) {
+        uint64_t read;
+        char *text = arena_printf(arena, hundredths % 100 ? "%llu.%02llu%c" : "%llu%.0llu%c",
+                                  (unsigned long long)(hundredths / 100),
+                                  (unsigned long long)(hundredths % 100), "KMGT"[unit - 1]);
+        if (!size_parse(text, &read) || read >= bytes)
+            return text;
+    }
+}

@@ -11,5 +11,7 @@
  * more. */
 bool size_parse(const char *text, uint64_t *bytes);
 char *size_text(Arena *arena, uint64_t bytes); /* 1.50 GiB */
+/* 2.95G: the least in hundredths of a unit that is not below, as size_parse reads it. */
+char *size_enough(Arena *arena, uint64_t bytes);
 
 #endif

@@ -94,6 +94,15 @@ static void print_point(const Question *q, const ChoicePoint *p, double least, b
                extra, p->cost, times, chunked ? "yes" : "no");
 }
 
+/* For people: whether a point is far enough from the last one shown to tell them something. */
+static bool differs(const ChoicePoint *point, const ChoicePoint *last, const ChoicePoint *first,
+                    const ChoicePoint *end)
+{
+    enum { SHOWN = 12 };
+    return !last || last->cost - point->cost >= (first->cost - end->cost) / SHOWN ||
+           point->budget - last->budget >= (end->budget - first->budget) / SHOWN;
+}
+
 int answer_pareto(const Question *q)
 {
     Search search;
@@ -113,8 +122,12 @@ int answer_pareto(const Question *q)
         fputs(strcmp(kind, "csv") == 0 ? "budget,extra_percent,seconds,accumulate,chunked_loss\n"
                                        : "[",
               stdout);
+    const ChoicePoint *last = NULL;
     for (size_t i = 0; i < count; i++)
-        print_point(q, &point[i], search.least_cost, i == 0);
+        if (kind || i + 1 == count || differs(&point[i], last, &point[0], &point[count - 1])) {
+            print_point(q, &point[i], search.least_cost, i == 0);
+            last = &point[i];
+        }
     if (kind && strcmp(kind, "json") == 0)
         puts("\n]");
     if (search.cut && !q->options->quiet)
@@ -247,8 +260,8 @@ void explain_misfit(const Question *q, const Built *built, const Held *held)
                   held->time, plan->end, node->op->name, size_text(q->arena, held->bytes),
                   size_text(q->arena, plan->persistent));
     list_largest(q, plan, held->time);
-    diag_hint(q->diag, "--budget %llu would do, with %s",
-              (unsigned long long)(plan->arena + o->reserve),
+    diag_hint(q->diag, "--budget %s would do, with %s",
+              size_enough(q->arena, plan->arena + o->reserve),
               extra_text(q, plan->cost, built->search.least_cost));
     if (built->search.cut)
         diag_hint(q->diag, "a longer search may find a smaller plan: it had spent --effort %llu",
