@@ -360,6 +360,28 @@ Test(check, refuses_an_output_that_is_looked_for_elsewhere)
     redirect_outputs(&v);
     planned_free(&v.right);
 }
+/* Two that lie in one root, where all else is as it was. */
+Test(check, refuses_a_buffer_in_one_that_is_no_root)
+{
+    int tried = 0;
+    for (int k = 0; k < MODELS; k++) {
+        Victim v = {.right = planned_text(models[k], NULL, NULL)};
+        const Plan *plan = v.right.plan;
+        for (Id i = 0; i < plan->buffers; i++)
+            for (Id j = 0; j < plan->buffers; j++) {
+                Id root = plan->buffer[i].root;
+                if (i == j || root == i || root == j || plan->buffer[j].root != root)
+                    continue;
+                begin(&v);
+                v.plan.buffer[j].root = i;
+                refuse(&v, "a root that is none", j);
+                tried++;
+            }
+        planned_free(&v.right);
+    }
+    cr_assert_gt(tried, 0);
+}
+
 Test(check, refuses_a_second_buffer_for_what_persists)
 {
     each_model(duplicate_homes, 20);

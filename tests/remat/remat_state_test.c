@@ -89,3 +89,29 @@ Test(remat_order, every_order_is_valid)
         arena_free(arena);
     }
 }
+
+/* What can run from the start and only adds runs in the order of what it adds. */
+Test(remat_order, lists_what_adds_least_first)
+{
+    enum { NODES = 40 };
+    Arena *arena = arena_new();
+    uint64_t seed = 3;
+    RematProblem problem = {.nodes = NODES, .values = NODES};
+    problem.node = ARENA_ARRAY(arena, RematNode, NODES);
+    problem.value = ARENA_ARRAY(arena, RematValue, NODES);
+    for (RematId i = 0; i < NODES; i++) {
+        problem.node[i] = (RematNode){.cost = 1, .value = i, .values = 1};
+        problem.value[i] = (RematValue){.size = 1 + (int64_t)(generate_bits(&seed) % 1000),
+                                        .node = i,
+                                        .killer = REMAT_NONE,
+                                        .drop_at = REMAT_NONE,
+                                        .flags = REMAT_OUTPUT};
+    }
+    cr_assert_null(remat_problem_error(&problem));
+    RematSchedule order = remat_order(remat_model(&problem, arena), 2, arena);
+    cr_assert_eq(order.count, NODES);
+    for (size_t i = 1; i < NODES; i++)
+        cr_expect_leq(problem.value[order.node[i - 1]].size, problem.value[order.node[i]].size,
+                      "place %zu", i);
+    arena_free(arena);
+}
