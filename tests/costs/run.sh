@@ -24,7 +24,6 @@ check 'chunked losses and micro-batches' golden gpt $gpt --pareto --emit csv
 check 'a step in chunks' golden gpt_misfit $gpt --budget 20K
 check 'hints' golden hints hints.g -d plan --report
 check 'hints, and no training' golden hints_infer hints.g --infer -d plan --report
-check 'outputs that micro-batches fill' golden micro $net --accumulate 4 --pareto --emit csv
 check 'a hint at the loss' golden loss loss.g --report
 check 'windows of a concat' golden windows windows.g --pareto
 finish
