@@ -58,6 +58,14 @@ poison() {
 }
 check 'poison' poison
 
+# Operands that lie in their windows: nothing is left to copy, and no kernel to emit.
+joined() {
+    printf 'model joined(batch B = 2)\ninput x : f32[B, 3, 8]\n%s\n' \
+        'output y = softmax(concat(tanh(x), exp(x), axis = 1))' >joined.g
+    "$gplan" joined.g --quiet -o joined.c && ! grep -q gp_concat joined.c
+}
+check 'a concat that is written in place is no op' joined
+
 # Two plans of one model, under names of their own.
 prefixes() {
     "$gplan" "$here/prefixes.g" --quiet --prefix fit -o fit.c &&
