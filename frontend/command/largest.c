@@ -52,25 +52,26 @@ static uint64_t need(Trial *t, int64_t value)
     return bytes;
 }
 
-/* The first from there on, below `end`, that can be planned. */
-static Planned next_valid(Trial *t, int64_t from, int64_t end)
+/* The first on the way from `from` to `end`, by steps of 1 or -1, that can be planned. */
+static Planned first_valid(Trial *t, int64_t from, int64_t end, int64_t step)
 {
-    for (int64_t v = from; v < end && v - from < GAP && !watch_stopped(); v++) {
+    for (int64_t v = from, tried = 0; v != end && tried < GAP && !watch_stopped(); v += step) {
         uint64_t bytes = need(t, v);
+        tried++;
         if (bytes != UINT64_MAX)
             return (Planned){v, bytes};
     }
     return (Planned){0, UINT64_MAX};
 }
 
+static Planned next_valid(Trial *t, int64_t from, int64_t end)
+{
+    return from < end ? first_valid(t, from, end, 1) : (Planned){0, UINT64_MAX};
+}
+
 static Planned valid_before(Trial *t, int64_t end)
 {
-    for (int64_t v = end - 1; v > 0 && end - v <= GAP && !watch_stopped(); v--) {
-        uint64_t bytes = need(t, v);
-        if (bytes != UINT64_MAX)
-            return (Planned){v, bytes};
-    }
-    return (Planned){0, UINT64_MAX};
+    return end > 1 ? first_valid(t, end - 1, 0, -1) : (Planned){0, UINT64_MAX};
 }
 
 static bool fits(const Trial *t, Planned p)
