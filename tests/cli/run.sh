@@ -232,6 +232,12 @@ named() {
 }
 check 'a message names the file of its line' named
 
+# What a comment cannot hold is changed in it, and nothing else.
+comment() {
+    cp good.g 'a?b??c.g' && "$gplan" 'a?b??c.g' -o comment.c && grep -qF 'from a?b_?c.g.' comment.c
+}
+check 'a comment keeps what it can of a name' comment
+
 verbose() {
     "$gplan" good.g -v --budget 1M -o verbose.c >verbose.out 2>verbose.err && [ ! -s verbose.out ] &&
         for pass in read lowered fused planned chosen checked; do

@@ -66,6 +66,31 @@ joined() {
 }
 check 'a concat that is written in place is no op' joined
 
+# Windows with gaps, in the search for what made a NaN: what is dead beside them is poisoned.
+windows() {
+    cat >windows.c <<'END'
+#include "joined.h"
+#include <stdlib.h>
+int main(void)
+{
+    joined m;
+    void *arena = aligned_alloc(64, (JOINED_ARENA_BYTES + 63) / 64 * 64);
+    if (!arena || joined_init(&m, arena, JOINED_ARENA_BYTES) != JOINED_OK)
+        return 2;
+    joined_reset(&m, 1);
+    for (int i = 0; i < JOINED_X_COUNT; i++)
+        joined_x(&m)[i] = (float)i / 100;
+    int code = joined_forward(&m);
+    free(arena);
+    return code != JOINED_OK;
+}
+END
+    # shellcheck disable=SC2086
+    gcc $strict $sanitize -DGPLAN_POISON -DGPLAN_CHECK_NAN -I. windows.c joined.c -lm -o windows &&
+        ./windows
+}
+check 'no NaN is seen beside a window' windows
+
 # Two plans of one model, under names of their own.
 prefixes() {
     "$gplan" "$here/prefixes.g" --quiet --prefix fit -o fit.c &&

@@ -25,6 +25,7 @@ for kind in svg json trace dot graph report; do
     check "$kind as it was drawn" golden plan.$kind $plan --budget $budget --emit $kind
 done
 check 'the page as it was filled' golden plan.page $plan --budget $budget --emit html
+check 'a step with an epilogue' golden mlp.trace examples/mlp.g --infer --emit trace
 check 'steps as long as they take' golden long.trace $plan --infer -D B=4096 --emit trace
 check 'boxes as they were drawn' golden shut.dot $plan --emit dot --depth 1
 check 'micro-batches as they were reported' golden micro.report $plan --accumulate 2 --report
