@@ -280,6 +280,9 @@ Test(remat, refuses_a_problem_that_is_none)
     problem = generate_random(arena, 5, 3, 1);
     problem.read[0] = 4;
     cr_expect_str_eq(remat_problem_error(&problem), "a node reads a value that is made later");
+    problem = generate_random(arena, 5, 3, 1);
+    problem.value[1].node = problem.nodes;
+    cr_expect_not_null(remat_problem_error(&problem));
 }
 
 /* Effort is counted, so that the same problem gives the same schedule on every machine. Numbers
