@@ -45,6 +45,10 @@ typedef struct {
     double worst, coarsest;
     char where[256], coarse_where[256];
     bool final, table;
+    double typical;    /* what float loops are off by, in the median tensor */
+    ARRAY(double) off; /* by tensor, while that is sought; then nothing is judged */
+    bool seeking;
+    Arena *arena; /* of `off` */
 } Verdict;
 
 /* `final`: the rounded results are there, and what they are off by is taken into account. `table`:
