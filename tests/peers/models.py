@@ -277,7 +277,7 @@ def check_vision(gplan, table, example, make, batch=2, size=224):
         return {"logits": logits, "probs": torch.softmax(logits, -1)}
 
     loss_of = lambda m, x: F.cross_entropy(m(x["images"]), x["labels"].long())
-    text = text_of(example, {"B": batch, "S": size}) + "output logits\n"
+    text = text_of(example, {"B": batch, "S": size}) + "\noutput logits\n"
     return check_model(gplan, table, example, text, model, vision_pairs, inputs, forward,
                        loss_of)
 
@@ -316,7 +316,7 @@ def check_bert(gplan, table, batch=2, length=128):
         return {"hidden": hidden, "logits": logits, "probs": torch.softmax(logits, -1)}
 
     loss_of = lambda m, x: F.cross_entropy(run(m, x)[1], x["labels"].long())
-    text = text_of("bert", {"B": batch, "T": length}) + "output logits\n"
+    text = text_of("bert", {"B": batch, "T": length}) + "\noutput logits\n"
     return check_model(gplan, table, "bert", text, model, bert_pairs, inputs, forward, loss_of)
 
 
