@@ -40,15 +40,6 @@ void api_write(const Api *api, Out *o, const char *text)
     out_template(o, text, api->prefix, api->capitals);
 }
 
-static const Dialect *dialect_of(const Target *target)
-{
-    static const Dialect *const all[] = {&dialect_c, &dialect_cuda};
-    size_t i = 0;
-    while (strcmp(all[i]->target, target->name) != 0)
-        i++;
-    return all[i];
-}
-
 /* The first output of the name: programs that compute the same output have one each. */
 static size_t first_of(const Graph *g, size_t output)
 {
@@ -196,7 +187,8 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     Api *api = ARENA_NEW(g->arena, Api);
     api->plan = plan;
     api->options = options;
-    api->dialect = dialect_of(options->target);
+    api->target = target_find(options->target->name);
+    api->dialect = api->target->dialect;
     api->tensor = ARENA_ARRAY(g->arena, ApiTensor, g->value.count + g->output.count);
     api->unused = ARENA_ARRAY(g->arena, const char *, g->value.count);
     number_slots(api);

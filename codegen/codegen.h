@@ -8,7 +8,6 @@
 typedef struct {
     const char *header; /* name of the header that the C file includes: model.h */
     const char *prefix; /* of functions: the model's name made safe for C */
-    uint32_t threads;   /* default of the emitted program */
     const Target *target;
     uint64_t budget; /* 0: none */
     Choice choice;   /* that the plan is of */
@@ -29,9 +28,23 @@ Profile profile_measure(void);
 Text profile_text(Arena *arena, const Profile *profile);
 const char *profile_read(Arena *arena, Text file, Profile *profile);
 
-/* The targets; `threads` is what workspace is planned for. */
-Target target_c(uint32_t threads);
-Target target_cuda(void);
+/* ---- The targets, a row each (target.c) ----------------------------------------------------- */
+
+typedef struct {
+    Target plan;                   /* what the planner must know; its name is that of the target */
+    const char *extension;         /* of the source it is written as, without the dot */
+    bool threads;                  /* the caller says how many; else the target has its own */
+    const struct Dialect *dialect; /* what it writes its own way */
+} TargetRow;
+
+extern const TargetRow target_table[];
+extern const size_t target_count;
+
+/* NULL: there is none of that name, none that is written so. */
+const TargetRow *target_find(const char *name);
+const TargetRow *target_of_extension(const char *extension);
+/* A row's target; `threads` is what workspace is planned for, where the caller says how many. */
+Target target_make(const TargetRow *row, uint32_t threads);
 
 /* The emitted source and its header, in the language of the options' target. */
 Text emit_source(const Plan *plan, const EmitOptions *options);

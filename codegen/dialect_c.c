@@ -121,7 +121,6 @@ static const char *const needs[] = {"c/base.h", "c/file_save.h", "c/file_load.h"
 static const char *const none[] = {NULL};
 
 const Dialect dialect_c = {
-    .target = "c",
     .kernel = "c/%s.h",
     .needs = needs,
     .words = none,
@@ -223,7 +222,6 @@ const Dialect dialect_c = {
                        "    return op_nan[op] + sizeof \"a NaN was made by\";\n"
                        "}\n"
                        "\n",
-    .has_threads = true,
     .memory = " *\n * Everything it needs lies in one arena of %s; it allocates nothing. */\n",
     .codes = "",
     .fields = "    unsigned char *arena;\n"

@@ -12,7 +12,7 @@
 static void write_call(const Emission *e, const Occurrence *o, const Node *node,
                        const char *epilogue, Out *to)
 {
-    assert(!epilogue); /* its kernels run nothing behind them: see target_cuda */
+    assert(!epilogue); /* its kernels run nothing behind them: see target.c */
     (void)epilogue;
     static const KernelSyntax settings = {.open = "    gp_%s_attr attr = {};\n",
                                           .before = "    attr.",
@@ -200,7 +200,6 @@ static const char *const own[] = {
     "STATE",     "STREAM",    "HERE",     "here",       NULL};
 
 const Dialect dialect_cuda = {
-    .target = "cuda",
     .kernel = "cuda/%s.cuh",
     .needs = needs,
     .words = words,

@@ -131,9 +131,8 @@ static void write_sizes(const Api *api, Out *o, size_t ops)
 {
     out(o, "#define %s_ARENA_BYTES %lluull\n", api->capitals, (unsigned long long)api->plan->arena);
     out(o, "#define %s_ARENA_ALIGN %u\n", api->capitals, api->options->target->align);
-    if (api->dialect->has_threads)
-        out(o, "#define %s_THREADS_MAX %u\n", api->capitals,
-            api->options->threads ? api->options->threads : 1);
+    if (api->target->threads)
+        out(o, "#define %s_THREADS_MAX %u\n", api->capitals, api->options->target->threads);
     out(o, "#define %s_OPS %zu\n\n", api->capitals, ops);
     bool any = false;
     for (size_t i = 0; i < api->tensors; i++) {

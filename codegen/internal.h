@@ -67,7 +67,8 @@ typedef struct Dialect Dialect;
 typedef struct {
     const Plan *plan;
     const EmitOptions *options;
-    const Dialect *dialect; /* of the options' target */
+    const TargetRow *target; /* of the options */
+    const Dialect *dialect;  /* and what it writes */
     const char *prefix, *capitals;
     ApiTensor *tensor;
     size_t tensors;
@@ -155,7 +156,6 @@ typedef struct Loop Loop; /* loop.h */
 
 /* Texts are templates: $ is the model's prefix, @ the same in capitals. */
 struct Dialect {
-    const char *target;       /* its name */
     const char *kernel;       /* the file of a kernel in the runtime: "c/%s.h" */
     const char *const *needs; /* files that every program has, up to a NULL */
     const char *const *words; /* functions of the header beside those of every target, likewise */
@@ -187,7 +187,6 @@ struct Dialect {
     const char *error_texts, *errors, *functions, *profile_op_name;
 
     /* The header. */
-    bool has_threads;
     const char *memory, *codes, *fields, *clock_fields, *accessors;
     const char *declared_init, *declared_forward, *declared_step, *declared_more, *declared_profile;
     const char *set, *get; /* how functions that copy inputs and outputs are named; may be NULL */

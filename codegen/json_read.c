@@ -533,9 +533,14 @@ static Target read_target(Reader *r)
     const json_t *target = json_object_get(r->file, "target");
     const char *name = get_text(r, target, "name");
     uint32_t threads = (uint32_t)get_integer(r, target, "threads", 1, 1024);
-    Target known = name && strcmp(name, "cuda") == 0 ? target_cuda() : target_c(threads);
-    if (!r->error && (strcmp(name, known.name) != 0 || threads != known.threads))
+    const TargetRow *row = name ? target_find(name) : NULL;
+    if (!r->error && !row)
         fail(r, "the target '%s' is not known here", name);
+    if (!row)
+        return (Target){0};
+    Target known = target_make(row, threads);
+    if (!r->error && threads != known.threads)
+        fail(r, "the target %s is planned for %u thread", known.name, known.threads);
     if (!r->error && get_integer(r, target, "align", 1, 1 << 20) != known.align)
         fail(r, "the target %s aligns to %u bytes", known.name, known.align);
     return known;

@@ -1,4 +1,4 @@
-/* The targets: what their kernels ask for. */
+/* The targets: one table, and what their kernels ask for. */
 #include "codegen/internal.h"
 #include "runtime/cuda/state.h"
 #include "runtime/runtime.h"
@@ -64,12 +64,6 @@ static uint64_t workspace_c(const Target *target, const Graph *g, const Clusters
     return node ? ask(runtime_kernel(node->op->name), target, g, node) : 0;
 }
 
-Target target_c(uint32_t threads)
-{
-    return (Target){
-        .name = "c", .align = 64, .threads = threads, .epilogues = true, .workspace = workspace_c};
-}
-
 static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clusters *clusters,
                                Id id)
 {
@@ -77,12 +71,39 @@ static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clust
     return node ? ask(runtime_cuda_work(node->op->name), target, g, node) : 0;
 }
 
-/* 256 bytes are what cudaMalloc itself aligns to. */
-Target target_cuda(void)
+/* ---- The table ------------------------------------------------------------------------------ */
+
+/* clang-format off */
+const TargetRow target_table[] = {
+    {.plan = {.name = "c", .align = 64, .threads = 1, .epilogues = true, .workspace = workspace_c},
+     .extension = "c", .threads = true, .dialect = &dialect_c},
+    /* 256 bytes are what cudaMalloc itself aligns to */
+    {.plan = {.name = "cuda", .align = 256, .threads = 1, .state = sizeof(gp_state),
+              .workspace = workspace_cuda},
+     .extension = "cu", .dialect = &dialect_cuda},
+};
+/* clang-format on */
+const size_t target_count = sizeof target_table / sizeof *target_table;
+
+const TargetRow *target_find(const char *name)
 {
-    return (Target){.name = "cuda",
-                    .align = 256,
-                    .threads = 1,
-                    .state = sizeof(gp_state),
-                    .workspace = workspace_cuda};
+    for (size_t i = 0; i < target_count; i++)
+        if (strcmp(target_table[i].plan.name, name) == 0)
+            return &target_table[i];
+    return NULL;
+}
+
+const TargetRow *target_of_extension(const char *extension)
+{
+    for (size_t i = 0; i < target_count; i++)
+        if (strcmp(target_table[i].extension, extension) == 0)
+            return &target_table[i];
+    return NULL;
+}
+
+Target target_make(const TargetRow *row, uint32_t threads)
+{
+    Target target = row->plan;
+    target.threads = row->threads ? threads : target.threads;
+    return target;
 }

@@ -38,7 +38,6 @@ static EmitOptions emit_options(Arena *arena, const Options *o, const Target *ta
 {
     return (EmitOptions){.header = header_name(arena, o->output, built->graph->name),
                          .prefix = o->prefix ? o->prefix : c_prefix(arena, built->graph->name),
-                         .threads = o->threads,
                          .target = target,
                          .budget = o->budget,
                          .choice = built->choice,
@@ -103,7 +102,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     Profile profile = default_profile;
     if (o->profile && !load_profile(arena, diag, o->profile, &profile))
         return 1;
-    Target target = find_target(o) == TARGET_CUDA ? target_cuda() : target_c(o->threads);
+    Target target = target_make(find_target(o), o->threads);
     target.profile = &profile;
 
     /* the files -> text */

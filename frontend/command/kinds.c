@@ -4,19 +4,36 @@
 #include <errno.h>
 #include <string.h>
 
-const Kind kinds[] = {
-    {"c", emit_source, NULL, TARGET_C},       {"cu", emit_source, NULL, TARGET_CUDA},
-    {"h", emit_header, NULL, TARGET_AUTO},    {"report", emit_report, NULL, TARGET_AUTO},
-    {"dot", emit_dot, NULL, TARGET_AUTO},     {"svg", emit_svg, NULL, TARGET_AUTO},
-    {"html", emit_html, NULL, TARGET_AUTO},   {"json", emit_json, NULL, TARGET_AUTO},
-    {"trace", emit_trace, NULL, TARGET_AUTO}, {"graph", NULL, emit_graph, TARGET_AUTO},
+static const Kind source = {.emit = emit_source};
+static const Kind kinds[] = {
+    {"h", emit_header, NULL},    {"report", emit_report, NULL}, {"dot", emit_dot, NULL},
+    {"svg", emit_svg, NULL},     {"html", emit_html, NULL},     {"json", emit_json, NULL},
+    {"trace", emit_trace, NULL}, {"graph", NULL, emit_graph},
 };
-const size_t kind_count = sizeof kinds / sizeof *kinds;
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const char *kind_words(void)
+{
+    static char words[256];
+    size_t length = 0;
+    for (size_t i = 0; i < target_count + KINDS; i++)
+        length += (size_t)snprintf(words + length, sizeof words - length, "%s%s", i ? " " : "",
+                                   i < target_count ? target_table[i].extension
+                                                    : kinds[i - target_count].name);
+    return words;
+}
+
+static const char *kind_name(const Options *o)
+{
+    return o->emit ? o->emit : extension(o->output);
+}
 
 const Kind *find_kind(const Options *o)
 {
-    const char *name = o->emit ? o->emit : extension(o->output);
-    for (size_t i = 0; name && i < kind_count; i++)
+    const char *name = kind_name(o);
+    if (written_target(o))
+        return &source;
+    for (size_t i = 0; name && i < KINDS; i++)
         if (strcmp(kinds[i].name, name) == 0)
             return &kinds[i];
     return NULL;
@@ -24,13 +41,19 @@ const Kind *find_kind(const Options *o)
 
 bool kind_is_source(const Kind *kind)
 {
-    return kind && kind->emit == emit_source;
+    return kind == &source;
 }
 
-int find_target(const Options *o)
+const TargetRow *written_target(const Options *o)
 {
-    const Kind *kind = find_kind(o);
-    return o->target ? (int)o->target : kind ? kind->target : TARGET_AUTO;
+    const char *name = kind_name(o);
+    return name ? target_of_extension(name) : NULL;
+}
+
+const TargetRow *find_target(const Options *o)
+{
+    const TargetRow *written = written_target(o);
+    return o->target ? &target_table[o->target - 1] : written ? written : &target_table[0];
 }
 
 const char *extension(const char *path)
@@ -74,7 +97,7 @@ bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
             return diag_error(diag, (Span){0},
                               "%s has constants that go to a file beside the text: give -o "
                               "FILE.%s",
-                              plan->graph->name, kind->name);
+                              plan->graph->name, written_target(o)->extension);
         return output_write(diag, file, 1);
     }
     file[1].path = beside(arena, o->output, "h");

@@ -7,19 +7,19 @@
 #include "frontend/command/output.h"
 
 typedef struct {
-    const char *name;
+    const char *name; /* NULL: a source, by the extension of its target */
     Text (*emit)(const Plan *plan, const EmitOptions *options);
     Text (*draw)(const Graph *g, const EmitOptions *options); /* needs no plan */
-    int target;                                               /* TARGET_AUTO: any */
 } Kind;
 
-extern const Kind kinds[];
-extern const size_t kind_count;
+const char *kind_words(void); /* all of them, with spaces between */
 
 const char *extension(const char *path); /* NULL: it has none */
 const Kind *find_kind(const Options *o); /* NULL: none was asked for, or there is none so */
 bool kind_is_source(const Kind *kind);   /* C or CUDA, with a header beside it */
-int find_target(const Options *o);       /* TARGET_AUTO: nothing says */
+/* By --target, else by what is written; the first of the table where nothing says. */
+const TargetRow *find_target(const Options *o);
+const TargetRow *written_target(const Options *o); /* NULL: what is written is no source */
 /* What the C file includes: dir/model.c -> model.h */
 const char *header_name(Arena *arena, const char *output, const char *model);
 /* Files; false with a message that names the one that could not be written. */

@@ -28,11 +28,12 @@ enum { TEXT = 512 };
 static void describe(const Option *option, char text[TEXT])
 {
     int length = snprintf(text, TEXT, "%s", option->help);
-    const char *last = option->words ? strrchr(option->words, ' ') + 1 : option->help;
+    const char *words = option_words(option);
+    const char *last = words ? strrchr(words, ' ') + 1 : option->help;
     if (strstr(option->help, last))
         return;
     const char *separator = ": ";
-    for (const char *at = option->words; at < last;) {
+    for (const char *at = words; at < last;) {
         int word = (int)strcspn(at, " ");
         length += snprintf(text + length, TEXT - (size_t)length, "%s%.*s", separator, word, at);
         at += word + 1;
@@ -141,7 +142,7 @@ static void print_arguments(void)
             puts(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;");
         else
             printf(") COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n",
-                   option->words ? option->words : "");
+                   option_words(option) ? option_words(option) : "");
     }
 }
 

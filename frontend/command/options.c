@@ -1,6 +1,6 @@
 /* The command line. One table says what there is: reading, --help, the man page and the shell's
  * completion all come from it. A new option is a row here and a field of Options. */
-#include "frontend/command/options.h"
+#include "frontend/command/kinds.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,6 +17,16 @@ static void show_ops(void)
     ops_reference(stdout);
 }
 
+static const char *target_words(void)
+{
+    static char words[256];
+    size_t length = (size_t)snprintf(words, sizeof words, "auto");
+    for (size_t i = 0; i < target_count; i++)
+        length += (size_t)snprintf(words + length, sizeof words - length, " %s",
+                                   target_table[i].plan.name);
+    return words;
+}
+
 #define FIELD(name) offsetof(Options, name)
 
 /* clang-format off */
@@ -25,7 +35,7 @@ const Option option_table[] = {
      .kind = OPTION_FILE, .field = FIELD(output)},
     {0, "emit", "KIND", "what to write (default: by FILE's extension)",
      .kind = OPTION_TEXT, .field = FIELD(emit),
-     .words = "c cu h report dot svg html json trace graph"},
+     .list = kind_words},
     {0, "prefix", "NAME",
      "begin emitted symbols with NAME instead of the model's name, so that two plans of one model "
      "link into one program",
@@ -65,7 +75,7 @@ const Option option_table[] = {
      "print what budgets cost, from the smallest to one without recomputation; --emit csv or json",
      .kind = OPTION_FLAG, .field = FIELD(pareto)},
     {0, "target", "TARGET", "what the plan is for (default: cuda for a .cu file, else c)",
-     .kind = OPTION_WORD, .field = FIELD(target), .words = "auto c cuda"},
+     .kind = OPTION_WORD, .field = FIELD(target), .list = target_words},
     {0, "calibrate", NULL,
      "measure this machine and write a profile for --profile, to FILE or standard output; takes no "
      "MODEL",
@@ -102,6 +112,11 @@ const Option option_table[] = {
 enum { OPTION_TABLE = sizeof option_table / sizeof *option_table };
 const size_t option_count = OPTION_TABLE;
 
+const char *option_words(const Option *option)
+{
+    return option->list ? option->list() : option->words;
+}
+
 /* ---- Reading: each returns -1 to go on, or the exit status ---------------------------------- */
 
 static int wrong(const Option *option, const char *text, const char *wanted)
@@ -126,10 +141,10 @@ static int find_word(const char *words, const char *text)
 
 static int read_word(const Option *option, const char *text, uint32_t *field)
 {
-    int place = find_word(option->words, text);
+    int place = find_word(option_words(option), text);
     if (place < 0) {
         fprintf(stderr, "gplan: --%s '%s': expected one of: %s\n", option->name, text,
-                option->words);
+                option_words(option));
         return 2;
     }
     *field = (uint32_t)place;
@@ -150,7 +165,7 @@ static int read_whole(const Option *option, const char *text, uint64_t most, uin
 static int read_count(const Option *option, const char *text, Options *o)
 {
     uint64_t number = 0;
-    if (find_word(option->words, text) >= 0)
+    if (find_word(option_words(option), text) >= 0)
         return read_word(option, text, (uint32_t *)((char *)o + option->word_field));
     int status = read_whole(option, text, option->most, &number);
     *(uint32_t *)((char *)o + option->field) = (uint32_t)number;

@@ -6,7 +6,6 @@
 #include "planner/planner.h"
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
-enum { TARGET_AUTO, TARGET_C, TARGET_CUDA };
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
 typedef struct {
@@ -20,7 +19,7 @@ typedef struct {
     uint64_t effort;
     double seconds;
     uint32_t threads;
-    uint32_t target;          /* TARGET_AUTO: by what is written */
+    uint32_t target;          /* 1 + its row in the table; 0: by what is written */
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
@@ -60,9 +59,10 @@ typedef struct {
     char letter;                        /* 0: none */
     const char *name, *argument, *help; /* no help: for the build alone */
     OptionKind kind;
-    size_t field;      /* of Options */
-    const char *words; /* that it takes, with spaces between them */
-    size_t word_field; /* where a count may be a word as well: the field of that */
+    size_t field;              /* of Options */
+    const char *words;         /* that it takes, with spaces between them */
+    const char *(*list)(void); /* or the function that knows them */
+    size_t word_field;         /* where a count may be a word as well: the field of that */
     uint32_t most;
     bool positive; /* a size that may not be 0 */
     void (*show)(void);
@@ -70,6 +70,7 @@ typedef struct {
 
 extern const Option option_table[];
 extern const size_t option_count;
+const char *option_words(const Option *option); /* NULL: it takes others than words */
 
 void manual_help(void);
 void manual_page(void);       /* in roff */

@@ -42,10 +42,8 @@ int check_usage(const Options *o)
         return 2;
     }
     if ((o->output || o->emit) && !find_kind(o) && !o->pareto) {
-        fprintf(stderr, "gplan: cannot write '%s'; the kinds are", o->emit ? o->emit : o->output);
-        for (size_t i = 0; i < kind_count; i++)
-            fprintf(stderr, "%s %s", i ? "," : "", kinds[i].name);
-        fprintf(stderr, "\n");
+        fprintf(stderr, "gplan: cannot write '%s'; the kinds are %s\n",
+                o->emit ? o->emit : o->output, kind_words());
         return 2;
     }
     if (kind_is_source(find_kind(o)) && o->output &&
@@ -55,19 +53,19 @@ int check_usage(const Options *o)
                 o->output);
         return 2;
     }
-    const Kind *kind = find_kind(o);
-    if (kind && kind->target && kind->target != find_target(o)) {
+    const TargetRow *target = find_target(o), *written = written_target(o);
+    if (written && written != target) {
         fprintf(stderr, "gplan: --target %s is not written as %s: give FILE.%s\n",
-                o->target == TARGET_CUDA ? "cuda" : "c", kind->name,
-                o->target == TARGET_CUDA ? "cu" : "c");
+                target->plan.name, written->extension, target->extension);
         return 2;
     }
-    if (find_target(o) == TARGET_CUDA && o->threads > 1) {
-        fprintf(stderr, "gplan: --threads is for C: a GPU has its own\n");
+    if (!target->threads && o->threads > 1) {
+        fprintf(stderr, "gplan: --threads: the target %s has its own\n", target->plan.name);
         return 2;
     }
-    if (find_target(o) == TARGET_CUDA && o->epilogues == WHEN_ALWAYS) {
-        fprintf(stderr, "gplan: --epilogues always is for C: its products have none on a GPU\n");
+    if (!target->plan.epilogues && o->epilogues == WHEN_ALWAYS) {
+        fprintf(stderr, "gplan: --epilogues always: products of the target %s have none\n",
+                target->plan.name);
         return 2;
     }
     if (o->dump && !dump_knows(o->dump)) {

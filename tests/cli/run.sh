@@ -51,8 +51,8 @@ refuses 2 'C or C++ would refuse' good.g --prefix int -o out.c
 refuses 2 'unrecognized option' good.g --frobnicate
 refuses 2 'requires an argument' good.g -o
 refuses 2 'extension' good.g -o out
-refuses 2 'the kinds are c, cu, h, report' good.g -o out.xyz
-refuses 2 'the kinds are c, cu, h, report' good.g --emit pdf
+refuses 2 'the kinds are c cu h report' good.g -o out.xyz
+refuses 2 'the kinds are c cu h report' good.g --emit pdf
 refuses 2 'the same file' good.g --emit c -o out.h
 refuses 2 '--budget' good.g --budget 0
 refuses 2 '--budget' good.g --budget -1
@@ -73,8 +73,8 @@ refuses 2 '--threads' good.g --threads 99999
 refuses 2 'give FILE.cu' good.g --target cuda -o out.c
 refuses 2 'give FILE.c' good.g --target c -o out.cu
 refuses 2 'the same file' good.g --emit cu -o out.h
-refuses 2 '--threads is for C' good.g --threads 2 -o out.cu
-refuses 2 '--epilogues always is for C' good.g --epilogues always -o out.cu
+refuses 2 '--threads: the target cuda has its own' good.g --threads 2 -o out.cu
+refuses 2 '--epilogues always: products of the target cuda have none' good.g --epilogues always -o out.cu
 refuses 2 '--epilogues' good.g --epilogues sometimes
 refuses 2 '--target' good.g --target opencl
 refuses 2 '--effort' good.g --effort none

@@ -51,7 +51,7 @@ static Result plan_here(const Case *c)
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
     Model model = {source, ast, c->define, c->defines, false};
     Choice choice = {.micro = 1, .chunked_loss = c->chunked_loss, .epilogues = true};
-    Target target = target_c(1);
+    Target target = target_make(target_find("c"), 1);
     Built built = ast ? build(&model, &target, &choice, diag) : (Built){0};
     if (!built.graph)
         exit(1);

@@ -71,7 +71,7 @@ typedef struct {
 
 static Case plan_how(const char *text, bool train, PlanOptions how)
 {
-    Case c = {.arena = arena_new(), .target = target_c(1)};
+    Case c = {.arena = arena_new(), .target = target_make(target_find("c"), 1)};
     Diag *diag = diag_new(c.arena, stderr, false);
     Source *source = ARENA_NEW(c.arena, Source);
     *source = (Source){.file = "test.g", .text = text, .length = strlen(text)};
@@ -83,7 +83,7 @@ static Case plan_how(const char *text, bool train, PlanOptions how)
     Built built = build(&model, &c.target, &choice, diag);
     cr_assert(built.graph);
     arena_adopt(c.arena, built.arena);
-    EmitOptions emit = {.target = &c.target, .threads = 1};
+    EmitOptions emit = {.target = &c.target};
     Plan *plan = plan_make(c.arena, built.graph, built.clusters, &c.target, &how, &emit.search);
     cr_assert_null(plan_check(plan, &c.target, &emit.held));
     Text file = emit_json(plan, &emit);
@@ -409,7 +409,7 @@ Test(pictures, show_what_is_computed_again)
     Plan *plan;
     const char *fault = plan_verify(c.arena, (Text){text, strlen(text)}, &plan);
     cr_assert_null(fault, "%s", fault);
-    EmitOptions options = {.target = &c.target, .threads = 1, .width = 80};
+    EmitOptions options = {.target = &c.target, .width = 80};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         cr_expect(strstr(kinds[i].emit(plan, &options).text, kinds[i].words), "%s", kinds[i].words);
     free(text);

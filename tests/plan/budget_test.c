@@ -30,7 +30,7 @@ static bool recomputes(const Plan *plan)
 
 static Plan *plan_of(uint64_t seed, Graph *g, const Clusters *clusters, PlanOptions how)
 {
-    Target target = target_c(1);
+    Target target = target_make(target_find("c"), 1);
     how.effort = EFFORT;
     Search search;
     Plan *plan = plan_make(g->arena, g, clusters, &target, &how, &search);

@@ -42,7 +42,7 @@ static Model read_model(Arena *arena, const char *text, Diag **diag)
 /* Choices that were not lowered yet are ordered by this. */
 Test(choose, more_micro_batches_cost_no_less)
 {
-    const Target target = target_c(1);
+    const Target target = target_make(target_find("c"), 1);
     for (int i = 0; i < MODELS; i++)
         for (int kind = 0; kind < 4; kind++) {
             double before = 0;
@@ -66,7 +66,7 @@ Test(choose, more_micro_batches_cost_no_less)
 /* What --min-budget finds, --budget meets: by the same choice or one that costs less. */
 Test(choose, meets_the_smallest_budget_that_it_finds)
 {
-    const Target target = target_c(1);
+    const Target target = target_make(target_find("c"), 1);
     for (int i = 0; i < MODELS; i++) {
         Arena *arena = arena_new();
         Diag *diag;
@@ -93,7 +93,7 @@ Test(choose, meets_the_smallest_budget_that_it_finds)
  */
 Test(choose, returns_what_it_built)
 {
-    const Target target = target_c(1);
+    const Target target = target_make(target_find("c"), 1);
     Arena *arena = arena_new();
     Diag *diag;
     Model model = read_model(arena, decoder, &diag);

@@ -131,8 +131,8 @@ const char *emitted_differs(Arena *arena, const Plan *plan, const PlainRun *plai
     char *folder = arena_printf(arena, "%s/gplan.XXXXXX", base ? base : "/tmp");
     if (!mkdtemp(folder))
         return "no temporary folder";
-    Target target = target_c(1);
-    EmitOptions how = {.header = "net.h", .prefix = "net", .threads = 1, .target = &target};
+    Target target = target_make(target_find("c"), 1);
+    EmitOptions how = {.header = "net.h", .prefix = "net", .target = &target};
     write_text(arena, folder, "net.c", emit_source(plan, &how));
     write_text(arena, folder, "net.h", emit_header(plan, &how));
     write_text(arena, folder, "main.c", (Text){program, strlen(program)});

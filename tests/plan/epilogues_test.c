@@ -143,7 +143,7 @@ Test(epilogues, a_product_with_one_is_written_into_a_concat)
 
 Test(epilogues, a_target_may_have_none)
 {
-    const Target cuda = target_cuda();
+    const Target cuda = target_make(target_find("cuda"), 1);
     Planned p = planned_text(X "output y = relu(dense(x, 64))\n", NULL, &cuda);
     expect_cluster(&p, "y", 2, false);
     planned_free(&p);

@@ -5,7 +5,8 @@
 
 Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Target *target)
 {
-    Planned p = {.arena = arena, .graph = g, .target = target ? *target : target_c(1)};
+    Planned p = {
+        .arena = arena, .graph = g, .target = target ? *target : target_make(target_find("c"), 1)};
     simplify(g);
     p.clusters = fuse(arena, g, p.target.epilogues);
     p.plan = plan_make(arena, g, p.clusters, &p.target, how ? how : &(PlanOptions){0}, &p.search);
