@@ -89,8 +89,10 @@ $(G)/text.c: runtime/embed.c $(KERNELS) $(PAGES) Makefile
 	@mkdir -p $(@D) build/tools
 	$(CC) $(CPPFLAGS) -std=c11 -O1 $< -o build/tools/embed
 	build/tools/embed $(KERNELS) $(PAGES) > $@.new && mv $@.new $@
-# The tables of kernels: C's, CUDA's, and what CUDA's want as workspace.
-build/tools/adapters: codegen/adapters.c $(B)/libfrontend.a $(B)/gen/text.o
+# The tables of kernels: C's, CUDA's, and what CUDA's want as workspace; and the structs of their
+# settings, which kernels include.
+build/tools/adapters: codegen/adapters.c codegen/settings.c codegen/text.c $(B)/libfrontend.a \
+		$(B)/gen/text.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null $^ $(LDLIBS) -o $@
 adapt = build/tools/adapters $(1) > $@.new; \
@@ -102,6 +104,9 @@ $(G)/adapters.cpp: build/tools/adapters
 	@set -e; $(call adapt,cuda)
 $(G)/cuda_work.c: build/tools/adapters
 	@set -e; $(call adapt,work)
+$(G)/settings.h: build/tools/adapters
+	@set -e; $(call adapt,settings)
+$(G)/adapters.c $(G)/adapters.cpp $(G)/cuda_work.c: $(G)/settings.h
 $(B)/gen/adapters.o $(B)/gen/cuda_work.o: $(KERNELS)
 
 # ---- The demo and installing -------------------------------------------------------------------

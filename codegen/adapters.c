@@ -1,33 +1,28 @@
 /* A tool of the build: prints a file with every kernel of a target behind runtime_kernel(), from
- * the rows. usage: adapters c | cuda | work
+ * the rows. usage: adapters c | cuda | work | settings
  *
  * A kernel row gets an adapter from a list of settings to the kernel's own struct; an elementwise
  * row gets a loop over its expression. The files are compiled once as they are, for tests and for
  * the workspace of the C target, and once with GP_REAL as double, for gradient tests. CUDA's is C++
  * for nvcc or for tests/cuda_on_cpu. `work` is plain C: what CUDA's kernels want as workspace,
- * which gplan asks where no CUDA is.
+ * which gplan asks where no CUDA is. `settings` is the header with the structs of settings that all
+ * kernels include.
  *
  * A row without a kernel stops the build by name, and so does one that does not say how the batch
  * passes through it. */
-#include "frontend/frontend.h"
-#include "runtime/runtime.h"
+#include "codegen/internal.h"
 
 #include <string.h>
 
-static enum { C, CUDA, WORK } made;
+static enum { C, CUDA, WORK, SETTINGS } made;
 
 static bool is_elementwise(const OpRow *op)
 {
     return op->flags & OP_ELEMENTWISE;
 }
 
-static bool has_kernel(const OpRow *op)
-{
-    return !op->build && !is_elementwise(op);
-}
-
 /* What elementwise rows need beside their expression is the same on every target. */
-static const char *kernel_file(const OpRow *op)
+static const char *file_of(const OpRow *op)
 {
     static char path[256];
     const char *name = op->kernel ? op->kernel : op->name;
@@ -50,20 +45,15 @@ static bool defines(const char *file, const OpRow *op, const char *macro)
 
 static bool has_workspace(const OpRow *op)
 {
-    return has_kernel(op) &&
-           defines(made == C ? kernel_file(op) : "cuda/work.h", op, "GP_WORKSPACE");
-}
-
-static bool is_setting(const Arg *arg)
-{
-    return arg->kind != ARG_TENSOR && arg->kind != ARG_STRING && !(arg->flags & ARG_FRONT);
+    return op_has_kernel(op) &&
+           defines(made == C ? file_of(op) : "cuda/work.h", op, "GP_WORKSPACE");
 }
 
 static int settings(const OpRow *op)
 {
     int count = 0;
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
-        count += is_setting(&op->args[i]);
+        count += arg_is_setting(&op->args[i]);
     return count;
 }
 
@@ -87,7 +77,7 @@ static void print_attr(const OpRow *op)
     }
     printf("    gp_%s_attr attr;\n    memset(&attr, 0, sizeof attr);\n", op->name);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
-        if (is_setting(&op->args[i]))
+        if (arg_is_setting(&op->args[i]))
             print_field(&op->args[i], i);
     puts("    call->attr = &attr;");
 }
@@ -121,7 +111,7 @@ static void print_loop(const OpRow *op)
 {
     printf("static int %s_run(gp_call *call, const gp_setting *s)\n{\n", op->name);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
-        if (is_setting(&op->args[i])) {
+        if (arg_is_setting(&op->args[i])) {
             const char *type = setting_type(&op->args[i]);
             printf("    const %s %s = (%s)s[%d].number;\n    (void)%s;\n", type, op->args[i].name,
                    type, i, op->args[i].name);
@@ -139,7 +129,7 @@ static void print_grid(const OpRow *op)
 {
     printf("struct %s_body {\n", op->name);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
-        if (is_setting(&op->args[i]))
+        if (arg_is_setting(&op->args[i]))
             printf("    %s %s;\n", setting_type(&op->args[i]), op->args[i].name);
     printf(
         "    template <class T>\n    __device__ T operator()(T a, T b, T c, T d, uint64_t key, "
@@ -150,7 +140,7 @@ static void print_grid(const OpRow *op)
            "    %s_body body;\n",
            op->name, op->name);
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
-        if (is_setting(&op->args[i]))
+        if (arg_is_setting(&op->args[i]))
             printf("    body.%s = (%s)s[%d].number;\n", op->args[i].name,
                    setting_type(&op->args[i]), i);
     printf("    return each_call_kernel(call, [&](const gp_call *c) { return each_launch<%s>(c, "
@@ -169,9 +159,9 @@ static bool check_row(const OpRow *op)
                 op->name);
         return false;
     }
-    if (made != WORK && has_kernel(op) && !defines(kernel_file(op), op, "GP_KERNEL")) {
+    if (made < WORK && op_has_kernel(op) && !defines(file_of(op), op, "GP_KERNEL")) {
         fprintf(stderr, "op %s: no kernel: runtime/%s must define GP_KERNEL(%s)\n", op->name,
-                kernel_file(op), op->name);
+                file_of(op), op->name);
         return false;
     }
     return true;
@@ -190,8 +180,8 @@ static void print_includes(void)
     puts("#include \"runtime/c/math.h\"\n#include \"runtime/c/rng.h\"\n"
          "#include \"runtime/each.h\"");
     for (size_t i = 0; op_at(i); i++)
-        if (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
-            printf("#include \"runtime/%s\"\n", kernel_file(op_at(i)));
+        if (op_has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
+            printf("#include \"runtime/%s\"\n", file_of(op_at(i)));
     puts("");
 }
 
@@ -218,26 +208,44 @@ static void print_table(const char *find)
            find);
 }
 
+static void print_settings(void)
+{
+    Arena *arena = arena_new();
+    Out o = out_new(arena);
+    settings_write(&o, NULL, NULL);
+    printf("#ifndef GP_SETTINGS_H\n#define GP_SETTINGS_H\n\n#include <stdint.h>\n\n%s#endif\n",
+           o.at);
+    arena_free(arena);
+}
+
+static void print_kernels(void)
+{
+    print_includes();
+    for (size_t i = 0; op_at(i); i++)
+        if (op_has_kernel(op_at(i)))
+            print_kernel(op_at(i));
+        else if (is_elementwise(op_at(i)) && made != WORK)
+            (made == C ? print_loop : print_grid)(op_at(i));
+    print_table(made == WORK ? "runtime_cuda_work" : "runtime_kernel");
+}
+
 int main(int argc, char **argv)
 {
-    const char *name = argc == 2 ? argv[1] : "";
-    if (strcmp(name, "c") != 0 && strcmp(name, "cuda") != 0 && strcmp(name, "work") != 0) {
-        fprintf(stderr, "usage: adapters c | cuda | work\n");
+    static const char *const names[] = {"c", "cuda", "work", "settings"};
+    int which = 0;
+    while (which <= SETTINGS && (argc != 2 || strcmp(argv[1], names[which]) != 0))
+        which++;
+    if (which > SETTINGS) {
+        fprintf(stderr, "usage: adapters c | cuda | work | settings\n");
         return 2;
     }
-    made = strcmp(name, "c") == 0 ? C : strcmp(name, "cuda") == 0 ? CUDA : WORK;
+    made = which;
     bool good = true;
     for (size_t i = 0; op_at(i); i++)
         good &= check_row(op_at(i));
     if (!good)
         return 1;
     puts("/* Made by codegen/adapters.c: do not edit. */");
-    print_includes();
-    for (size_t i = 0; op_at(i); i++)
-        if (has_kernel(op_at(i)))
-            print_kernel(op_at(i));
-        else if (is_elementwise(op_at(i)) && made != WORK)
-            (made == C ? print_loop : print_grid)(op_at(i));
-    print_table(made == WORK ? "runtime_cuda_work" : "runtime_kernel");
+    (made == SETTINGS ? print_settings : print_kernels)();
     return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }

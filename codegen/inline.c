@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char settings[] = "settings.h";
+
 typedef struct {
     const char *at;
     size_t length; /* without the end of the line */
@@ -100,7 +102,8 @@ static bool add_include(Inliner *n, const char *file, Line line, int depth)
     if (starts(line, "#include \"")) {
         const char *word = word_after(n->arena, line, "#include \"");
         word = arena_copy(n->arena, word, strlen(word) - 1);
-        add_file(n, path_from(n->arena, file, word));
+        if (strcmp(word, settings) != 0) /* written from the rows */
+            add_file(n, path_from(n->arena, file, word));
         return true;
     }
     if (starts(line, "#include <") && depth <= 1) {
@@ -168,14 +171,15 @@ static Inliner read_files(Arena *arena, const char *const *file, size_t count)
     return n;
 }
 
-void inline_files(Arena *arena, const char *const *file, size_t count, Out *o)
+void inline_files(const Graph *g, const char *const *file, size_t count, Out *o)
 {
-    Inliner n = read_files(arena, file, count);
+    Inliner n = read_files(g->arena, file, count);
     if (n.system.count)
         qsort(n.system.at, n.system.count, sizeof *n.system.at, by_text);
     for (size_t i = 0; i < n.system.count; i++)
         out(o, "#include %s\n", n.system.at[i]);
     out(o, "\n");
+    settings_write(o, g, n.body.at);
     out_text(o, n.body.at, n.body.length);
 }
 

@@ -207,6 +207,9 @@ typedef struct {
     bool lists;
 } KernelSyntax;
 void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *syntax, Out *o);
+/* The structs gp_NAME_attr that a graph's ops and the text of kernels name; NULL, NULL: all of them
+ * (settings.c). */
+void settings_write(Out *o, const Graph *g, const char *kernels);
 /* All functions, in the order of their first call. */
 void functions_write(const Emission *e, Out *o);
 /* One of them: its type and name before the text from its parameters on. */
@@ -253,8 +256,9 @@ void frame_after(Emission *e, Out *o);
 /* Return from the function where the arena will not do, or memory of the caller is missing
  * (frame.c). */
 extern const char *const frame_check_arena, *const frame_check_bound;
-/* Text of runtime files, each once, without their includes; system includes first (inline.c). */
-void inline_files(Arena *arena, const char *const *file, size_t count, Out *o);
+/* Text of runtime files, each once, without their includes; before it system includes and the
+ * settings of kernels (inline.c). */
+void inline_files(const Graph *g, const char *const *file, size_t count, Out *o);
 /* Whether that text has a certain file in it. */
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
 

@@ -5,11 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-static bool is_setting(const Arg *arg)
-{
-    return arg->kind != ARG_TENSOR && arg->kind != ARG_STRING && !(arg->flags & ARG_FRONT);
-}
-
 static void write_numbers(Out *o, int count, const int64_t *number)
 {
     out(o, "{");
@@ -35,7 +30,7 @@ void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *synta
     for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
         const Arg *arg = &node->op->args[i];
         const Attr *attr = &g->attr.at[node->attr + (Id)i];
-        if (!is_setting(arg))
+        if (!arg_is_setting(arg))
             continue;
         if (first)
             out(o, syntax->open, node->op->name);

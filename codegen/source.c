@@ -99,7 +99,7 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     out(&o, "%s#include ", e.dialect->includes);
     out_string(&o, options->header);
     out(&o, "\n\n%s", e.dialect->clocks);
-    inline_files(arena, e.file.at, e.file.count, &o);
+    inline_files(plan->graph, e.file.at, e.file.count, &o);
     out(&o, "%s/* ---- The model: one function for each kind of step ---- */\n\n",
         e.dialect->checks);
     functions_write(&e, &o);

@@ -416,6 +416,8 @@ enum { ALL_OPERANDS = -1 };
 const OpRow *op_find(const char *name);
 const OpRow *op_at(size_t i);                  /* in order of name; NULL past the end */
 int op_arg(const OpRow *op, const char *name); /* its place in args, or -1 */
+bool op_has_kernel(const OpRow *op);           /* rather than an expression or other ops */
+bool arg_is_setting(const Arg *arg);           /* that the kernel or the expression gets */
 
 /* ---- Building: for lowering and for the rows' own functions (graph.c, call.c) ---------------- */
 

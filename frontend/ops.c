@@ -152,3 +152,13 @@ int op_arg(const OpRow *op, const char *name)
             return i;
     return -1;
 }
+
+bool op_has_kernel(const OpRow *op)
+{
+    return !op->build && !(op->flags & OP_ELEMENTWISE);
+}
+
+bool arg_is_setting(const Arg *arg)
+{
+    return arg->kind != ARG_TENSOR && arg->kind != ARG_STRING && !(arg->flags & ARG_FRONT);
+}

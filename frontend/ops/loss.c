@@ -324,10 +324,14 @@ static int batch_linear_cross_entropy_grad(const Graph *g, const Node *n, int op
         .name = "ignore_index", .kind = ARG_INT, .flags = ARG_FRONT, .fallback = "-1",        \
         .help = "where given: rows with this id have no loss and are not counted in the mean" \
     }
-#define IGNORE                                                                      \
-    {.name = "ignore", .kind = ARG_BOOL, .flags = ARG_HIDDEN, .fallback = "false"}, \
-    {                                                                               \
-        .name = "ignored", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "-1"   \
+#define IGNORE                                                                                     \
+    {.name = "ignore",                                                                             \
+     .kind = ARG_BOOL,                                                                             \
+     .flags = ARG_HIDDEN,                                                                          \
+     .fallback = "false",                                                                          \
+     .help = "whether there is an id to ignore"},                                                  \
+    {                                                                                              \
+        .name = "ignored", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "-1", .help = "which" \
     }
 #define PAIR(X_HELP, Y_HELP)               \
     {.name = "x", .help = (X_HELP)},       \

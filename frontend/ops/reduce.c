@@ -272,9 +272,10 @@ static double flops_var(const Graph *g, Id node)
         .name = "keepdims", .kind = ARG_BOOL, .flags = ARG_FRONT, .fallback = "false", \
         .help = "leave 1 in place of each reduced axis"                                \
     }
-#define REDUCE_AXES                                                           \
-    {                                                                         \
-        .name = "axes", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "0" \
+#define REDUCE_AXES                                                            \
+    {                                                                          \
+        .name = "axes", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "0", \
+        .help = "bit i: axis i is reduced"                                     \
     }
 #define REDUCE_ARGS                                         \
     {                                                       \

@@ -3,10 +3,7 @@
 #define GP_ADD_WINDOW_H
 
 #include "line.h"
-
-typedef struct {
-    int64_t offset, stride[GP_MAX_RANK]; /* of the window, in elements of x */
-} gp_add_window_attr;
+#include "settings.h"
 
 GP_KERNEL(add_window)
 {

@@ -4,11 +4,7 @@
 #define GP_ARGMAX_H
 
 #include "fold.h"
-
-typedef struct {
-    int64_t axes; /* bit i: axis i is reduced */
-} gp_argmax_attr;
-typedef gp_argmax_attr gp_argmin_attr;
+#include "settings.h"
 
 enum { GP_ARG_LANES = GP_BLOCK(64, 4) };
 

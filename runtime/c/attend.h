@@ -14,11 +14,7 @@
 
 #include "gemm.h"
 #include "row.h"
-
-typedef struct {
-    int64_t causal;
-    double scale;
-} gp_attend_attr;
+#include "settings.h"
 
 enum {
     GP_ATTEND_ROWS = GP_BLOCK(96, 10),   /* queries of a tile */

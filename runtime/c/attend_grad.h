@@ -11,8 +11,6 @@
 
 #include "attend.h"
 
-typedef gp_attend_attr gp_attend_grad_attr;
-
 /* A tile of queries against a tile of keys. */
 typedef struct {
     int64_t rows, keys, size, width;

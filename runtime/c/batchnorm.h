@@ -7,14 +7,8 @@
 #define GP_BATCHNORM_H
 
 #include "row.h"
+#include "settings.h"
 #include "vector.h"
-
-typedef struct {
-    double eps;
-} gp_batchnorm_train_attr;
-typedef struct {
-    double momentum, eps, count;
-} gp_running_stats_attr;
 
 typedef struct {
     int64_t samples, channels, width; /* width: elements of a channel in a sample */

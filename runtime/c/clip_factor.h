@@ -6,10 +6,7 @@
 #define GP_CLIP_FACTOR_H
 
 #include "base.h"
-
-typedef struct {
-    double limit;
-} gp_clip_factor_attr;
+#include "settings.h"
 
 enum { GP_CLIP_CHUNK = GP_BLOCK(1 << 16, 50), GP_CLIP_LANES = GP_BLOCK(32, 4) };
 

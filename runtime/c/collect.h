@@ -3,10 +3,7 @@
 #define GP_COLLECT_H
 
 #include "move.h"
-
-typedef struct {
-    int64_t axis; /* of the batch */
-} gp_collect_attr;
+#include "settings.h"
 
 GP_KERNEL(collect)
 {

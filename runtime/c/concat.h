@@ -4,10 +4,7 @@
 #define GP_CONCAT_H
 
 #include "move.h"
-
-typedef struct {
-    int64_t axis;
-} gp_concat_attr;
+#include "settings.h"
 
 GP_KERNEL(concat)
 {

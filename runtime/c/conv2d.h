@@ -10,11 +10,8 @@
 
 #include "depthwise.h"
 #include "patch_panels.h"
+#include "settings.h"
 #include "winograd.h"
-
-typedef struct {
-    int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
-} gp_conv2d_attr;
 
 enum {
     GP_CONV_AS_IT_LIES = GP_BLOCK(40, 2), /* panels of channels that images are read for so */

@@ -12,10 +12,7 @@
 
 #include "conv2d.h"
 #include "depthwise_grad.h"
-
-typedef struct {
-    int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
-} gp_conv2d_weight_grad_attr;
+#include "settings.h"
 
 #ifndef GP_WEIGHT_LEAST
 #define GP_WEIGHT_LEAST GP_BLOCK(8192, 64) /* places from which stretches of them are worth it */

@@ -8,17 +8,7 @@
 #define GP_CROSS_ENTROPY_H
 
 #include "row.h"
-
-typedef struct {
-    double label_smoothing;
-    int64_t ignore;  /* whether there is an id to ignore */
-    int64_t ignored; /* which */
-} gp_cross_entropy_rows_attr;
-typedef gp_cross_entropy_rows_attr gp_cross_entropy_rows_grad_attr;
-typedef struct {
-    int64_t ignore, ignored;
-} gp_nll_rows_attr;
-typedef gp_nll_rows_attr gp_nll_rows_grad_attr;
+#include "settings.h"
 
 GP_FUNCTION int gp_classes_fit(const gp_tensor *ids, int64_t classes, int64_t ignore,
                                int64_t ignored)

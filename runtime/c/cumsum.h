@@ -3,10 +3,7 @@
 #define GP_CUMSUM_H
 
 #include "line.h"
-
-typedef struct {
-    int64_t axis;
-} gp_cumsum_attr;
+#include "settings.h"
 
 enum { GP_CUMSUM_LANES = GP_BLOCK(32, 4) };
 

@@ -3,10 +3,7 @@
 #define GP_GATHER_H
 
 #include "move.h"
-
-typedef struct {
-    int64_t axis;
-} gp_gather_attr;
+#include "settings.h"
 
 /* Whether every index is from 0 to less than n. */
 GP_FUNCTION int gp_indices_fit(const gp_tensor *index, int64_t n)

@@ -8,13 +8,8 @@
 #define GP_LAYERNORM_H
 
 #include "row.h"
+#include "settings.h"
 #include "vector.h"
-
-typedef struct {
-    int64_t axes; /* how many of the last axes make a row */
-    double eps;
-} gp_layernorm_attr;
-typedef gp_layernorm_attr gp_normalize_attr, gp_rmsnorm_attr;
 
 GP_FUNCTION void gp_norm_save(const gp_call *c, int output, int64_t row, gp_real x)
 {

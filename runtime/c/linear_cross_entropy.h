@@ -10,8 +10,6 @@
 #include "cross_entropy.h"
 #include "gemm.h"
 
-typedef gp_cross_entropy_rows_attr gp_linear_cross_entropy_attr, gp_linear_cross_entropy_grad_attr;
-
 #ifndef GP_CHUNK_REALS
 #define GP_CHUNK_REALS GP_BLOCK(1 << 22, 100)
 #endif

@@ -7,12 +7,8 @@
 #define GP_NORM_GRAD_H
 
 #include "row.h"
+#include "settings.h"
 #include "vector.h"
-
-typedef struct {
-    int64_t axes;   /* how many of the last axes make a row */
-    int64_t centre; /* whether the mean was taken off */
-} gp_norm_grad_attr;
 
 enum {
     GP_NORM_CHUNKS = GP_BLOCK(32, 3),

@@ -3,11 +3,7 @@
 #define GP_PAD_H
 
 #include "move.h"
-
-typedef struct {
-    double value;
-    int64_t low[GP_MAX_RANK]; /* elements before each axis */
-} gp_pad_attr;
+#include "settings.h"
 
 GP_FUNCTION void gp_pad_fill(const gp_tensor *t, double value)
 {

@@ -6,14 +6,7 @@
 #define GP_POOL_H
 
 #include "pool_join.h"
-
-typedef struct {
-    int64_t kernel[2], stride[2], pad[4]; /* pad: top, left, bottom, right */
-} gp_maxpool2d_attr;
-
-typedef struct {
-    int64_t kernel[2], stride[2], pad[4], count_include_pad;
-} gp_avgpool2d_attr;
+#include "settings.h"
 
 enum {
     GP_POOL_BAND = GP_BLOCK(4096, 40), /* outputs of some rows, made aside and then stored */

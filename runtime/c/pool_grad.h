@@ -6,9 +6,6 @@
 
 #include "pool.h"
 
-typedef gp_maxpool2d_attr gp_maxpool2d_grad_attr;
-typedef gp_avgpool2d_attr gp_avgpool2d_grad_attr;
-
 enum {
     GP_POOL_OUTPUTS = GP_BLOCK(128, 6), /* that are looked at side by side */
     GP_POOL_PLANE = GP_BLOCK(4096, 150) /* elements of a plane that is made aside and then stored */

@@ -5,10 +5,7 @@
 #define GP_PROD_GRAD_H
 
 #include "fold.h"
-
-typedef struct {
-    int64_t axes; /* that were reduced */
-} gp_prod_grad_attr;
+#include "settings.h"
 
 GP_KERNEL(prod_grad)
 {

@@ -9,14 +9,7 @@
 #define GP_REDUCE_H
 
 #include "fold.h"
-
-typedef struct {
-    int64_t axes; /* bit i: axis i is reduced */
-} gp_sum_attr;
-typedef gp_sum_attr gp_mean_attr, gp_prod_attr, gp_max_attr, gp_min_attr;
-typedef struct {
-    int64_t correction, axes;
-} gp_var_attr;
+#include "settings.h"
 
 enum { GP_FOLD_SUM, GP_FOLD_SQUARES, GP_FOLD_PROD, GP_FOLD_MAX, GP_FOLD_MIN };
 enum {

@@ -6,12 +6,7 @@
 #define GP_ROPE_H
 
 #include "line.h"
-
-typedef struct {
-    double base;
-    int64_t offset; /* position of the first row */
-    int64_t back;   /* turns the other way: the gradient */
-} gp_rope_attr;
+#include "settings.h"
 
 GP_FUNCTION void gp_rope_row(const gp_real *x, int64_t stride, gp_real *to, int64_t half,
                              const gp_real *cosine, const gp_real *sine)

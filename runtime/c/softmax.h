@@ -3,12 +3,8 @@
 #define GP_SOFTMAX_H
 
 #include "row.h"
+#include "settings.h"
 #include "vector.h"
-
-typedef struct {
-    int64_t axis;
-} gp_softmax_attr;
-typedef gp_softmax_attr gp_log_softmax_attr;
 
 enum { GP_SOFTMAX_LANES = GP_BLOCK(32, 4) };
 

@@ -7,11 +7,8 @@
 
 #include "epilogue.h"
 #include "gemm.h"
+#include "settings.h"
 #include "window.h"
-
-typedef struct {
-    int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
-} gp_conv_transpose2d_attr;
 
 typedef struct {
     const gp_call *call;

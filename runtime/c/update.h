@@ -6,25 +6,7 @@
 #define GP_UPDATE_H
 
 #include "math.h"
-
-typedef struct {
-    double momentum;
-    int64_t nesterov;
-    double weight_decay, lr_scale;
-} gp_sgd_attr;
-typedef struct {
-    double beta1, beta2, eps, weight_decay, lr_scale;
-} gp_adam_attr;
-typedef gp_adam_attr gp_adamw_attr;
-typedef struct {
-    double alpha, eps, momentum, weight_decay, lr_scale;
-} gp_rmsprop_attr;
-typedef struct {
-    double eps, weight_decay, lr_scale;
-} gp_adagrad_attr;
-typedef struct {
-    double beta1, beta2, weight_decay, lr_scale;
-} gp_lion_attr;
+#include "settings.h"
 
 enum {
     GP_UPDATE_LARGE = 1 << 15,              /* elements that are worth a second thread */

@@ -4,13 +4,9 @@
 #define GP_UPSAMPLE2D_H
 
 #include "between.h"
+#include "settings.h"
 
 enum { GP_NEAREST, GP_BILINEAR };
-
-typedef struct {
-    int64_t mode, align_corners;
-} gp_upsample2d_attr;
-typedef gp_upsample2d_attr gp_upsample2d_grad_attr;
 
 GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y,
                                  const gp_upsample2d_attr *a, const gp_real *plane, int64_t row,

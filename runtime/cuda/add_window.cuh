@@ -5,10 +5,6 @@
 
 #include "base.cuh"
 
-typedef struct {
-    int64_t offset, stride[GP_MAX_RANK]; /* of the window, in elements of x */
-} gp_add_window_attr;
-
 static __global__ void gp_add_window_elements(gp_line from, const gp_real *dy, gp_line window,
                                               gp_real *to, int64_t count)
 {

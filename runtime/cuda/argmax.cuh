@@ -6,11 +6,6 @@
 
 #include "base.cuh"
 
-typedef struct {
-    int64_t axes; /* bit i: axis i is reduced */
-} gp_argmax_attr;
-typedef gp_argmax_attr gp_argmin_attr;
-
 template <class T> struct gp_arg_best {
     T x;
     int64_t place; /* -1: none yet */

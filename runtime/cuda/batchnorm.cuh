@@ -8,10 +8,6 @@
 
 #include "base.cuh"
 
-typedef struct {
-    double momentum, eps, count;
-} gp_running_stats_attr;
-
 /* Where element j of channel k lies. */
 GP_DEVICE int64_t gp_channel_at(const gp_channels *s, int64_t k, int64_t j)
 {

@@ -4,10 +4,6 @@
 
 #include "move.cuh"
 
-typedef struct {
-    int64_t axis; /* of the batch */
-} gp_collect_attr;
-
 GP_KERNEL(collect)
 {
     const gp_collect_attr *a = (const gp_collect_attr *)c->attr;

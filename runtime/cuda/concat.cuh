@@ -5,10 +5,6 @@
 
 #include "move.cuh"
 
-typedef struct {
-    int64_t axis;
-} gp_concat_attr;
-
 GP_KERNEL(concat)
 {
     const gp_concat_attr *a = (const gp_concat_attr *)c->attr;

@@ -11,17 +11,6 @@
 
 #include "../c/math.h"
 
-typedef struct {
-    double label_smoothing;
-    int64_t ignore;  /* whether there is an id to ignore */
-    int64_t ignored; /* which */
-} gp_cross_entropy_rows_attr;
-typedef gp_cross_entropy_rows_attr gp_cross_entropy_rows_grad_attr;
-typedef struct {
-    int64_t ignore, ignored;
-} gp_nll_rows_attr;
-typedef gp_nll_rows_attr gp_nll_rows_grad_attr;
-
 /* Class ids, and where a bad one is told. */
 typedef struct {
     gp_tensor ids;

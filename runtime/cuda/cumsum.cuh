@@ -7,10 +7,6 @@
 
 #include "base.cuh"
 
-typedef struct {
-    int64_t axis;
-} gp_cumsum_attr;
-
 GP_DEVICE void gp_cumsum_load(const gp_tensor *t, int64_t at, double *x)
 {
     *x = (double)((const gp_real *)t->data)[at];

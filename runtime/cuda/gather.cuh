@@ -4,10 +4,6 @@
 
 #include "move.cuh"
 
-typedef struct {
-    int64_t axis;
-} gp_gather_attr;
-
 /* An index from 0 to less than n, or -1: a bad one, which is told. */
 GP_DEVICE int64_t gp_index_below(const gp_tensor *index, int64_t i, int64_t n, int32_t *error,
                                  int32_t op)

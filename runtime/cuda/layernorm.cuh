@@ -12,12 +12,6 @@
 
 #include "../c/math.h"
 
-typedef struct {
-    int64_t axes; /* how many of the last axes make a row */
-    double eps;
-} gp_layernorm_attr;
-typedef gp_layernorm_attr gp_normalize_attr, gp_rmsnorm_attr;
-
 /* to = (x - mean) * inverse * scale + bias; NULL stands for ones and zeros. */
 static __global__ void gp_norm_rows(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
                                     const gp_real *scale, const gp_real *bias, gp_real *means,

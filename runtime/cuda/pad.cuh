@@ -4,11 +4,6 @@
 
 #include "move.cuh"
 
-typedef struct {
-    double value;
-    int64_t low[GP_MAX_RANK]; /* elements before each axis */
-} gp_pad_attr;
-
 /* The value as an element of any dtype. */
 typedef union {
     gp_real real;

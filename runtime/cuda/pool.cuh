@@ -6,14 +6,6 @@
 #include "../c/window.h"
 #include "base.cuh"
 
-typedef struct {
-    int64_t kernel[2], stride[2], pad[4]; /* pad: top, left, bottom, right */
-} gp_maxpool2d_attr;
-
-typedef struct {
-    int64_t kernel[2], stride[2], pad[4], count_include_pad;
-} gp_avgpool2d_attr;
-
 /* Plane i (of N * C) of a tensor. */
 GP_DEVICE gp_real *gp_plane(const gp_tensor &t, int64_t i)
 {

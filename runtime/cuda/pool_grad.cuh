@@ -6,9 +6,6 @@
 
 #include "pool.cuh"
 
-typedef gp_maxpool2d_attr gp_maxpool2d_grad_attr;
-typedef gp_avgpool2d_attr gp_avgpool2d_grad_attr;
-
 /* The windows of an axis that see place `at`. */
 GP_DEVICE gp_range gp_pool_windows(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
                                    int64_t outputs)

@@ -6,10 +6,6 @@
 
 #include "base.cuh"
 
-typedef struct {
-    int64_t axes; /* that were reduced */
-} gp_prod_grad_attr;
-
 static __global__ void gp_prod_slopes(gp_fold from, const gp_real *x, gp_fold up, const gp_real *dy,
                                       gp_fold to, gp_real *dx)
 {

@@ -8,11 +8,6 @@
 
 #include "../c/math.h"
 
-typedef struct {
-    int64_t axis;
-} gp_softmax_attr;
-typedef gp_softmax_attr gp_log_softmax_attr;
-
 static __global__ void gp_softmax_rows(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
                                        int is_log)
 {

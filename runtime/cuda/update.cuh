@@ -10,25 +10,6 @@
 
 #include "../c/math.h"
 
-typedef struct {
-    double momentum;
-    int64_t nesterov;
-    double weight_decay, lr_scale;
-} gp_sgd_attr;
-typedef struct {
-    double beta1, beta2, eps, weight_decay, lr_scale;
-} gp_adam_attr;
-typedef gp_adam_attr gp_adamw_attr;
-typedef struct {
-    double alpha, eps, momentum, weight_decay, lr_scale;
-} gp_rmsprop_attr;
-typedef struct {
-    double eps, weight_decay, lr_scale;
-} gp_adagrad_attr;
-typedef struct {
-    double beta1, beta2, weight_decay, lr_scale;
-} gp_lion_attr;
-
 /* What all of them begin with: the old versions and the new ones. */
 typedef struct {
     const gp_real *w, *g, *old[2]; /* old: the state; NULL where the op has less of it */

@@ -10,11 +10,6 @@
 
 enum { GP_NEAREST, GP_BILINEAR };
 
-typedef struct {
-    int64_t mode, align_corners;
-} gp_upsample2d_attr;
-typedef gp_upsample2d_attr gp_upsample2d_grad_attr;
-
 static __global__ void gp_upsample_elements(gp_tensor x, gp_tensor y, gp_upsample2d_attr a,
                                             int64_t count)
 {

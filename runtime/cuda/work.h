@@ -4,16 +4,9 @@
 #define GP_CUDA_WORK_H
 
 #include "../c/fold.h"
+#include "settings.h"
 
 /* ---- Reductions: sum, mean, prod, max, min, var ---------------------------------------------- */
-
-typedef struct {
-    int64_t axes; /* bit i: axis i is reduced */
-} gp_sum_attr;
-typedef gp_sum_attr gp_mean_attr, gp_prod_attr, gp_max_attr, gp_min_attr;
-typedef struct {
-    int64_t correction, axes;
-} gp_var_attr;
 
 /* How many parts the elements of an output are cut into, so that a few large outputs keep a GPU
  * busy. It follows from the shape, and the bits of a sum from it. */
@@ -68,11 +61,6 @@ GP_WORKSPACE(var)
 
 /* ---- Gradients of layernorm and its kin: sums over rows, in parts ---------------------------- */
 
-typedef struct {
-    int64_t axes;   /* how many of the last axes make a row */
-    int64_t centre; /* whether the mean was taken off */
-} gp_norm_grad_attr;
-
 GP_FUNCTION int64_t gp_norm_chunks(int64_t rows)
 {
     return rows < 1024 ? (rows + 31) / 32 : 32;
@@ -87,10 +75,6 @@ GP_WORKSPACE(norm_grad)
 }
 
 /* ---- Batch normalisation: sums over a channel, in parts -------------------------------------- */
-
-typedef struct {
-    double eps;
-} gp_batchnorm_train_attr;
 
 typedef struct {
     int64_t samples, channels, width; /* width: elements of a channel in a sample */
@@ -127,10 +111,6 @@ GP_WORKSPACE(batchnorm_grad)
 
 /* ---- clip_factor: a sum of squares for each chunk of each gradient --------------------------- */
 
-typedef struct {
-    double limit;
-} gp_clip_factor_attr;
-
 enum { GP_CLIP_CHUNK = 1 << 16 };
 
 GP_FUNCTION int64_t gp_clip_parts(const gp_tensor *t)
@@ -147,12 +127,6 @@ GP_WORKSPACE(clip_factor)
 }
 
 /* ---- rope: cosines and sines of every position ----------------------------------------------- */
-
-typedef struct {
-    double base;
-    int64_t offset; /* position of the first row */
-    int64_t back;   /* turns the other way: the gradient */
-} gp_rope_attr;
 
 GP_WORKSPACE(rope)
 {
@@ -211,11 +185,6 @@ GP_FUNCTION size_t gp_tile_bytes(const gp_tensor *to, int64_t parts)
 
 /* ---- Convolutions --------------------------------------------------------------------------- */
 
-typedef struct {
-    int64_t stride[2], pad[4], dilation[2], groups; /* pad: top, left, bottom, right */
-} gp_conv2d_attr;
-typedef gp_conv2d_attr gp_conv2d_weight_grad_attr, gp_conv_transpose2d_attr;
-
 GP_FUNCTION int64_t gp_conv2d_parts(const gp_call *c)
 {
     const gp_conv2d_attr *a = (const gp_conv2d_attr *)c->attr;
@@ -265,12 +234,6 @@ GP_WORKSPACE(conv2d_weight_grad)
 
 /* ---- Attention ------------------------------------------------------------------------------ */
 
-typedef struct {
-    int64_t causal;
-    double scale;
-} gp_attend_attr;
-typedef gp_attend_attr gp_attend_grad_attr;
-
 /* A number for each query. */
 GP_WORKSPACE(attend_grad)
 {
@@ -278,13 +241,6 @@ GP_WORKSPACE(attend_grad)
 }
 
 /* ---- Losses of a product -------------------------------------------------------------------- */
-
-typedef struct {
-    double label_smoothing;
-    int64_t ignore;  /* whether there is an id to ignore */
-    int64_t ignored; /* which */
-} gp_linear_cross_entropy_attr;
-typedef gp_linear_cross_entropy_attr gp_linear_cross_entropy_grad_attr;
 
 #ifndef GP_CHUNK_REALS
 #define GP_CHUNK_REALS (1 << 22)

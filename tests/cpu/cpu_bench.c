@@ -396,7 +396,8 @@ static void memory_rows(void)
     /* Its two states are one here, which is read before it is written: a right result is one of
      * the first run, out of place. */
     const gp_tensor to = DENSE(IMAGES, 256, 56, 56), state = DENSE(IMAGES, 256, 56, 56);
-    const gp_adamw_attr rates = {0.9, 0.999, 1e-8, 0.1, 1};
+    const gp_adamw_attr rates = {
+        .lr_scale = 1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1};
     for (int64_t i = 0; i < gp_count(&out); i++)
         ((float *)out.data)[i] = fabsf(((float *)out.data)[i]);
     Times first = {0};

@@ -15,7 +15,7 @@ try() { # PROGRAM REAL COMPILER FLAGS...
     shift 2
     last=''
     if "$@" -std=c11 -O3 -D_POSIX_C_SOURCE=200809L -DGP_REAL="$real" -Wall -Wextra -Wpedantic \
-        -Werror -I. "tests/cpu/$program.c" -o "$folder/try" -lm >"$folder/log" 2>&1; then
+        -Werror -I. -Ibuild/gen "tests/cpu/$program.c" -o "$folder/try" -lm >"$folder/log" 2>&1; then
         last=$("$folder/try" >"$folder/log" 2>&1 && tail -n 1 "$folder/log")
     fi
     [ -f "$folder/$program.$real" ] || echo "$last" >"$folder/$program.$real"

@@ -8,7 +8,7 @@ without_bless
 cd "$root" || exit 1
 
 headers_of() { # PROGRAM.c...: the headers of the runtime that it includes
-    gcc -MM -I. "$@" | tr -s ' \\\n' '\n' | grep '^runtime/c/' | sort -u
+    gcc -MM -I. -Ibuild/gen "$@" | tr -s ' \\\n' '\n' | grep '^runtime/c/' | sort -u
 }
 headers_of tests/kernels/*.c >"$work/included"
 
@@ -62,7 +62,7 @@ try() { # PROGRAM KIND FLAGS...
     kind=$2
     shift 2
     gcc "$@" -std=c11 -fopenmp -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Werror -I. \
-        "tests/kernels/$program.c" -o "$work/try" -lm >"$log" 2>&1 &&
+        -Ibuild/gen "tests/kernels/$program.c" -o "$work/try" -lm >"$log" 2>&1 &&
         "$work/try" >"$work/$program.$kind" 2>"$log"
     status=$?
     grep '^wrong' "$work/$program.$kind" >>"$log"

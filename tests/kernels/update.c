@@ -53,7 +53,8 @@ static void run_case(const char *name, int (*kernel)(const gp_call *), const voi
 
 static void sgd(int64_t n, double momentum, int nesterov, double decay)
 {
-    const gp_sgd_attr a = {momentum, nesterov, decay, 0.5};
+    const gp_sgd_attr a = {
+        .momentum = momentum, .nesterov = nesterov, .weight_decay = decay, .lr_scale = 0.5};
     const State s = state_of(n, nesterov);
     for (int64_t i = 0; i < n; i++) {
         const double g = (nesterov ? 0.25 : 1) * s.g.at[i] + decay * s.w.at[i];
@@ -66,7 +67,8 @@ static void sgd(int64_t n, double momentum, int nesterov, double decay)
 
 static void adam(int64_t n, int decoupled, double decay)
 {
-    const gp_adam_attr a = {0.875, 0.96875, 1e-3, decay, 0.5};
+    const gp_adam_attr a = {
+        .beta1 = 0.875, .beta2 = 0.96875, .eps = 1e-3, .weight_decay = decay, .lr_scale = 0.5};
     const State s = state_of(n, decoupled);
     const double lr = LR * 0.5, first = 1 - pow(a.beta1, STEP + 1);
     const double second = 1 - pow(a.beta2, STEP + 1);
@@ -84,9 +86,13 @@ static void adam(int64_t n, int decoupled, double decay)
 
 static void others(int64_t n, int with)
 {
-    const gp_rmsprop_attr r = {0.875, 1e-3, with ? 0.5 : 0, 0.25, 0.5};
-    const gp_adagrad_attr d = {1e-3, 0.25, 0.5};
-    const gp_lion_attr l = {0.875, 0.75, 0.25, 0.5};
+    const gp_rmsprop_attr r = {.alpha = 0.875,
+                               .eps = 1e-3,
+                               .momentum = with ? 0.5 : 0,
+                               .weight_decay = 0.25,
+                               .lr_scale = 0.5};
+    const gp_adagrad_attr d = {.eps = 1e-3, .weight_decay = 0.25, .lr_scale = 0.5};
+    const gp_lion_attr l = {.beta1 = 0.875, .beta2 = 0.75, .weight_decay = 0.25, .lr_scale = 0.5};
     const double lr = LR * 0.5;
     State s = state_of(n, with);
     for (int64_t i = 0; i < n; i++) {

@@ -17,7 +17,8 @@ tool() { # ROW
     case $gplan in *-sanitized/*) sanitize=-fsanitize=address,undefined ;; esac
     # shellcheck disable=SC2086
     "$cc" -std=c11 -D_POSIX_C_SOURCE=200809L $sanitize -I. -I"$root" tried.c \
-        "$root/frontend/ops.c" "$root/codegen/adapters.c" "${gplan%/*}/gen/text.o" \
+        "$root/frontend/ops.c" "$root/codegen/adapters.c" "$root/codegen/settings.c" \
+        "$root/codegen/text.c" "${gplan%/*}/gen/text.o" \
         "${gplan%/*}/libfrontend.a" -lm -o tool
 }
 builds() {
@@ -29,5 +30,14 @@ stops() {
         grep -q 'op sum: its row must say how the batch passes through it' said
 }
 check 'one that does not stops the build by name' stops
+
+settings() {
+    tool '.batch = batch_each, .args = {{.name = "x"}, {.name = "low", .kind = ARG_FLOAT},
+        {.name = "by", .kind = ARG_INTS, .count = 2, .help = "how far", .flags = ARG_HIDDEN},
+        {.name = "shown", .kind = ARG_INT, .flags = ARG_FRONT}}' && ./tool settings >settings.h &&
+        printf '%s\n' 'typedef struct {' '    double low;' '    int64_t by[2]; /* how far */' \
+            '} gp_sum_attr;' >want && sed -n '/^typedef/,/^}/p' settings.h | diff want -
+}
+check 'the settings of a kernel are a struct made from its row' settings
 
 finish
