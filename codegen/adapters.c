@@ -9,7 +9,7 @@
  * kernels include.
  *
  * A row without a kernel stops the build by name, and so does one that does not say how the batch
- * passes through it. */
+ * passes through it, or whose flag OP_LOOKS_UP is not what its kernel does. */
 #include "codegen/internal.h"
 
 #include <string.h>
@@ -31,16 +31,16 @@ static const char *file_of(const OpRow *op)
     return path;
 }
 
-/* Whether a file of the runtime has `macro(name)` at the start of a line. */
-static bool defines(const char *file, const OpRow *op, const char *macro)
+/* Where a file of the runtime has `macro(name)` at the start of a line; or NULL. */
+static const char *defines(const char *file, const OpRow *op, const char *macro)
 {
     const char *text = runtime_text(file);
     char wanted[256];
     snprintf(wanted, sizeof wanted, "%s(%s)", macro, op->name);
     for (const char *at = text; at && (at = strstr(at, wanted)); at++)
         if (at == text || at[-1] == '\n')
-            return true;
-    return false;
+            return at;
+    return NULL;
 }
 
 static bool has_workspace(const OpRow *op)
@@ -148,6 +148,22 @@ static void print_grid(const OpRow *op)
            op->flags & OP_FLOAT ? "false" : "true");
 }
 
+/* A C kernel says itself that it met a bad index, not a function that it calls: so the row's flag
+ * can be compared with its text. */
+static bool check_lookup(const OpRow *op)
+{
+    const char *from = defines(file_of(op), op, "GP_KERNEL");
+    const char *fails = strstr(from, "GP_EINDEX"), *end = strstr(from, "\n}");
+    const bool can = fails && fails < end, says = op->flags & OP_LOOKS_UP;
+    if (can && !says)
+        fprintf(stderr, "op %s: its kernel returns GP_EINDEX: its row must have OP_LOOKS_UP\n",
+                op->name);
+    if (says && !can)
+        fprintf(stderr, "op %s: its row has OP_LOOKS_UP, but its kernel never returns GP_EINDEX\n",
+                op->name);
+    return can == says;
+}
+
 static bool check_row(const OpRow *op)
 {
     if (is_elementwise(op) && !op->expr) {
@@ -164,7 +180,7 @@ static bool check_row(const OpRow *op)
                 file_of(op), op->name);
         return false;
     }
-    return true;
+    return made != C || !op_has_kernel(op) || check_lookup(op);
 }
 
 static void print_includes(void)

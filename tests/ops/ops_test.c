@@ -72,21 +72,3 @@ Test(ops, all_have_a_case)
         if (!op_at(i)->reads) /* a derivative, made from another row's expression */
             cr_expect(reached[i], "no case reaches the op %s", op_at(i)->name);
 }
-
-/* Whether a kernel can fail is a fact of its row: what is saved may change only behind those. */
-Test(ops, that_can_meet_a_bad_index_say_so)
-{
-    int found = 0;
-    for (size_t i = 0; op_at(i); i++) {
-        const OpRow *op = op_at(i);
-        if (op->build || op->flags & OP_ELEMENTWISE)
-            continue;
-        char name[64];
-        snprintf(name, sizeof name, "c/%s.h", op->kernel ? op->kernel : op->name);
-        const char *text = runtime_text(name);
-        bool fails = text && strstr(text, "GP_EINDEX");
-        cr_expect(fails == !!(op->flags & OP_LOOKS_UP), "%s: its row says otherwise", op->name);
-        found += fails;
-    }
-    cr_expect(found > 5, "only %d kernels fail", found);
-}
