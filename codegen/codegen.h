@@ -43,8 +43,11 @@ extern const size_t target_count;
 /* NULL: there is none of that name, none that is written so. */
 const TargetRow *target_find(const char *name);
 const TargetRow *target_of_extension(const char *extension);
-/* A row's target; `threads` is what workspace is planned for, where the caller says how many. */
+/* A row's target; `threads` is what workspace is planned for, where the caller says how many; 0: as
+ * many as most machines have use for. */
 Target target_make(const TargetRow *row, uint32_t threads);
+/* Bytes of the largest workspace of a step, were the plan for another number of threads. */
+uint64_t plan_workspace(const Plan *plan, const Target *target, uint32_t threads);
 
 /* The emitted source and its header, in the language of the options' target. */
 Text emit_source(const Plan *plan, const EmitOptions *options);

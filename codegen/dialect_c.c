@@ -34,7 +34,7 @@ static void write_init(const Emission *e, Out *o)
               "int $_init($ *m, void *arena, size_t bytes)\n"
               "{\n"
               "    memset(m, 0, sizeof *m);\n"
-              "    m->threads = @_THREADS_MAX;\n");
+              "    m->threads = gp_threads(@_THREADS_MAX);\n");
     if (e->plan->arena > 0)
         api_write(e->api, o, frame_check_arena);
     else

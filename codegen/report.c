@@ -102,6 +102,17 @@ static void write_choice(Report *r)
             r->dim, why->epilogues, r->plain);
 }
 
+/* What threads cost: each has workspace of its own. */
+static void write_threads(Report *r)
+{
+    const Target *target = r->p->options->target;
+    if (target->threads > 1)
+        out(&r->o, "  %-22s %12u  %sthe largest workspace is %s, with --threads 1 %s%s\n",
+            "threads", target->threads, r->dim,
+            size_text(r->g->arena, plan_workspace(r->plan, target, target->threads)),
+            size_text(r->g->arena, plan_workspace(r->plan, target, 1)), r->plain);
+}
+
 static void write_work(Report *r)
 {
     const Picture *p = r->p;
@@ -110,6 +121,7 @@ static void write_work(Report *r)
             r->dim, r->plan->end, r->plain);
     write_cost(r);
     write_choice(r);
+    write_threads(r);
 }
 
 static void write_kinds(Report *r)

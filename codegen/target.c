@@ -75,7 +75,8 @@ static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clust
 
 /* clang-format off */
 const TargetRow target_table[] = {
-    {.plan = {.name = "c", .align = 64, .threads = 1, .epilogues = true, .workspace = workspace_c},
+    /* 8 threads are what most machines have use for; a constant, so that all make the same plan */
+    {.plan = {.name = "c", .align = 64, .threads = 8, .epilogues = true, .workspace = workspace_c},
      .extension = "c", .threads = true, .dialect = &dialect_c},
     /* 256 bytes are what cudaMalloc itself aligns to */
     {.plan = {.name = "cuda", .align = 256, .threads = 1, .state = sizeof(gp_state),
@@ -104,6 +105,18 @@ const TargetRow *target_of_extension(const char *extension)
 Target target_make(const TargetRow *row, uint32_t threads)
 {
     Target target = row->plan;
-    target.threads = row->threads ? threads : target.threads;
+    target.threads = row->threads && threads ? threads : target.threads;
     return target;
+}
+
+uint64_t plan_workspace(const Plan *plan, const Target *target, uint32_t threads)
+{
+    Target other = *target;
+    uint64_t most = 0;
+    other.threads = threads;
+    for (Id i = 0; i < plan->clusters->count; i++) {
+        uint64_t bytes = target->workspace(&other, plan->graph, plan->clusters, i);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }

@@ -2,6 +2,8 @@
  *
  * The default constants are those of one core of a server of the early 2020s with wide vectors;
  * only their ratio matters to a plan. Arithmetic of fused loops runs well below that of products.
+ * Threads are taken to share arithmetic and bandwidth alike, so that their number does not change
+ * which of two plans is the cheaper one.
  */
 #include "planner/internal.h"
 
@@ -49,12 +51,12 @@ double cluster_cost(const Graph *g, const Clusters *clusters, const Target *targ
     double bytes = 0, compute = 0;
     for (Id k = 0; k < c->nodes; k++) {
         Id node = clusters->node[c->node + k];
-        compute += node_flops(g, node) / (node_rate(p, g->node.at[node].op) * target->threads);
+        compute += node_flops(g, node) / node_rate(p, g->node.at[node].op);
     }
     for (Id k = 0; k < c->operands; k++)
         bytes += (double)value_bytes(&g->value.at[clusters->operand[c->operand + k]]);
     for (Id k = 0; k < c->results; k++)
         bytes += (double)value_bytes(&g->value.at[clusters->result[c->result + k]]);
     double move = bytes / p->bytes;
-    return p->start + (compute > move ? compute : move);
+    return p->start + (compute > move ? compute : move) / target->threads;
 }

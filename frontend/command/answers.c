@@ -222,6 +222,30 @@ static void suggest_micro(const Question *q, const Built *built, const Dimension
     built_free(&micro);
 }
 
+/* Fewer threads, where they take enough off the workspace. */
+static void suggest_threads(const Question *q, const Built *built)
+{
+    PlanOptions how = plan_options(q->options);
+    how.progress = NULL;
+    uint64_t over = built->plan->arena - how.budget;
+    uint64_t most = plan_workspace(built->plan, q->target, q->target->threads);
+    for (uint32_t threads = q->target->threads / 2; threads > 0; threads /= 2) {
+        if (most - plan_workspace(built->plan, q->target, threads) < over)
+            continue;
+        Target target = *q->target;
+        target.threads = threads;
+        Built fewer = choose(q->model, &target, &how, diag_new(q->arena, NULL, false));
+        bool fits = is_within(&fewer, how.budget);
+        if (fits)
+            diag_hint(q->diag, "--threads %u would fit%s, with %s", threads,
+                      chunked_text(q, &fewer.choice),
+                      extra_text(q, fewer.plan->cost, fewer.search.least_cost));
+        built_free(&fewer);
+        if (fits || watch_stopped())
+            return;
+    }
+}
+
 /* The largest batch is sought with little effort, but what is named was seen to fit. */
 static void suggest_batch(const Question *q, const Dimension *batch)
 {
@@ -266,6 +290,8 @@ void explain_misfit(const Question *q, const Built *built, const Held *held)
     if (built->search.cut)
         diag_hint(q->diag, "a longer search may find a smaller plan: it had spent --effort %llu",
                   (unsigned long long)built->search.effort);
+    if (!watch_stopped())
+        suggest_threads(q, built);
     for (size_t i = 0; i < plan->graph->dimension.count && !watch_stopped(); i++) {
         const Dimension *d = &plan->graph->dimension.at[i];
         if (d->batch) { /* what else would fit takes plans of its own */

@@ -82,7 +82,7 @@ const Option option_table[] = {
      .kind = OPTION_FLAG, .field = FIELD(calibrate)},
     {0, "profile", "FILE", "estimate times with what --calibrate measured",
      .kind = OPTION_FILE, .field = FIELD(profile)},
-    {0, "threads", "N", "threads the emitted code will use (default 1)",
+    {0, "threads", "N", "threads the emitted code may use: workspace is planned for them (default 8)",
      .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
     {0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
      .kind = OPTION_WORD, .field = FIELD(io_external), .words = "arena external"},
@@ -266,7 +266,7 @@ int options_read(Arena *arena, int argc, char **argv, Options *o)
     struct option names[OPTION_TABLE + 1] = {{0}};
     char letters[2 * OPTION_TABLE + 1];
     describe(names, letters);
-    *o = (Options){.threads = 1};
+    *o = (Options){0};
     for (int id; (id = getopt_long(argc, argv, letters, names, NULL)) != -1;) {
         const Option *option = find(id);
         if (!option) { /* getopt has said what is wrong */

@@ -18,7 +18,7 @@ typedef struct {
     uint64_t reserve;          /* taken off the budget */
     uint64_t effort;
     double seconds;
-    uint32_t threads;
+    uint32_t threads;         /* 0: as many as the target has by itself */
     uint32_t target;          /* 1 + its row in the table; 0: by what is written */
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */

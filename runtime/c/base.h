@@ -72,6 +72,8 @@ typedef GP_REAL gp_real;
 /* The number of this thread within a parallel loop: which part of the workspace is its own. */
 #if defined(_OPENMP)
 int omp_get_thread_num(void);
+int omp_get_max_threads(void);
+int omp_get_num_procs(void);
 #define gp_thread() omp_get_thread_num()
 #else
 #define gp_thread() 0
@@ -134,6 +136,20 @@ typedef struct {
 #else
 #define GP_FUNCTION static inline GP_UNUSED
 #endif
+
+/* Threads that a model begins with: as many as it was planned for, where there are cores for them
+ * and OpenMP would start them. */
+GP_HOST int gp_threads(int planned)
+{
+#if defined(_OPENMP)
+    const int most = omp_get_max_threads(), cores = omp_get_num_procs();
+    const int threads = most < cores ? most : cores;
+    return threads < 1 ? 1 : threads < planned ? threads : planned;
+#else
+    (void)planned;
+    return 1;
+#endif
+}
 
 /* Bytes of one element. */
 GP_FUNCTION size_t gp_size(int32_t dtype)

@@ -2,6 +2,7 @@
 # Budgets from the command line: what is printed is kept. usage: run.sh GPLAN
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
+plan_for_one_thread
 without_bless
 cd "$here" || exit 1
 models=../../examples
@@ -315,6 +316,26 @@ least=$("$gplan" "$work/both.g" --effort 5 --min-budget)
 run "$work/both.g" --budget $((least - 1))
 [ $? -eq 1 ]
 check "a budget below what the hints need is refused"
+
+# ---- Threads have workspace of their own: the report says how much, a misfit how many would fit.
+run $models/lenet.g --threads 8 --report && grep -q '^  threads  *8  the largest workspace is' "$work/out"
+check "the report says what threads cost"
+run $models/lenet.g --report && ! grep -q '^  threads' "$work/out"
+check "one thread costs nothing"
+most=$("$gplan" $models/lenet.g --threads 8 --effort 5 --min-budget)
+least=$("$gplan" $models/lenet.g --threads 1 --effort 5 --min-budget)
+for budget in $((most - 1)) $(((most + least) / 2)) "$least"; do
+    run $models/lenet.g --threads 8 --budget "$budget"
+    threads=$(sed -n 's/.*hint: --threads \([0-9]*\) would fit, with.*/\1/p' "$work/err")
+    [ "${threads:-8}" -lt 8 ] && run $models/lenet.g --threads "$threads" --budget "$budget"
+    check "$budget bytes: fewer threads fit, as is said"
+    run $models/lenet.g --threads $((threads * 2)) --budget "$budget"
+    [ $? -eq 1 ]
+    check "$budget bytes: more of them would not"
+done
+run $models/lenet.g --threads 8 --budget $((least - 1))
+! grep -q -- '--threads' "$work/err"
+check "no number of threads is named where none would fit"
 
 # ---- Cut short, the best plan so far comes out.
 "$gplan" $models/gpt2.g -D L=4 -D T=64 -D V=1000 --accumulate 1 --effort 1000000 --budget 12M \

@@ -4,6 +4,7 @@
 # better changes the files, and the diff shows where. usage: run.sh [--bless] GPLAN
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
+plan_for_one_thread
 cd "$here" || exit 1
 
 golden() { # NAME OPTIONS...

@@ -16,7 +16,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 work_of() { # OPTIONS...: operations of all programs that are emitted
-    "$gplan" "$@" --recompute none --quiet --emit json |
+    "$gplan" "$@" --threads 1 --recompute none --quiet --emit json |
         sed -n 's/.*"work":[0-9.e+]*,"of":\([0-9.e+]*\).*/\1/p'
 }
 

@@ -117,6 +117,31 @@ fused() {
 }
 check 'behind products' fused
 
+# A program begins with as many threads as it was planned for, and no more than OpenMP and the cores
+# have; without OpenMP it is alone.
+begins() { # THREADS: with what the environment says
+    [ "$(./begins)" = "$1" ]
+}
+threads() {
+    cat >begins.c <<'END' && "$gplan" "$here/layers.g" --quiet -o default.c --prefix layers &&
+#include "default.h"
+#include <stdio.h>
+int main(void)
+{
+    static layers m;
+    static _Alignas(64) unsigned char arena[LAYERS_ARENA_BYTES];
+    return layers_init(&m, arena, sizeof arena) != LAYERS_OK || printf("%d\n", m.threads) < 0;
+}
+END
+        grep -q '_THREADS_MAX 8$' default.h && cores=$(nproc) && usual=$((cores < 8 ? cores : 8)) &&
+        gcc -fopenmp begins.c default.c -o begins -lm && begins $usual &&
+        OMP_NUM_THREADS=1 begins 1 && OMP_NUM_THREADS=64 begins $usual &&
+        gcc begins.c default.c -o begins -lm && begins 1 &&
+        "$gplan" "$here/layers.g" --quiet -o default.c --prefix layers --threads 1 &&
+        gcc -fopenmp begins.c default.c -o begins -lm && begins 1
+}
+check 'threads that a program begins with' threads
+
 # Every compiler, level and threads or not, without a warning; the header in C++ too.
 for model in layers memory dtypes; do
     for compiler in gcc clang; do

@@ -4,6 +4,7 @@
 # page is used in headless Chromium where there is one, graphviz reads the DOT where it is.
 # shellcheck source=tests/suite.sh
 . "$(dirname "$0")/../suite.sh"
+plan_for_one_thread
 cd "$root" || exit 1
 dir=$work
 

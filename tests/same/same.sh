@@ -6,7 +6,7 @@
 #
 # With no budget, at 60 % of that arena (or at the minimum, where that is more) and at the minimum:
 # the arena and the cost at full size, then hashes of outputs, losses, parameters and state after
-# three steps at a small size. `make same BASE=REVISION` compares with what that revision gives.
+# three steps at a small size, planned for one thread. `make same BASE=REVISION` compares with what that revision gives.
 set -eu
 gplan=$(realpath "$1")
 shift
@@ -34,16 +34,16 @@ small() { # EXAMPLE
 arena_and_cost() { # EXAMPLE OPTIONS...
     local example=$1
     shift
-    "$gplan" "examples/$example.g" --quiet --emit json "$@" >"$work/plan.json"
+    "$gplan" "examples/$example.g" --threads 1 --quiet --emit json "$@" >"$work/plan.json"
     grep -oE '"(arena|seconds|least|bound_percent)": *[^,}]*' "$work/plan.json" | head -n 4 |
         tr -d '" ' | tr '\n' ' '
 }
 
 budgets() { # EXAMPLE OPTIONS...: three of them, or two where they are the same
     local most least
-    most=$("$gplan" "examples/$1.g" "${@:2}" --quiet --emit json | grep -oE '"arena": *[0-9]+' |
+    most=$("$gplan" "examples/$1.g" --threads 1 "${@:2}" --quiet --emit json | grep -oE '"arena": *[0-9]+' |
         head -n 1 | grep -oE '[0-9]+')
-    least=$("$gplan" "examples/$1.g" "${@:2}" --quiet --min-budget)
+    least=$("$gplan" "examples/$1.g" --threads 1 "${@:2}" --quiet --min-budget)
     printf '%s\n' 0 $((most * 6 / 10 > least ? most * 6 / 10 : least)) "$least" | uniq
 }
 
@@ -51,7 +51,7 @@ trace() { # EXAMPLE BUDGET OPTIONS...
     local example=$1 budget=()
     [ "$2" = 0 ] || budget=(--budget "$2")
     shift 2
-    "$gplan" "examples/$example.g" --quiet "$@" "${budget[@]}" -o "$work/$example.c"
+    "$gplan" "examples/$example.g" --threads 1 --quiet "$@" "${budget[@]}" -o "$work/$example.c"
     gcc -std=c11 -O1 -march=native -c "$work/$example.c" -o "$work/model.o"
     gcc -std=c11 -O1 -I. "-DMODEL=$example" "-DARENA=${example^^}_ARENA_BYTES" \
         -include "$work/$example.h" tests/same/trace.c "$work/model.o" -o "$work/trace" -lm
