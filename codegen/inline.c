@@ -1,161 +1,239 @@
-/* The runtime as it stands in an emitted file: the text of each file that is needed, once, after
- * those that it includes. System includes are collected at the top; include guards and the
- * functions that only gplan calls (GP_WORKSPACE of C) stay out. */
-#include "codegen/internal.h"
+/* The runtime as it stands in an emitted file: of the files that are needed, and of those that they
+ * include, each once and in order, the definitions that the rest of the file reaches. What nobody
+ * names stays out, and so do comments that speak of nothing else, and conditionals around nothing.
+ * System includes are collected at the top. */
+#include "codegen/units.h"
 #include "runtime/runtime.h"
 
-#include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char settings[] = "settings.h";
 
 typedef struct {
-    const char *at;
-    size_t length; /* without the end of the line */
-} Line;
+    const char *name;
+    bool needed;
+    WordList system; /* <math.h> */
+} File;
+
+typedef struct {
+    const char *name;
+    Id unit;
+} Definition;
 
 typedef struct {
     Arena *arena;
-    ARRAY(const char *) done;   /* files */
-    ARRAY(const char *) system; /* <math.h> */
-    Out body;
+    Units units;
+    ARRAY(File) file;
+    ARRAY(Definition) definition; /* by name */
+    ARRAY(Definition) prefix;     /* of names that a macro pastes together */
+    NameTable *reached;           /* names */
+    bool *keep;                   /* of each unit */
 } Inliner;
 
-static bool starts(Line line, const char *word)
+static void fail(const char *what, const char *name)
 {
-    return line.length >= strlen(word) && memcmp(line.at, word, strlen(word)) == 0;
+    fprintf(stderr, "gplan: internal error: the runtime has no %s %s\n", what, name);
+    exit(3);
 }
 
-/* The word after `prefix`: a name, "base.h" or <math.h>. */
-static const char *word_after(Arena *arena, Line line, const char *prefix)
+static bool begins(const char *text, const char *with)
 {
-    const char *at = line.at + strlen(prefix);
-    size_t left = line.length - strlen(prefix), length = 0;
-    while (length < left && !isspace((unsigned char)at[length]))
-        length++;
-    return arena_copy(arena, at, length);
+    return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool has(const char *const *list, size_t count, const char *word)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i], word) == 0)
-            return true;
-    return false;
-}
-
-static size_t split(Arena *arena, const char *text, Line **lines)
-{
-    ARRAY(Line) line = {0};
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        ARRAY_PUSH(arena, &line, (Line){text, length});
-        text += length + (text[length] == '\n');
-    }
-    *lines = line.at;
-    return line.count;
-}
-
-/* Takes back the comment (and blank line) that was written last: it spoke of what follows. */
-static void drop_comment(Out *o)
-{
-    size_t end = o->length;
-    while (end > 0 && isspace((unsigned char)o->at[end - 1]))
-        end--;
-    if (end < 2 || memcmp(o->at + end - 2, "*/", 2) != 0)
-        return;
-    while (end > 1 && memcmp(o->at + end - 2, "/*", 2) != 0)
-        end--;
-    end -= 2;
-    if (end > 0 && o->at[end - 1] != '\n')
-        return; /* at the end of a line of code */
-    o->length = end;
-    o->at[end] = 0;
-}
-
-static void add_file(Inliner *n, const char *file);
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* What an include in `file` means: base.h in c/math.h is c/base.h, ../c/math.h in cuda/x.cuh is
  * c/math.h. */
 static const char *path_from(Arena *arena, const char *file, const char *include)
 {
-    if (strncmp(include, "../", 3) == 0)
+    if (begins(include, "../"))
         return include + 3;
     return arena_printf(arena, "%.*s/%s", (int)strcspn(file, "/"), file, include);
 }
 
-static void add_line(Inliner *n, Line line)
+static bool has_file(const Inliner *n, const char *name)
 {
-    bool blank = line.length == 0;
-    size_t length = n->body.length;
-    if (blank && (length < 2 || memcmp(n->body.at + length - 2, "\n\n", 2) == 0))
-        return;
-    out_text(&n->body, line.at, line.length);
-    out(&n->body, "\n");
+    for (size_t i = 0; i < n->file.count; i++)
+        if (strcmp(n->file.at[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-/* Includes are followed or collected, others kept. Only those that no #if but the guard covers. */
-static bool add_include(Inliner *n, const char *file, Line line, int depth)
+static void add_file(Inliner *n, const char *name)
 {
-    if (starts(line, "#include \"")) {
-        const char *word = word_after(n->arena, line, "#include \"");
-        word = arena_copy(n->arena, word, strlen(word) - 1);
-        if (strcmp(word, settings) != 0) /* written from the rows */
-            add_file(n, path_from(n->arena, file, word));
-        return true;
+    static const char own[] = "\n#include \"", others[] = "\n#include <";
+    if (has_file(n, name))
+        return;
+    const size_t number = n->file.count;
+    ARRAY_PUSH(n->arena, &n->file, (File){.name = name});
+    const char *text = runtime_text(name);
+    if (!text) {
+        fail("file", name);
+        return;
     }
-    if (starts(line, "#include <") && depth <= 1) {
-        const char *word = word_after(n->arena, line, "#include ");
-        if (!has(n->system.at, n->system.count, word))
-            ARRAY_PUSH(n->arena, &n->system, word);
-        return true;
+    for (const char *at = text; (at = strstr(at, own)); at++) {
+        const char *from = at + strlen(own),
+                   *include = arena_copy(n->arena, from, strcspn(from, "\""));
+        if (strcmp(include, settings) != 0) /* written from the rows */
+            add_file(n, path_from(n->arena, name, include));
+    }
+    int depth = 0; /* within the guard it is 1 */
+    for (const char *at = text; (at = strstr(at, "\n#")); at++) {
+        depth += begins(at, "\n#if") - begins(at, "\n#endif");
+        if (begins(at, others) && depth <= 1)
+            ARRAY_PUSH(n->arena, &n->file.at[number].system,
+                       arena_copy(n->arena, at + strlen("\n#include "),
+                                  strcspn(at + strlen("\n#include "), "\n")));
+    }
+    units_read(&n->units, name, text);
+}
+
+/* ---- What is reached ------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const Definition *m = a, *n = b;
+    const int order = strcmp(m->name, n->name);
+    return order ? order : (m->unit > n->unit) - (m->unit < n->unit);
+}
+
+static void index_names(Inliner *n)
+{
+    for (Id i = 0; i < n->units.unit.count; i++) {
+        const Unit *u = &n->units.unit.at[i];
+        for (size_t k = 0; k < u->name.count; k++)
+            ARRAY_PUSH(n->arena, &n->definition, (Definition){u->name.at[k], i});
+        for (size_t k = 0; k < u->name_prefix.count; k++)
+            ARRAY_PUSH(n->arena, &n->prefix, (Definition){u->name_prefix.at[k], i});
+    }
+    if (n->definition.count)
+        qsort(n->definition.at, n->definition.count, sizeof *n->definition.at, by_name);
+}
+
+/* The first definition whose name is not before this. */
+static size_t first_of(const Inliner *n, const char *name)
+{
+    size_t low = 0, high = n->definition.count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (strcmp(n->definition.at[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void reach(Inliner *n, const char *name);
+
+/* Whatever a macro may paste together from this on. */
+static void reach_prefix(Inliner *n, const char *prefix)
+{
+    for (size_t i = first_of(n, prefix);
+         i < n->definition.count && begins(n->definition.at[i].name, prefix); i++)
+        reach(n, n->definition.at[i].name);
+    reach(n, prefix);
+}
+
+/* The unit and all that it names; a conditional with all its conditions. */
+static void keep(Inliner *n, Id id)
+{
+    if (n->keep[id])
+        return;
+    const Unit *u = &n->units.unit.at[id];
+    n->keep[id] = true;
+    for (size_t i = 0; i < u->use.count; i++)
+        reach(n, u->use.at[i]);
+    for (size_t i = 0; i < u->use_prefix.count; i++)
+        reach_prefix(n, u->use_prefix.at[i]);
+    if (u->around != NONE)
+        keep(n, u->around);
+    for (Id i = id + 1; u->kind == UNIT_IF && n->units.unit.at[i].depth >= u->depth; i++) {
+        const Unit *other = &n->units.unit.at[i];
+        if (other->depth > u->depth)
+            continue;
+        keep(n, i);
+        if (other->kind == UNIT_ENDIF)
+            break;
+    }
+}
+
+static void reach(Inliner *n, const char *name)
+{
+    uint32_t *reached = names_at(n->reached, name);
+    if (*reached != NONE)
+        return;
+    *reached = 1;
+    for (size_t i = first_of(n, name);
+         i < n->definition.count && strcmp(n->definition.at[i].name, name) == 0; i++)
+        keep(n, n->definition.at[i].unit);
+    for (size_t i = 0; i < n->prefix.count; i++)
+        if (begins(name, n->prefix.at[i].name))
+            keep(n, n->prefix.at[i].unit);
+}
+
+static bool defines(const Inliner *n, const char *name)
+{
+    const size_t i = first_of(n, name);
+    return i < n->definition.count && strcmp(n->definition.at[i].name, name) == 0;
+}
+
+/* What nobody names, but what belongs to things that are there. */
+static void keep_rest(Inliner *n)
+{
+    for (Id i = 0; i < n->units.unit.count; i++) {
+        const Unit *u = &n->units.unit.at[i];
+        bool all = u->kind == UNIT_CODE && u->need == NEED_WITH_NAMED;
+        for (size_t k = 0; all && k < u->use.count; k++)
+            all = !defines(n, u->use.at[k]) || names_find(n->reached, u->use.at[k]) != NONE;
+        if (all)
+            keep(n, i);
+    }
+}
+
+static void reach_text(Inliner *n, const char *text)
+{
+    Unit unit = {.text = text};
+    unit_scan(n->arena, &unit);
+    for (size_t i = 0; i < unit.use.count; i++)
+        reach(n, unit.use.at[i]);
+}
+
+/* ---- Comments -------------------------------------------------------------------------------- */
+
+/* A comment speaks of what follows up to a blank line. One that a blank line follows is a heading,
+ * and speaks of all up to the next; the first of a file of all that is there. */
+static bool speaks(const Inliner *n, Id id)
+{
+    const Unit *unit = n->units.unit.at, *u = &unit[id];
+    const Id count = (Id)n->units.unit.count;
+    const bool first = id == 0 || unit[id - 1].file != u->file;
+    const bool heading = first || (id + 1 < count && unit[id + 1].gap);
+    for (Id i = id + 1; i < count && unit[i].file == u->file; i++) {
+        const bool next = heading ? !first && unit[i].kind == UNIT_COMMENT && i + 1 < count &&
+                                        unit[i + 1].gap && unit[i].depth <= u->depth
+                                  : unit[i].gap && unit[i].depth <= u->depth;
+        if (next || unit[i].depth < u->depth)
+            break;
+        if (n->keep[i])
+            return true;
     }
     return false;
 }
 
-static void add_file(Inliner *n, const char *file)
+/* ---- The text -------------------------------------------------------------------------------- */
+
+static Inliner read_files(Arena *arena, const char *const *file, size_t count)
 {
-    if (has(n->done.at, n->done.count, file))
-        return;
-    ARRAY_PUSH(n->arena, &n->done, file);
-    const char *text = runtime_text(file);
-    if (!text) {
-        fprintf(stderr, "gplan: internal error: the runtime has no file %s\n", file);
-        exit(3);
-    }
-    Line *line;
-    size_t count = split(n->arena, text, &line);
-    for (size_t i = 0; i < count; i++) /* what it stands on comes before its own comment */
-        if (starts(line[i], "#include \""))
-            add_include(n, file, line[i], 0);
-    const char *guard = NULL;
-    int depth = 0;
-    for (size_t i = 0; i < count; i++) {
-        depth -= starts(line[i], "#endif");
-        if (starts(line[i], "#ifndef ") && !guard) {
-            guard = word_after(n->arena, line[i], "#ifndef ");
-            depth++;
-            continue;
-        }
-        if (guard && starts(line[i], "#define ") &&
-            strcmp(word_after(n->arena, line[i], "#define "), guard) == 0)
-            continue;
-        if (guard && depth == 0 && starts(line[i], "#endif"))
-            continue;
-        depth += starts(line[i], "#if");
-        if (add_include(n, file, line[i], depth))
-            continue;
-        if (starts(line[i], "GP_WORKSPACE(") && starts((Line){file, strlen(file)}, "c/")) {
-            drop_comment(&n->body);
-            while (i < count && !starts(line[i], "}"))
-                i++;
-            continue;
-        }
-        add_line(n, line[i]);
-    }
-    add_line(n, (Line){"", 0});
+    Inliner n = {.arena = arena, .units.arena = arena, .reached = names_new(arena)};
+    for (size_t i = 0; i < count; i++)
+        add_file(&n, file[i]);
+    units_settle(&n.units);
+    index_names(&n);
+    n.keep = ARENA_ARRAY(arena, bool, n.units.unit.count + 1);
+    return n;
 }
 
 static int by_text(const void *a, const void *b)
@@ -163,28 +241,51 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static Inliner read_files(Arena *arena, const char *const *file, size_t count)
+static void write_system(const Inliner *n, Out *o)
 {
-    Inliner n = {.arena = arena, .body = out_new(arena)};
-    for (size_t i = 0; i < count; i++)
-        add_file(&n, file[i]);
-    return n;
+    WordList all = {0};
+    for (size_t i = 0; i < n->file.count; i++)
+        for (size_t k = 0; n->file.at[i].needed && k < n->file.at[i].system.count; k++)
+            ARRAY_PUSH(n->arena, &all, n->file.at[i].system.at[k]);
+    if (all.count)
+        qsort(all.at, all.count, sizeof *all.at, by_text);
+    for (size_t i = 0; i < all.count; i++)
+        if (i == 0 || strcmp(all.at[i - 1], all.at[i]) != 0)
+            out(o, "#include %s\n", all.at[i]);
 }
 
-void inline_files(const Graph *g, const char *const *file, size_t count, Out *o)
+void inline_files(const Graph *g, const char *const *file, size_t count, const char *rest, Out *o)
 {
     Inliner n = read_files(g->arena, file, count);
-    if (n.system.count)
-        qsort(n.system.at, n.system.count, sizeof *n.system.at, by_text);
-    for (size_t i = 0; i < n.system.count; i++)
-        out(o, "#include %s\n", n.system.at[i]);
+    Out body = out_new(g->arena);
+    for (Id i = 0; i < n.units.unit.count; i++)
+        if (n.units.unit.at[i].kind == UNIT_CODE && n.units.unit.at[i].need == NEED_ALWAYS)
+            keep(&n, i);
+    reach_text(&n, rest);
+    keep_rest(&n);
+    for (Id i = (Id)n.units.unit.count; i-- > 0;)
+        if (n.units.unit.at[i].kind == UNIT_COMMENT)
+            n.keep[i] = speaks(&n, i);
+    for (size_t i = 0; i < n.file.count; i++)
+        for (Id k = 0; k < n.units.unit.count; k++)
+            n.file.at[i].needed |= n.keep[k] && n.units.unit.at[k].file == n.file.at[i].name;
+    write_system(&n, o);
+    bool gap = true;
+    for (Id i = 0; i < n.units.unit.count; i++) {
+        const Unit *u = &n.units.unit.at[i];
+        gap |= u->gap || i == 0 || n.units.unit.at[i - 1].file != u->file;
+        if (!n.keep[i])
+            continue;
+        out(&body, "%s%s\n", gap ? "\n" : "", u->text);
+        gap = false;
+    }
     out(o, "\n");
-    settings_write(o, g, n.body.at);
-    out_text(o, n.body.at, n.body.length);
+    settings_write(o, g, body.at);
+    out(o, "%s\n", body.at + (body.at[0] == '\n'));
 }
 
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted)
 {
     Inliner n = read_files(arena, file, count);
-    return has(n.done.at, n.done.count, wanted);
+    return has_file(&n, wanted);
 }

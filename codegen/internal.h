@@ -256,9 +256,9 @@ void frame_after(Emission *e, Out *o);
 /* Return from the function where the arena will not do, or memory of the caller is missing
  * (frame.c). */
 extern const char *const frame_check_arena, *const frame_check_bound;
-/* Text of runtime files, each once, without their includes; before it system includes and the
+/* What `rest` reaches of runtime files, each definition once; before it system includes and the
  * settings of kernels (inline.c). */
-void inline_files(const Graph *g, const char *const *file, size_t count, Out *o);
+void inline_files(const Graph *g, const char *const *file, size_t count, const char *rest, Out *o);
 /* Whether that text has a certain file in it. */
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
 

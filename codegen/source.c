@@ -94,17 +94,19 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     if (e.api->trains)
         emission_need(&e, "c/schedule.h");
     calls_make(&e);
+    Out rest = out_new(arena);
+    out(&rest, "%s/* ---- The model: one function for each kind of step ---- */\n\n",
+        e.dialect->checks);
+    functions_write(&e, &rest);
+    frame_before(&e, &rest);
+    program_write(&e, &rest);
+    frame_after(&e, &rest);
     Out o = out_new(arena);
     write_top(&e, &o);
     out(&o, "%s#include ", e.dialect->includes);
     out_string(&o, options->header);
     out(&o, "\n\n%s", e.dialect->clocks);
-    inline_files(plan->graph, e.file.at, e.file.count, &o);
-    out(&o, "%s/* ---- The model: one function for each kind of step ---- */\n\n",
-        e.dialect->checks);
-    functions_write(&e, &o);
-    frame_before(&e, &o);
-    program_write(&e, &o);
-    frame_after(&e, &o);
+    inline_files(plan->graph, e.file.at, e.file.count, rest.at, &o);
+    out_text(&o, rest.at, rest.length);
     return out_done(&o);
 }

@@ -221,6 +221,24 @@ app() {
 }
 check 'the application' app
 
+# Of the runtime only what the program reaches: every function, type and macro is named again.
+# A macro pastes the names GP_ROWS_1 and so on.
+unnamed() { # FILE: names that it defines and says once
+    sed -n -e 's/^#define \(GP_[A-Z0-9_a-z]*\).*/\1/p' -e 's/^} \(gp_[a-z0-9_]*\);/\1/p' \
+        -e 's/^\(static\|GP_FUNCTION\|GP_HOST\)[^(=;]*[ *]\(gp_[a-z0-9_]*\)(.*/\2/p' "$1" |
+        sort -u >defined
+    tr -c 'A-Za-z0-9_' '\n' <"$1" | grep '^[Gg][Pp]_' | sort | uniq -u |
+        grep -v '^GP_ROWS_' | comm -12 - defined
+}
+reached() { # MODEL TARGET
+    "$gplan" "$here/$1.g" --quiet -o "reached.$2" && unnamed "reached.$2" >unnamed &&
+        diff /dev/null unnamed
+}
+for model in ../../examples/gpt2 ../../examples/resnet50 ../costs/digits layers; do
+    check "what the program of $model reaches" reached "$model" c
+    check "what $model reaches in CUDA" reached "$model" cu
+done
+
 # 10,000 steps compile in less than a minute.
 check 'emit many' emit many
 for flags in -O2 '-O3 -march=native'; do
