@@ -1,25 +1,26 @@
 /* Reads a safetensors file: see file.h.
  *
- * The header is read through a small window, several times, since nothing of it is kept. First all
- * of it is checked, so that a file that is wrong changes nothing; the last time loads. */
+ * Nothing of the header is kept, so it is read several times, through a small buffer. First all of
+ * it is checked, so that a file that is wrong changes nothing; the last pass loads. */
 #ifndef GP_FILE_LOAD_H
 #define GP_FILE_LOAD_H
 
 #include "file.h"
 
+#include <stdarg.h>
+
 /* What a pass over the header is for. */
 enum {
-    GP_PASS_CHECK,  /* the tensors are those of the model */
-    GP_PASS_PLACES, /* each byte behind the header is of one tensor */
-    GP_PASS_NAMES,  /* each name stands once */
+    GP_PASS_CHECK,   /* the tensors are those of the model */
+    GP_PASS_NAMES,   /* each name stands once */
+    GP_PASS_EXTENTS, /* each byte behind the header is of one tensor */
     GP_PASS_LOAD
 };
 
 enum { GP_WINDOW = 256 };
-enum { GP_HASH_SHIFT = 1 }; /* of a name: there is a number behind each */
 #define GP_HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* The smallest keys of a pass, in order. */
+/* The smallest keys of a pass, sorted: hashes of names, or where tensors begin. */
 typedef struct {
     uint64_t from; /* smaller ones were seen in an earlier pass */
     size_t count;
@@ -30,9 +31,9 @@ typedef struct {
 } gp_window;
 
 typedef struct {
-    int file;
-    uint64_t at, end;  /* of the header that was not read yet, in the file */
-    uint64_t data;     /* where the tensors begin */
+    int file, code;
+    uint64_t at;       /* in the file: of what the buffer is filled with next */
+    uint64_t data;     /* where the header ends and the tensors begin */
     uint64_t file_end; /* bytes of the file */
     uint64_t hash;     /* of the header as it was read in this pass */
     size_t used, filled;
@@ -42,16 +43,14 @@ typedef struct {
     gp_window *window;
     size_t next;      /* the tensor that probably comes next */
     uint64_t tensors; /* in the file that are not empty */
-    uint64_t tiled;   /* bytes of tensors so far, while they stand in order */
-    int jumbled;      /* they do not */
-    int code;
+    uint64_t tiled;   /* bytes of tensors so far, while they are sorted */
+    int unsorted;
 } gp_reader;
 
 /* What a header says of one tensor. */
 typedef struct {
-    uint64_t at;     /* of its name in the file */
-    uint64_t hash;   /* of its name */
-    uint64_t length; /* likewise, in bytes */
+    uint64_t at;           /* of its name in the file */
+    uint64_t hash, length; /* of its name */
     char dtype[8];
     int rank;
     int64_t dim[GP_MAX_RANK];
@@ -59,14 +58,28 @@ typedef struct {
     int fields; /* bits: dtype, shape, data_offsets */
 } gp_entry;
 
-/* Keeps the first complaint. */
-#define GP_COMPLAIN(r, kind, ...)               \
-    do {                                        \
-        if ((r)->code == GP_OK) {               \
-            GP_DETAIL((r)->items, __VA_ARGS__); \
-            (r)->code = (kind);                 \
-        }                                       \
-    } while (0)
+/* What is wrong with the file or tensor of this name. The first complaint counts. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+GP_HOST void
+gp_complain(gp_reader *r, int code, const char *name, const char *format, ...)
+{
+    char text[160];
+    va_list arguments;
+    if (r->code != GP_OK)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    GP_DETAIL(r->items, "%s: %s", gp_shorten(name).text, text);
+    r->code = code;
+}
+
+GP_HOST void gp_broken(gp_reader *r, const char *what)
+{
+    gp_complain(r, GP_EFORMAT, r->path, "no safetensors file: %s", what);
+}
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
@@ -78,29 +91,20 @@ GP_HOST uint64_t gp_hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-GP_HOST void gp_broken(gp_reader *r, const char *what)
-{
-    GP_COMPLAIN(r, GP_EFORMAT, "%s: no safetensors file: %s", gp_shorten(r->path).text, what);
-}
-
 /* The next character of the header; 0 at its end and after an error. */
 GP_HOST int gp_peek(gp_reader *r)
 {
-    if (r->code)
-        return 0;
-    if (r->used == r->filled) {
-        uint64_t left = r->end - r->at;
+    if (r->code == GP_OK && r->used == r->filled) {
+        const uint64_t left = r->data - r->at;
         r->used = 0;
         r->filled = left < sizeof r->buffer ? (size_t)left : sizeof r->buffer;
-        if (r->filled == 0)
-            return 0;
-        if (!gp_read_at(r->file, r->buffer, r->filled, r->at)) {
-            GP_COMPLAIN(r, GP_EFILE, "%s: cannot be read", gp_shorten(r->path).text);
-            return 0;
-        }
+        if (!gp_read_at(r->file, r->buffer, r->filled, r->at))
+            gp_complain(r, GP_EFILE, r->path, "cannot be read");
         r->hash = gp_hash_bytes(r->hash, r->buffer, r->filled);
         r->at += r->filled;
     }
+    if (r->code != GP_OK || r->filled == 0)
+        return 0;
     if (r->buffer[r->used] == 0)
         gp_broken(r, "its header has a zero byte");
     return r->buffer[r->used];
@@ -108,9 +112,8 @@ GP_HOST int gp_peek(gp_reader *r)
 
 GP_HOST int gp_next(gp_reader *r)
 {
-    int c = gp_peek(r);
-    if (c)
-        r->used++;
+    const int c = gp_peek(r);
+    r->used += c != 0;
     return c;
 }
 
@@ -124,47 +127,51 @@ GP_HOST int gp_skip_space(gp_reader *r)
 
 GP_HOST int gp_accept(gp_reader *r, int wanted)
 {
-    if (gp_skip_space(r) != wanted)
-        return 0;
-    r->used++;
-    return 1;
+    const int found = gp_skip_space(r) == wanted;
+    r->used += (size_t)found;
+    return found;
 }
 
 GP_HOST void gp_expect(gp_reader *r, int wanted)
 {
     if (!gp_accept(r, wanted))
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: no safetensors file: its header has no '%c' in its place",
-                    gp_shorten(r->path).text, wanted);
+        gp_complain(r, GP_EFORMAT, r->path,
+                    "no safetensors file: its header has no '%c' in its place", wanted);
+}
+
+/* for (int more = gp_open(r, '[', ']'); more; more = gp_more(r, ']')): the elements of a list. */
+GP_HOST int gp_open(gp_reader *r, int open, int close)
+{
+    gp_expect(r, open);
+    return !gp_accept(r, close) && r->code == GP_OK;
+}
+
+GP_HOST int gp_more(gp_reader *r, int close)
+{
+    if (gp_accept(r, ','))
+        return r->code == GP_OK;
+    gp_expect(r, close);
+    return 0;
 }
 
 /* Four hex digits of a JSON escape as UTF-8; halves of pairs come out as they stand, which is
  * enough to tell such a name from ours. */
 GP_HOST int gp_read_escape(gp_reader *r, char *out)
 {
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     unsigned code = 0;
     for (int i = 0; i < 4; i++) {
-        int c = gp_next(r);
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
-                                                : 16;
-        if (digit == 16)
+        const int c = gp_next(r);
+        const char *digit = c ? strchr(digits, c) : NULL;
+        if (!digit)
             gp_broken(r, "an escape without four digits");
-        code = code * 16 + digit;
+        code = code * 16 + (digit ? (unsigned)(digit - digits) % 16 : 0);
     }
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    out[0] = (char)(0xe0 | code >> 12);
-    out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[2] = (char)(0x80 | (code & 0x3f));
-    return 3;
+    const int bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : 3;
+    for (int i = bytes - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)((bytes == 1 ? 0 : bytes == 2 ? 0xc0 : 0xe0) | code);
+    return bytes;
 }
 
 /* The next character of a string, and how many bytes it has; 0 behind the closing quote. */
@@ -207,10 +214,8 @@ GP_HOST uint64_t gp_read_number(gp_reader *r)
     uint64_t number = 0;
     int digits = 0;
     gp_skip_space(r);
-    for (int c; (c = gp_peek(r)) >= '0' && c <= '9' && digits < 19; digits++) {
+    for (int c; (c = gp_peek(r)) >= '0' && c <= '9' && digits < 19; digits++, r->used++)
         number = number * 10 + (uint64_t)(c - '0');
-        r->used++;
-    }
     if (digits == 0)
         gp_broken(r, "a number is missing");
     return number;
@@ -224,21 +229,16 @@ GP_HOST void gp_skip_value(gp_reader *r)
     do {
         char text[2];
         int c = gp_skip_space(r);
-        if (c == '"') {
-            gp_read_string(r, text, sizeof text);
-        } else if (c == '{' || c == '[') {
-            depth++;
-            r->used++;
-        } else if ((c == '}' || c == ']' || c == ',') && depth == 0) {
-            gp_broken(r, "a value is missing");
-        } else if (c == '}' || c == ']') {
-            depth--;
-            r->used++;
-        } else if (c == 0) {
+        const int opens = c == '{' || c == '[', closes = c == '}' || c == ']';
+        if (c == 0)
             gp_broken(r, "its header is cut short");
-        } else {
+        else if (depth == 0 && (closes || c == ','))
+            gp_broken(r, "a value is missing");
+        else if (c == '"')
+            gp_read_string(r, text, sizeof text);
+        else
             r->used++;
-        }
+        depth += opens - closes;
         c = gp_skip_space(r);
         if (depth == 0 && (c == ',' || c == '}' || c == ']'))
             return;
@@ -247,25 +247,30 @@ GP_HOST void gp_skip_value(gp_reader *r)
 
 /* ---- Names: of any length, so they are read again where they lie in the file ----------------- */
 
+/* Hashes leave room for a number above each. */
+GP_HOST uint64_t gp_name_hash(uint64_t hash)
+{
+    return hash >> 1;
+}
+
 GP_HOST void gp_read_name(gp_reader *r, gp_entry *e)
 {
     char piece[3];
+    uint64_t hash = GP_HASH_START;
     gp_skip_space(r);
     e->at = r->at - (r->filled - r->used);
-    e->hash = GP_HASH_START;
     gp_expect(r, '"');
     for (int bytes; (bytes = gp_read_char(r, piece)) > 0; e->length += (uint64_t)bytes)
-        e->hash = gp_hash_bytes(e->hash, piece, (size_t)bytes);
-    e->hash >>= GP_HASH_SHIFT;
+        hash = gp_hash_bytes(hash, piece, (size_t)bytes);
+    e->hash = gp_name_hash(hash);
 }
 
-/* A reader at the name of an entry. */
+/* A reader of its own at the name of an entry. */
 GP_HOST gp_reader gp_at_name(const gp_reader *r, const gp_entry *e)
 {
     gp_reader again = *r;
     again.at = e->at;
     again.used = again.filled = 0;
-    gp_expect(&again, '"');
     return again;
 }
 
@@ -273,9 +278,7 @@ GP_HOST gp_reader gp_at_name(const gp_reader *r, const gp_entry *e)
 GP_HOST gp_brief gp_name_text(const gp_reader *r, const gp_entry *e)
 {
     gp_brief brief;
-    gp_reader again = *r;
-    again.at = e->at;
-    again.used = again.filled = 0;
+    gp_reader again = gp_at_name(r, e);
     gp_read_string(&again, brief.text, sizeof brief.text);
     return brief;
 }
@@ -285,10 +288,10 @@ GP_HOST int gp_name_is(const gp_reader *r, const gp_entry *e, const char *name)
     const size_t length = strlen(name);
     char piece[3];
     size_t same = 0;
-    if (length != e->length ||
-        gp_hash_bytes(GP_HASH_START, name, length) >> GP_HASH_SHIFT != e->hash)
+    if (length != e->length || gp_name_hash(gp_hash_bytes(GP_HASH_START, name, length)) != e->hash)
         return 0;
     gp_reader again = gp_at_name(r, e);
+    gp_expect(&again, '"');
     for (int bytes; (bytes = gp_read_char(&again, piece)) > 0; same += (size_t)bytes)
         if (same + (size_t)bytes > length || memcmp(name + same, piece, (size_t)bytes) != 0)
             return 0;
@@ -298,9 +301,9 @@ GP_HOST int gp_name_is(const gp_reader *r, const gp_entry *e, const char *name)
 /* The place of an entry among the tensors; count where it is none of them. */
 GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
 {
-    size_t count = r->items->count;
+    const size_t count = r->items->count;
     for (size_t k = 0; k < count; k++) {
-        size_t i = (r->next + k) % count;
+        const size_t i = (r->next + k) % count;
         if (gp_name_is(r, e, r->items->item(r->items->model, i).name)) {
             r->next = i + 1;
             return i;
@@ -311,55 +314,46 @@ GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
 
 /* ---- One tensor ----------------------------------------------------------------------------- */
 
-GP_HOST void gp_read_shape(gp_reader *r, gp_entry *e)
-{
-    gp_expect(r, '[');
-    if (gp_accept(r, ']'))
-        return;
-    do {
-        int64_t dim = (int64_t)gp_read_number(r);
-        if (e->rank < GP_MAX_RANK)
-            e->dim[e->rank] = dim;
-        if (e->rank <= GP_MAX_RANK)
-            e->rank++; /* beyond what any of ours has: no match */
-    } while (r->code == GP_OK && gp_accept(r, ','));
-    gp_expect(r, ']');
-}
-
 GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
 {
     char field[16];
-    const int before = e->fields;
+    int bit = 0;
     gp_read_string(r, field, sizeof field);
     gp_expect(r, ':');
     if (strcmp(field, "dtype") == 0) {
         gp_read_string(r, e->dtype, sizeof e->dtype);
-        e->fields += 1;
+        bit = 1;
     } else if (strcmp(field, "shape") == 0) {
-        gp_read_shape(r, e);
-        e->fields += 2;
+        for (int more = gp_open(r, '[', ']'); more; more = gp_more(r, ']')) {
+            const int64_t dim = (int64_t)gp_read_number(r);
+            if (e->rank < GP_MAX_RANK)
+                e->dim[e->rank] = dim;
+            e->rank += e->rank <= GP_MAX_RANK; /* beyond what any of ours has: no match */
+        }
+        bit = 2;
     } else if (strcmp(field, "data_offsets") == 0) {
         gp_expect(r, '[');
         e->begin = gp_read_number(r);
         gp_expect(r, ',');
         e->end = gp_read_number(r);
         gp_expect(r, ']');
-        e->fields += 4;
+        bit = 4;
     } else {
         gp_skip_value(r);
     }
-    if (before & (e->fields - before))
+    if (e->fields & bit)
         gp_broken(r, "a field of a tensor stands twice");
+    e->fields |= bit;
 }
 
 GP_HOST void gp_shape_text(char *text, size_t size, const char *dtype, int rank, const int64_t *dim)
 {
-    int length = snprintf(text, size, "%s[", dtype);
-    for (int i = 0; i < rank && i < GP_MAX_RANK && length > 0 && (size_t)length < size; i++)
-        length += snprintf(text + length, size - (size_t)length, "%s%lld", i ? ", " : "",
-                           (long long)dim[i]);
-    if (length > 0 && (size_t)length < size)
-        snprintf(text + length, size - (size_t)length, "]");
+    size_t length = (size_t)snprintf(text, size, "%s[", dtype);
+    for (int i = 0; i < rank && i < GP_MAX_RANK && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%lld", i ? ", " : "",
+                                   (long long)dim[i]);
+    if (length < size)
+        snprintf(text + length, size - length, "]");
 }
 
 /* It is as the model has it. */
@@ -372,31 +366,27 @@ GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
         char have[64], want[64];
         gp_shape_text(have, sizeof have, e->dtype, e->rank, e->dim);
         gp_shape_text(want, sizeof want, gp_dtype_name(t->dtype), t->rank, t->dim);
-        GP_COMPLAIN(r, GP_ETENSOR, "%s: is %s in the file, %s in the model",
-                    gp_shorten(t->name).text, have, want);
+        gp_complain(r, GP_ETENSOR, t->name, "is %s in the file, %s in the model", have, want);
     } else if (e->end - e->begin != t->bytes) {
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: its place in the file does not have its size",
-                    gp_shorten(t->name).text);
+        gp_complain(r, GP_EFORMAT, t->name, "its place in the file does not have its size");
     } else if (!t->data) {
-        GP_COMPLAIN(r, GP_ETENSOR, "%s: has no memory bound to it", gp_shorten(t->name).text);
+        gp_complain(r, GP_ETENSOR, t->name, "has no memory bound to it");
     }
 }
 
 /* It lies in the file, whoever it belongs to. */
-GP_HOST void gp_check_place(gp_reader *r, const gp_entry *e)
+GP_HOST void gp_check_extent(gp_reader *r, const gp_entry *e)
 {
+    const gp_brief name = gp_name_text(r, e);
     if (e->fields != 7)
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: the file lacks its dtype, shape or place",
-                    gp_name_text(r, e).text);
+        gp_complain(r, GP_EFORMAT, name.text, "the file lacks its dtype, shape or place");
     else if (e->end < e->begin)
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: its place in the file does not have its size",
-                    gp_name_text(r, e).text);
+        gp_complain(r, GP_EFORMAT, name.text, "its place in the file does not have its size");
     else if (e->end > r->file_end - r->data)
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: the file is cut short: %s ends behind it",
-                    gp_shorten(r->path).text, gp_name_text(r, e).text);
+        gp_complain(r, GP_EFORMAT, r->path, "the file is cut short: %s ends behind it", name.text);
     if (e->begin == e->end)
         return;
-    r->jumbled |= e->begin != r->tiled;
+    r->unsorted |= e->begin != r->tiled;
     r->tiled = e->end;
     r->tensors++;
 }
@@ -419,37 +409,29 @@ GP_HOST void gp_take(gp_window *w, uint64_t key, uint64_t value)
     w->at[at].value = value;
 }
 
-GP_HOST void gp_use_entry(gp_reader *r, const gp_entry *e, int pass)
+/* In the passes that are about the model's own tensors: a file may hold more. */
+GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
 {
-    if (pass == GP_PASS_PLACES && e->begin < e->end)
-        gp_take(r->window, e->begin, e->end);
-    if (pass == GP_PASS_NAMES)
-        gp_take(r->window, e->hash, 0);
-    if (pass == GP_PASS_PLACES || pass == GP_PASS_NAMES)
-        return;
-    if (pass == GP_PASS_CHECK)
-        gp_check_place(r, e);
-    const size_t i = r->code ? r->items->count : gp_find_item(r, e);
+    const size_t i = gp_find_item(r, e);
     if (i == r->items->count)
-        return; /* not ours: a file may hold more */
+        return;
     const gp_item t = r->items->item(r->items->model, i);
     unsigned char *seen = &r->items->seen[i / 8];
     if (pass == GP_PASS_LOAD) {
         if (!gp_read_data(r->file, &t, r->data + e->begin))
-            GP_COMPLAIN(r, GP_EFILE, "%s: %s cannot be read", gp_shorten(r->path).text,
-                        gp_shorten(t.name).text);
+            gp_complain(r, GP_EFILE, r->path, "%s cannot be read", gp_shorten(t.name).text);
         return;
     }
     if (*seen & 1 << i % 8)
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: stands twice in the file", gp_shorten(t.name).text);
+        gp_complain(r, GP_EFORMAT, t.name, "stands twice in the file");
     gp_check_item(r, e, &t);
     *seen |= (unsigned char)(1 << i % 8);
 }
 
 /* ---- The header ----------------------------------------------------------------------------- */
 
-/* A number as text; what is none stays unread. */
-GP_HOST void gp_read_note(gp_reader *r, const char *name, int load)
+/* A number as text; what is none is passed over. */
+GP_HOST void gp_read_note(gp_reader *r, const char *name)
 {
     char text[24];
     uint64_t number = 0;
@@ -461,30 +443,26 @@ GP_HOST void gp_read_note(gp_reader *r, const char *name, int load)
             return;
         number = number * 10 + digit;
     }
-    for (size_t i = 0; i < r->items->notes && load && digits > 0 && !text[digits]; i++)
+    for (size_t i = 0; i < r->items->notes && digits > 0 && !text[digits]; i++)
         if (strcmp(r->items->note[i].name, name) == 0)
             r->items->note[i].number = number;
 }
 
 GP_HOST void gp_read_metadata(gp_reader *r, int load)
 {
-    if (gp_skip_space(r) != '{') {
+    if (!load || gp_skip_space(r) != '{') {
         gp_skip_value(r);
         return;
     }
-    gp_expect(r, '{');
-    if (gp_accept(r, '}'))
-        return;
-    do {
+    for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}')) {
         char name[32];
         gp_read_string(r, name, sizeof name);
         gp_expect(r, ':');
         if (gp_skip_space(r) == '"')
-            gp_read_note(r, name, load);
+            gp_read_note(r, name);
         else
             gp_skip_value(r);
-    } while (r->code == GP_OK && gp_accept(r, ','));
-    gp_expect(r, '}');
+    }
 }
 
 GP_HOST void gp_read_entry(gp_reader *r, int pass)
@@ -492,37 +470,31 @@ GP_HOST void gp_read_entry(gp_reader *r, int pass)
     gp_entry e = {.at = 0};
     gp_read_name(r, &e);
     gp_expect(r, ':');
-    if (r->code == GP_OK && gp_name_is(r, &e, "__metadata__")) {
+    const int metadata = r->code == GP_OK && gp_name_is(r, &e, "__metadata__");
+    if (metadata)
         gp_read_metadata(r, pass == GP_PASS_LOAD);
-        if (pass == GP_PASS_NAMES)
-            gp_take(r->window, e.hash, 0);
-        return;
-    }
-    gp_expect(r, '{');
-    if (!gp_accept(r, '}')) {
-        do
+    else
+        for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}'))
             gp_read_field(r, &e);
-        while (r->code == GP_OK && gp_accept(r, ','));
-        gp_expect(r, '}');
-    }
-    if (r->code == GP_OK)
-        gp_use_entry(r, &e, pass);
+    if (pass == GP_PASS_CHECK && !metadata && r->code == GP_OK)
+        gp_check_extent(r, &e);
+    if (r->code != GP_OK)
+        return;
+    if (pass == GP_PASS_NAMES)
+        gp_take(r->window, e.hash, 0);
+    else if (pass == GP_PASS_EXTENTS && e.begin < e.end)
+        gp_take(r->window, e.begin, e.end);
+    else if (pass != GP_PASS_EXTENTS && !metadata)
+        gp_use_item(r, &e, pass);
 }
 
 GP_HOST void gp_read_header(gp_reader *r, int pass)
 {
     r->at = 8;
-    r->end = r->data;
-    r->used = r->filled = 0;
+    r->used = r->filled = r->next = 0;
     r->hash = GP_HASH_START;
-    r->next = 0;
-    gp_expect(r, '{');
-    if (!gp_accept(r, '}')) {
-        do
-            gp_read_entry(r, pass);
-        while (r->code == GP_OK && gp_accept(r, ','));
-        gp_expect(r, '}');
-    }
+    for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}'))
+        gp_read_entry(r, pass);
     if (gp_skip_space(r) != 0)
         gp_broken(r, "something stands behind its header");
 }
@@ -536,8 +508,7 @@ GP_HOST void gp_check_seen(gp_reader *r)
         rest |= items->seen[i / 8] & 1 << i % 8;
     for (size_t i = 0; i < items->count && r->code == GP_OK; i++)
         if (!(items->seen[i / 8] & 1 << i % 8) && (i < items->needed || rest))
-            GP_COMPLAIN(r, GP_ETENSOR, "%s: is not in %s",
-                        gp_shorten(items->item(items->model, i).name).text,
+            gp_complain(r, GP_ETENSOR, items->item(items->model, i).name, "is not in %s",
                         gp_shorten(r->path).text);
 }
 
@@ -555,34 +526,34 @@ GP_HOST void gp_check_names(gp_reader *r)
     do {
         gp_read_window(r, from, GP_PASS_NAMES);
         if (w->twice)
-            GP_COMPLAIN(r, GP_EFORMAT, "%s: a name stands twice in the file",
-                        gp_shorten(r->path).text);
+            gp_complain(r, GP_EFORMAT, r->path, "a name stands twice in the file");
         from = w->count ? w->at[w->count - 1].key + 1 : 0;
     } while (r->code == GP_OK && w->count == GP_WINDOW);
 }
 
-/* Tensors that do not stand in the order of their bytes are brought into it, a window at a time;
- * where as many as there are follow one another, none is left that could share a byte. */
-GP_HOST void gp_check_places(gp_reader *r)
+/* Tensors that do not stand in the order of their bytes are sorted, a window at a time; where as
+ * many as there are follow one another, none is left that could share a byte. */
+GP_HOST void gp_check_extents(gp_reader *r)
 {
     const gp_window *w = r->window;
     const uint64_t end = r->file_end - r->data;
-    uint64_t at = r->jumbled ? 0 : r->tiled, count = r->jumbled ? 0 : r->tensors;
-    while (r->code == GP_OK && r->jumbled && at < end) {
-        gp_read_window(r, at, GP_PASS_PLACES);
+    uint64_t at = r->unsorted ? 0 : r->tiled, count = r->unsorted ? 0 : r->tensors;
+    while (r->code == GP_OK && r->unsorted && at < end) {
+        gp_read_window(r, at, GP_PASS_EXTENTS);
         for (size_t i = 0; i < w->count && w->at[i].key == at; i++, count++)
             at = w->at[i].value;
         if (w->count == 0 || w->at[w->count - 1].value != at)
             break;
     }
-    if (r->window->twice || (count < r->tensors && at >= end))
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: two tensors share bytes", gp_shorten(r->path).text);
+    if (w->twice || (count < r->tensors && at >= end))
+        gp_complain(r, GP_EFORMAT, r->path, "two tensors share bytes");
     else if (count < r->tensors)
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: tensors share bytes or leave some out behind byte %llu",
-                    gp_shorten(r->path).text, (unsigned long long)at);
+        gp_complain(r, GP_EFORMAT, r->path,
+                    "tensors share bytes or leave some out behind byte %llu",
+                    (unsigned long long)at);
     else if (at < end)
-        GP_COMPLAIN(r, GP_EFORMAT, "%s: %llu bytes stand behind the last tensor",
-                    gp_shorten(r->path).text, (unsigned long long)(end - at));
+        gp_complain(r, GP_EFORMAT, r->path, "%llu bytes stand behind the last tensor",
+                    (unsigned long long)(end - at));
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */
@@ -613,9 +584,8 @@ GP_HOST void gp_read_length(gp_reader *r)
     for (int i = 8; i-- > 0;)
         bytes = bytes << 8 | length[i];
     if (bytes > r->file_end - 8)
-        GP_COMPLAIN(r, GP_EFORMAT,
-                    "%s: cut short, or no safetensors file: its header would end behind it",
-                    gp_shorten(r->path).text);
+        gp_complain(r, GP_EFORMAT, r->path,
+                    "cut short, or no safetensors file: its header would end behind it");
     r->data = 8 + bytes;
 }
 
@@ -623,20 +593,17 @@ GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
 {
     gp_window window = {.from = 0};
     r->window = &window;
+    r->file_end = (uint64_t)status->st_size;
     gp_read_length(r);
-    if (r->code == GP_OK)
-        gp_read_header(r, GP_PASS_CHECK);
-    gp_check_seen(r);
+    gp_read_header(r, GP_PASS_CHECK);
     const uint64_t hash = r->hash;
-    if (r->code == GP_OK)
-        gp_check_names(r);
-    if (r->code == GP_OK)
-        gp_check_places(r);
-    if (r->code != GP_OK)
-        return;
+    gp_check_seen(r);
+    gp_check_names(r);
+    gp_check_extents(r);
     gp_read_header(r, GP_PASS_LOAD);
     if (r->hash != hash || !gp_is_unchanged(r->file, status))
-        GP_COMPLAIN(r, GP_EFILE, "%s: was changed while it was read", gp_shorten(r->path).text);
+        gp_complain(r, GP_EFILE, r->path, "was changed while it was read");
+    r->window = NULL;
 }
 
 /* Without waiting for whoever might write to it: a pipe is no file of parameters. */
@@ -646,16 +613,13 @@ GP_HOST int gp_load(const char *path, const gp_items *items)
     struct stat status;
     r.path = path;
     r.items = items;
-    if (r.file < 0 || fstat(r.file, &status) != 0) {
-        GP_COMPLAIN(&r, GP_EFILE, "%s: cannot be opened: %s", gp_shorten(path).text,
-                    strerror(errno));
-    } else if (!S_ISREG(status.st_mode)) {
-        GP_COMPLAIN(&r, GP_EFILE, "%s: is %s", gp_shorten(path).text,
+    if (r.file < 0 || fstat(r.file, &status) != 0)
+        gp_complain(&r, GP_EFILE, path, "cannot be opened: %s", strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        gp_complain(&r, GP_EFILE, path, "is %s",
                     S_ISDIR(status.st_mode) ? "a folder" : "no regular file");
-    } else {
-        r.file_end = (uint64_t)status.st_size;
+    else
         gp_read_items(&r, &status);
-    }
     if (r.file >= 0)
         close(r.file);
     if (r.code == GP_OK)
