@@ -349,7 +349,7 @@ Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Ta
     for (int p = 0; p < PROGRAMS; p++)
         if (f.program[p].broken != NONE)
             search->broken_hint = f.program[p].broken;
-    return plan_order(arena, &f.task, &best->order, 0, &best->packing);
+    return settle(&f, best);
 }
 
 static int by_budget(const void *a, const void *b)

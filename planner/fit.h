@@ -1,5 +1,5 @@
 /* What the search for a plan knows while it goes on: fit.c drives it, fit_trials.c keeps what was
- * met, fit_chain.c has what chains of blocks bring. */
+ * tried, fit_chain.c has what chains of blocks bring, fit_settle.c ends it. */
 #ifndef GPLAN_FIT_H
 #define GPLAN_FIT_H
 
@@ -64,6 +64,7 @@ typedef struct {
 PlanOptions options_now(const Fit *f); /* with the seconds that are left */
 bool is_cut(Fit *f);                   /* by the user, or the seconds are over */
 uint64_t full_effort(const Fit *f);
+uint64_t pack_effort(const Fit *f, uint64_t steps); /* of the packer, for each unit of effort */
 
 /* Packs the order; only what the plan comes to is kept, and where its buffers lie. */
 Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps);
@@ -81,6 +82,11 @@ const Start *best_start(const Fit *f, int program, uint64_t budget);
 const Start *best_of(const Fit *f, int program, uint64_t budget, size_t count); /* the first ones */
 /* One program of the order, replaced. */
 void adopt(Fit *f, Order *order, int program, const RematSchedule *schedule);
+
+/* ---- fit_settle.c ---- */
+
+/* The plan of what was tried, its occurrences moved back towards the given order. */
+Plan *settle(Fit *f, const Trial *trial);
 
 /* ---- fit_chain.c ---- */
 

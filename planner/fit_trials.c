@@ -29,15 +29,18 @@ uint64_t full_effort(const Fit *f)
     return f->options->effort ? f->options->effort : small < EFFORT ? small : EFFORT;
 }
 
+uint64_t pack_effort(const Fit *f, uint64_t steps)
+{
+    return (full_effort(f) < EFFORT ? full_effort(f) : EFFORT) * steps;
+}
+
 Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps)
 {
-    uint64_t effort = full_effort(f) < EFFORT ? full_effort(f) : EFFORT;
-    uint64_t pack_effort = effort * pack_steps;
     Arena *scratch = arena_new();
     PlanOptions options = options_now(f);
     Task now = f->task;
     now.options = &options;
-    const Plan *plan = plan_order(scratch, &now, order, pack_effort, NULL);
+    const Plan *plan = plan_order(scratch, &now, order, pack_effort(f, pack_steps), NULL);
     Packing packing = {ARENA_ARRAY(f->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
     for (Id i = 0; i < plan->buffers; i++)
         packing.offset[i] = plan->buffer[i].offset;

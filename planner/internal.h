@@ -71,6 +71,16 @@ typedef struct {
  * before (NULL: it was not). */
 Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
                  const Packing *packed);
+/* What the plan of an order is worth. */
+typedef struct {
+    uint64_t arena;
+    double cost, rest; /* as of a Plan */
+} Worth;
+/* The plan of an order that has the occurrences of another, within its arena; NULL: the packer
+ * finds none. It is worth the same. */
+Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
+                 const Worth *was);
+
 /* remat_build.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no
  * plan can be below, whatever lies in whatever. */
 enum { BLOCK_DEPTHS = 3 };

@@ -105,8 +105,10 @@ static void sum_persistent(Plan *plan, const Target *target)
     }
 }
 
-static void pack(Arena *arena, Plan *plan, const Target *target, uint64_t effort, double seconds)
+/* As small as can be, or within the capacity where there is one. */
+static void pack(Arena *arena, Plan *plan, const Task *task, uint64_t effort, uint64_t capacity)
 {
+    uint32_t align = task->target->align;
     PackBuffer *item = ARENA_ARRAY(arena, PackBuffer, plan->buffers);
     Id *buffer = ARENA_ARRAY(arena, Id, plan->buffers);
     size_t count = 0;
@@ -117,14 +119,14 @@ static void pack(Arena *arena, Plan *plan, const Target *target, uint64_t effort
         buffer[count] = i;
         item[count++] = (PackBuffer){.lower = b->birth,
                                      .upper = b->death,
-                                     .size = round_up(b->bytes, target->align),
-                                     .align = target->align,
+                                     .size = round_up(b->bytes, align),
+                                     .align = align,
                                      .fixed = PACK_FREE};
     }
-    PackProblem problem = {.buffer = item, .count = count};
-    PackOptions how = {.effort = effort, .seconds = seconds};
+    PackProblem problem = {.buffer = item, .count = count, .capacity = capacity};
+    PackOptions how = {.effort = effort, .seconds = task->options->seconds};
     PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, count)};
-    pack_solve(&problem, &how, &solution); /* without a capacity it always packs */
+    pack_solve(&problem, &how, &solution); /* above the capacity, where it finds no other */
     Packing packed = {ARENA_ARRAY(arena, uint64_t, plan->buffers), solution.height, solution.bound};
     for (size_t k = 0; k < count; k++)
         packed.offset[buffer[k]] = solution.offset[k];
@@ -216,11 +218,10 @@ static void find_floor(Arena *arena, Plan *plan, uint32_t align)
     plan->floor = round_up(plan->floor, align) + plan->persistent;
 }
 
-Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
-                 const Packing *packed)
+/* With windows and lifetimes; offsets and costs are still to come. */
+static Plan *begin(Arena *arena, const Task *task, const Order *order)
 {
     const Graph *g = task->g;
-    const Target *target = task->target;
     Planner p = {.task = task,
                  .order = order,
                  .windows = {ARENA_ARRAY(arena, Id, g->value.count),
@@ -228,18 +229,40 @@ Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pa
                  .concats = concats_find(arena, g, task->clusters)};
     p.at_peak = ARENA_ARRAY(arena, bool, p.concats.count);
     Plan *plan = choose_windows(arena, &p);
-    sum_persistent(plan, target);
+    sum_persistent(plan, task->target);
+    find_floor(arena, plan, task->target->align);
+    return plan;
+}
+
+Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
+                 const Packing *packed)
+{
+    Plan *plan = begin(arena, task, order);
     if (packed)
         place(plan, packed);
     else
-        pack(arena, plan, target, pack_effort, task->options->seconds);
-    find_floor(arena, plan, target->align);
+        pack(arena, plan, task, pack_effort, 0);
     for (int k = 0; k < PROGRAMS; k++) {
         double *cost = program_counts(task->clusters, k) ? &plan->cost : &plan->rest;
         for (Id i = 0; i < order->count[k]; i++)
             *cost += plan->program[k].times *
-                     cluster_cost(g, task->clusters, target, order->cluster[k][i]);
+                     cluster_cost(task->g, task->clusters, task->target, order->cluster[k][i]);
     }
+    return plan;
+}
+
+Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
+                 const Worth *was)
+{
+    Plan *plan = begin(arena, task, order);
+    if (plan->peak > was->arena)
+        return NULL;
+    pack(arena, plan, task, pack_effort, was->arena);
+    if (plan->arena > was->arena)
+        return NULL;
+    plan->arena = was->arena; /* what smaller budgets get is planned in its own way */
+    plan->cost = was->cost;   /* a sum in another order differs in its last bits */
+    plan->rest = was->rest;
     return plan;
 }
 

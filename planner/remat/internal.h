@@ -133,6 +133,9 @@ typedef struct {
 } RematMover;
 
 bool remat_move(RematMover *mover); /* false: nothing was done */
+/* Takes the occurrence at `slot` to just before *target, which then names the same place. Gives
+ * the slot where it is now. */
+int32_t remat_lift(RematState *state, int32_t slot, int32_t *target);
 
 /* ---- initial orders (remat_order.c) ---- */
 enum { REMAT_ORDERS = 4 };

@@ -46,8 +46,7 @@ static int32_t open_before(RematState *state, int32_t slot)
     return -1;
 }
 
-/* Takes the occurrence at `slot` to just before *target, which then names the same place. */
-static int32_t lift(RematState *state, int32_t slot, int32_t *target)
+int32_t remat_lift(RematState *state, int32_t slot, int32_t *target)
 {
     int32_t x = state->at[slot];
     remat_remove(state, slot);
@@ -172,7 +171,7 @@ static bool take_to(RematState *state, int32_t slot, int32_t target)
     }
     if (target == slot || target == slot + 1)
         return false;
-    lift(state, slot, &target);
+    remat_lift(state, slot, &target);
     return true;
 }
 
@@ -208,7 +207,7 @@ static bool bring_early(RematState *state, int32_t x, int32_t *target, int *alon
             !bring_early(state, producer, target, along))
             return false;
     }
-    lift(state, first_run(state, x), target);
+    remat_lift(state, first_run(state, x), target);
     return true;
 }
 
@@ -216,7 +215,7 @@ static bool bring_early(RematState *state, int32_t x, int32_t *target, int *alon
 static bool bring_late(RematState *state, int32_t slot, int32_t target, int *along)
 {
     const RematModel *model = state->model;
-    int32_t x = state->at[slot], run = lift(state, slot, &target);
+    int32_t x = state->at[slot], run = remat_lift(state, slot, &target);
     if (++*along > MAX_ALONG)
         return false;
     for (int32_t i = model->writes.start[x]; i < model->writes.start[x + 1]; i++) {

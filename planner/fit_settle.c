@@ -1,0 +1,52 @@
+/* The plan that was chosen, with its occurrences moved back towards the given order.
+ *
+ * Requires: a trial. Leaves: its plan in an order where equal layers are equal again, so that they
+ * are emitted as loops; with the arena and the cost of the trial, since --min-budget and --budget
+ * speak of those. Where the new lifetimes do not pack within that arena, less is moved: live bytes
+ * stay within those of the trial; and if they still do not, the order stays as it was found.
+ */
+#include "planner/fit.h"
+
+static Order settle_order(Fit *f, const Order *order, uint64_t limit)
+{
+    Order settled = *order;
+    Id *number = ARENA_ARRAY(f->arena, Id, f->task.clusters->count); /* by cluster: its node */
+    for (int p = 0; p < PROGRAMS; p++) {
+        const RematProblem *problem = &f->program[p].problem;
+        RematSchedule found = {ARENA_ARRAY(f->arena, RematId, order->count[p]), order->count[p]};
+        for (RematId n = 0; n < problem->nodes; n++)
+            number[f->program[p].cluster[n]] = n;
+        for (Id i = 0; i < order->count[p]; i++)
+            found.node[i] = number[order->cluster[p][i]];
+        RematSchedule moved = remat_settle(problem, &found, (int64_t)limit, f->arena);
+        adopt(f, &settled, p, &moved);
+    }
+    return settled;
+}
+
+static bool is_same(const Order *a, const Order *b)
+{
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < a->count[p]; i++)
+            if (a->cluster[p][i] != b->cluster[p][i])
+                return false;
+    return true;
+}
+
+Plan *settle(Fit *f, const Trial *trial)
+{
+    const uint64_t limit[] = {trial->arena, trial->peak};
+    const Worth worth = {trial->arena, trial->cost, trial->rest};
+    for (int i = 0; i < 2 && (!i || limit[1] < limit[0]); i++) {
+        Order order = settle_order(f, &trial->order, limit[i]);
+        if (is_same(&order, &trial->order))
+            break;
+        PlanOptions options = options_now(f);
+        Task now = f->task;
+        now.options = &options;
+        Plan *plan = plan_moved(f->arena, &now, &order, pack_effort(f, PACK_STEPS), &worth);
+        if (plan)
+            return plan;
+    }
+    return plan_order(f->arena, &f->task, &trial->order, 0, &trial->packing);
+}
