@@ -27,7 +27,7 @@ Address access_address(const Api *api, Id buffer, const View *view)
         bytes = (uint64_t)view->offset * dtype_size((Dtype)value->dtype);
         turn = value->whole == NONE ? 0 : value_bytes(value);
     }
-    if (b->external)
+    if (b->space != SPACE_ARENA)
         return (Address){AT_EXTERNAL, api->slot[b->root], bytes, turn};
     return (Address){AT_ARENA, NONE, b->offset + bytes, turn};
 }

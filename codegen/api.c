@@ -59,13 +59,13 @@ static void number_slots(Api *api)
         api->slot[i] = NONE;
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        if (b->root == i && b->external && b->kind != BUFFER_OUTPUT)
+        if (b->root == i && b->space != SPACE_ARENA && b->kind != BUFFER_OUTPUT)
             api->slot[i] = api->slots++;
     }
     for (size_t i = 0; i < g->output.count; i++) {
         const Buffer *b = &plan->buffer[plan->output[i]];
         size_t first = first_of(g, i);
-        if (b->external)
+        if (b->space != SPACE_ARENA)
             api->slot[b->root] =
                 first == i ? api->slots++ : api->slot[plan->buffer[plan->output[first]].root];
     }
@@ -83,7 +83,7 @@ static void add(Api *api, Use use, const char *name, const char *kind, Id buffer
         .kind = kind,
         .buffer = b,
         .slot = api->slot[b->root],
-        .offset = b->external ? offset : offset + b->offset,
+        .offset = b->space != SPACE_ARENA ? offset : offset + b->offset,
         .view = view,
     };
 }

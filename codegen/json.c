@@ -170,8 +170,8 @@ static json_t *buffer_json(const Writer *w, Id id)
         json_object_set_new(row, "root", json_integer(b->root));
     if (b->value != NONE && !lies_plainly(b, &w->g->value.at[b->value]))
         json_object_set_new(row, "layout", view_json(&b->layout));
-    if (b->external)
-        json_object_set_new(row, "external", json_true());
+    if (b->space != SPACE_ARENA)
+        json_object_set_new(row, "space", json_string(space_names[b->space]));
     return row;
 }
 
@@ -228,13 +228,13 @@ json_t *summary_json(const Picture *p)
     json_t *live = json_array();
     for (uint32_t t = 0; t < plan->end; t++)
         json_array_append_new(live, json_integer((json_int_t)p->live[t]));
-    json_t *recompute = json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)p->recomputed, "work",
+    json_t *recompute = json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)p->recomputed, "flops",
                                   number_json(p->again), "of", number_json(p->work - p->again));
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "steps",
                      (json_int_t)plan->end, "arena", (json_int_t)plan->arena, "bound",
                      (json_int_t)plan->bound, "floor", (json_int_t)plan->floor, "persistent",
-                     (json_int_t)plan->persistent, "held", (json_int_t)p->options->held.bytes,
-                     "held_time", (json_int_t)p->options->held.time, "fragmented",
+                     (json_int_t)plan->persistent, "live_peak", (json_int_t)p->options->held.bytes,
+                     "live_peak_time", (json_int_t)p->options->held.time, "fragmented",
                      (json_int_t)(plan->arena > p->peak ? plan->arena - p->peak : 0), "recompute",
                      recompute, "kinds", kinds_json(p), "peak", peak_json(p), "live", live);
 }

@@ -397,7 +397,9 @@ static void read_buffer(Reader *r, const json_t *row)
                   .bytes = (uint64_t)get_integer(r, row, "bytes", 1, MAX_BYTES),
                   .kind = get_word(r, row, "kind", buffer_kinds, BUFFER_KINDS),
                   .program = get_word(r, row, "program", program_names, PROGRAMS),
-                  .external = json_is_true(json_object_get(row, "external"))};
+                  .space = json_object_get(row, "space")
+                               ? get_word(r, row, "space", space_names, SPACES)
+                               : SPACE_ARENA};
     const json_t *layout = json_object_get(row, "layout");
     if (b->value != NONE)
         b->layout = value_view(&r->g->value.at[b->value]);

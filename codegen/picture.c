@@ -24,7 +24,7 @@ const PhaseRow phases[] = {
     [PHASE_BACKWARD] = {"backward", "#fbe3cc", "#543618"},
     [PHASE_UPDATE] = {"update", "#ddeed8", "#23452a"},
 };
-const char *const program_names[PROGRAMS] = {"forward", "eval", "micro", "update"};
+const char *const program_names[PROGRAMS] = {"forward", "eval", "step", "update"};
 const char *const program_titles[PROGRAMS] = {"forward", "eval", "training step", "update"};
 const char *const buffer_kinds[BUFFER_KINDS] = {"param",  "state",      "input",
                                                 "output", "activation", "workspace"};
@@ -180,7 +180,7 @@ static void find_live(Picture *p)
     uint64_t align = p->options->target ? p->options->target->align : 1;
     for (Id i = 0; i < p->plan->buffers; i++) {
         const Buffer *b = &p->plan->buffer[i];
-        if (b->root != i || b->external)
+        if (b->root != i || b->space != SPACE_ARENA)
             continue;
         uint64_t bytes = (b->bytes + align - 1) / align * align;
         p->live[b->birth] += bytes; /* changes first, sums below: differences wrap round */
@@ -219,13 +219,13 @@ Picture *picture_make(const Plan *plan, const EmitOptions *options)
 bool is_drawn(const Plan *plan, Id buffer)
 {
     const Buffer *b = &plan->buffer[buffer];
-    return !b->external && (b->root == buffer || b->kind > BUFFER_INPUT);
+    return b->space == SPACE_ARENA && (b->root == buffer || b->kind > BUFFER_INPUT);
 }
 
 bool is_live(const Picture *p, Id buffer, uint32_t time)
 {
     const Buffer *b = &p->plan->buffer[buffer];
-    return b->root == buffer && !b->external && b->birth <= time && b->death > time;
+    return b->root == buffer && b->space == SPACE_ARENA && b->birth <= time && b->death > time;
 }
 
 typedef struct {

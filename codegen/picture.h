@@ -30,7 +30,7 @@ typedef struct {
     const char *name, *light, *dark;
 } PhaseRow;
 extern const PhaseRow phases[];
-extern const char *const program_names[];  /* forward, eval, micro, update */
+extern const char *const program_names[];  /* forward, eval, step, update */
 extern const char *const program_titles[]; /* for people: "training step" */
 extern const char *const buffer_kinds[];   /* as files name them */
 extern const char *const value_kinds[];    /* likewise */

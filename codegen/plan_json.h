@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #define PLAN_FORMAT "gplan.plan"
-enum { PLAN_VERSION = 2 };
+enum { PLAN_VERSION = 3 };
 
 /* Before any JSON: where memory runs out, jansson ends the program as an arena does. */
 void json_begin(void);

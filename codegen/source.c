@@ -51,7 +51,7 @@ static void write_offsets(const Plan *plan, Out *o)
         size_t count = 0;
         for (Id i = 0; i < plan->buffers; i++) {
             const Buffer *b = &plan->buffer[i];
-            if (b->root == i && !b->external && (b->kind > BUFFER_INPUT) == pass)
+            if (b->root == i && b->space == SPACE_ARENA && (b->kind > BUFFER_INPUT) == pass)
                 row[count++] = b;
         }
         size_t shown = count < SHOWN ? count : SHOWN;

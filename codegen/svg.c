@@ -278,7 +278,7 @@ static void put_profile(Svg *s)
         uint64_t *high = ARENA_ARRAY(s->p->arena, uint64_t, end + 2);
         for (Id i = 0; i < s->plan->buffers; i++) {
             const Buffer *b = &s->plan->buffer[i];
-            if (b->root != i || b->external || s->p->life[i].tone != t)
+            if (b->root != i || b->space != SPACE_ARENA || s->p->life[i].tone != t)
                 continue;
             high[b->birth] += b->bytes;
             high[b->death] -= b->bytes;

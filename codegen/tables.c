@@ -181,7 +181,7 @@ static int by_op(const void *a, const void *b)
 
 static bool is_packed(const Plan *plan, Id i)
 {
-    return plan->buffer[i].root == i && !plan->buffer[i].external;
+    return plan->buffer[i].root == i && plan->buffer[i].space == SPACE_ARENA;
 }
 
 /* After which call nobody reads the buffer any more; the count of calls where it lives on. */

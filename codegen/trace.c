@@ -54,7 +54,7 @@ static uint64_t *tone_changes(const Picture *p)
     uint64_t *change = ARENA_ARRAY(p->arena, uint64_t, ((size_t)p->plan->end + 2) * TONES);
     for (Id i = 0; i < p->plan->buffers; i++) {
         const Buffer *b = &p->plan->buffer[i];
-        if (b->root != i || b->external)
+        if (b->root != i || b->space != SPACE_ARENA)
             continue;
         change[(size_t)b->birth * TONES + p->life[i].tone] += b->bytes;
         change[(size_t)b->death * TONES + p->life[i].tone] -= b->bytes; /* sums do not wrap */

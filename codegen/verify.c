@@ -48,7 +48,7 @@ static bool check_bounds(Verify *v, const Picture *p)
     uint64_t persistent = 0, end = 0;
     for (Id i = 0; i < v->plan->buffers; i++) {
         const Buffer *b = &v->plan->buffer[i];
-        if (b->root != i || b->external)
+        if (b->root != i || b->space != SPACE_ARENA)
             continue;
         if (b->kind <= BUFFER_INPUT)
             persistent += round_up(b->bytes, v->file.target.align);

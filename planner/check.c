@@ -426,7 +426,7 @@ static bool check_micro(Check *c, Id id)
     Id whole = c->g->value.at[b->value].whole;
     const Buffer *root = b->root < c->plan->buffers ? &c->plan->buffer[b->root] : b;
     if (root->value != whole || root->offset != b->offset || b->layout.offset != 0 ||
-        !view_is_dense(&b->layout) || root->external != b->external)
+        !view_is_dense(&b->layout) || root->space != b->space)
         return fail(c, "%s is not a window of the whole input", name_of(c, id));
     return true;
 }
@@ -564,7 +564,7 @@ static Held find_held(Check *c)
     for (size_t i = 0; i < c->content.count; i++) {
         const Content *content = &c->content.at[i];
         const Buffer *b = &c->plan->buffer[content->buffer];
-        if (b->external)
+        if (b->space != SPACE_ARENA)
             continue;
         const Value *value = content->value == NONE ? NULL : &c->g->value.at[content->value];
         if (value &&
@@ -670,7 +670,7 @@ static bool has_state(Check *c)
     if (c->target->state == 0 && id == NONE)
         return true;
     const Buffer *b = id < c->plan->buffers ? &c->plan->buffer[id] : NULL;
-    bool good = b && b->value == NONE && b->kind == BUFFER_STATE && !b->external &&
+    bool good = b && b->value == NONE && b->kind == BUFFER_STATE && b->space == SPACE_ARENA &&
                 b->bytes >= c->target->state;
     return good || fail(c, "there is no place for the target's state");
 }

@@ -141,7 +141,7 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
                                 value->name);
     }
     extents_of(p, id, &begin, &end);
-    if (b->external) {
+    if (b->space != SPACE_ARENA) {
         const Buffer *root = &p->plan->buffer[b->root];
         if (begin < p->base[id] || end < begin || end > p->base[id] + root->bytes)
             return arena_printf(arena, "buffer %u (%s) ends outside the caller's memory", id,
@@ -161,19 +161,19 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
 static const char *find_bases(Extents *p, Arena *arena)
 {
     const Plan *plan = p->plan;
-    uint64_t space = plan->arena;
+    uint64_t next = plan->arena; /* the caller's memory, as if it lay behind the arena */
     p->base = ARENA_ARRAY(arena, uint64_t, plan->buffers);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
         if (b->root >= plan->buffers || plan->buffer[b->root].root != b->root ||
-            plan->buffer[b->root].external != b->external)
+            plan->buffer[b->root].space != b->space)
             return arena_printf(arena, "buffer %u lies in a buffer that cannot hold it", i);
-        p->base[i] = b->external ? space : b->offset;
-        if (b->external && b->root == i)
-            space += b->bytes;
+        p->base[i] = b->space != SPACE_ARENA ? next : b->offset;
+        if (b->space != SPACE_ARENA && b->root == i)
+            next += b->bytes;
     }
     for (Id i = 0; i < plan->buffers; i++)
-        if (plan->buffer[i].external)
+        if (plan->buffer[i].space != SPACE_ARENA)
             p->base[i] = p->base[plan->buffer[i].root];
     return NULL;
 }

@@ -96,8 +96,11 @@ static bool check_buffer(Lives *v, Id id)
         return fail(v, "buffer %u lies in %u, which lies in another", id, b->root);
     if (b->offset != root->offset)
         return fail(v, "buffer %u has another offset than %u, which it lies in", id, b->root);
-    if (b->external != root->external ||
-        (root->external && (root->kind == BUFFER_ACTIVATION || root->kind == BUFFER_WORKSPACE)))
+    if (b->space >= SPACES || b->space != root->space)
+        return fail(v, "buffer %u (%s) is in another memory space than buffer %u, its root", id,
+                    name_of(v, id), b->root);
+    if (root->space == SPACE_CALLER &&
+        (root->kind == BUFFER_ACTIVATION || root->kind == BUFFER_WORKSPACE))
         return fail(v, "buffer %u (%s) cannot be the caller's memory", id, name_of(v, id));
     if (b->birth >= b->death || b->birth < root->birth || b->death > root->death ||
         root->death > v->plan->end + (v->plan->end == 0))
@@ -203,7 +206,7 @@ static bool check_apart(Lives *v)
     uint32_t roots = 0;
     for (Id i = 0; i < v->plan->buffers; i++) {
         const Buffer *b = &v->plan->buffer[i];
-        if (b->root != i || b->external)
+        if (b->root != i || b->space != SPACE_ARENA)
             continue;
         place[2 * roots] = b->offset;
         place[2 * roots + 1] = b->offset + b->bytes;

@@ -136,16 +136,16 @@ static void add_persistent(Live *l)
         if (!kinds[value->kind].persists || (!l->last[v] && !l->is_output[v]))
             continue;
         bool io = value->kind == VALUE_INPUT || value->kind == VALUE_OUTPUT;
-        bool external = io                              ? l->options->io_external
-                        : value->kind == VALUE_GRADIENT ? false
-                                                        : l->options->params_external;
+        bool callers = io                              ? l->options->io_external
+                       : value->kind == VALUE_GRADIENT ? false
+                                                       : l->options->params_external;
         Buffer buffer = {.value = v,
                          .root = value->whole == NONE ? NONE : l->buffer_of[value->whole],
                          .layout = value_view(value),
                          .death = l->plan->end ? l->plan->end : 1,
                          .bytes = value_bytes(value),
                          .kind = kinds[value->kind].kind,
-                         .external = external};
+                         .space = callers ? SPACE_CALLER : SPACE_ARENA};
         if (value->kind == VALUE_OUTPUT) {
             const Program *program = &l->plan->program[value->program];
             buffer.birth = program->begin;
@@ -174,6 +174,7 @@ static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
     uint32_t death = l->last[value] > time ? l->last[value] : time + 1;
     /* an output that is computed again is none before the last time */
     bool output = l->is_output[value] && death == runs->begin + runs->count;
+    bool callers = output && l->is_user[value] && l->options->io_external;
     return (Buffer){.value = value,
                     .root = NONE,
                     .layout = value_view(&l->g->value.at[value]),
@@ -182,7 +183,7 @@ static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
                     .bytes = value_bytes(&l->g->value.at[value]),
                     .kind = output ? BUFFER_OUTPUT : BUFFER_ACTIVATION,
                     .program = (uint8_t)program,
-                    .external = output && l->is_user[value] && l->options->io_external};
+                    .space = callers ? SPACE_CALLER : SPACE_ARENA};
 }
 
 /* The buffer of a value that others may lie in before it is complete: made when the first of
@@ -203,7 +204,7 @@ static Id open_buffer(Live *l, Id value, uint32_t time, int program)
         buffer.root = l->buffer.at[host_buffer].root;
         buffer.layout.offset = outer->offset + l->windows->begin[value] * outer->stride[axis];
         memcpy(buffer.layout.stride, outer->stride, sizeof outer->stride);
-        buffer.external = l->buffer.at[host_buffer].external;
+        buffer.space = l->buffer.at[host_buffer].space;
     }
     return l->buffer_of[value] = add_buffer(l, buffer);
 }
@@ -259,7 +260,7 @@ static Id find_victim(const Live *l, const Occurrence *o, Id k, uint32_t time)
         Id value = l->clusters->operand[c->operand + i], id = l->buffer_of[value];
         const Buffer *buffer = &l->buffer.at[id], *root = &l->buffer.at[buffer->root];
         if (!l->is_output[value] && l->last[value] == time + 1 && root->death == time + 1 &&
-            !root->external && root->bytes == buffer->bytes &&
+            root->space == SPACE_ARENA && root->bytes == buffer->bytes &&
             !is_taken(l, c, o, k, buffer->root) &&
             may_overwrite(l->g, l->clusters, o->cluster, value, result))
             return id;
@@ -381,7 +382,7 @@ uint64_t live_peak(Arena *arena, const Plan *plan, uint32_t align, uint32_t *tim
     int64_t *change = ARENA_ARRAY(arena, int64_t, plan->end + 2);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        if (b->root != i || b->external)
+        if (b->root != i || b->space != SPACE_ARENA)
             continue;
         change[b->birth] += (int64_t)round_up(b->bytes, align);
         change[b->death] -= (int64_t)round_up(b->bytes, align);

@@ -93,7 +93,7 @@ static void place(Plan *plan, const Packing *packed)
 
 static bool is_packed(const Plan *plan, Id buffer)
 {
-    return plan->buffer[buffer].root == buffer && !plan->buffer[buffer].external;
+    return plan->buffer[buffer].root == buffer && plan->buffer[buffer].space == SPACE_ARENA;
 }
 
 static void sum_persistent(Plan *plan, const Target *target)
@@ -139,7 +139,7 @@ static bool in_arena(const Plan *plan, Id buffer)
 {
     const Buffer *b = &plan->buffer[buffer];
     bool version = b->value != NONE && plan->graph->value.at[b->value].previous != NONE;
-    return !b->external && b->kind > BUFFER_INPUT && !version;
+    return b->space == SPACE_ARENA && b->kind > BUFFER_INPUT && !version;
 }
 
 /* Values that concats join may lie in each other, so of each such family only the largest counts.
@@ -281,6 +281,8 @@ double plan_cost(const Graph *g, const Clusters *clusters, const Target *target)
 
 /* ---- Text, for -d --------------------------------------------------------------------------- */
 
+const char *const space_names[SPACES] = {"arena", "caller"};
+
 static const char *kind_name(uint8_t kind)
 {
     static const char *const name[BUFFER_KINDS] = {"param",  "state",      "input",
@@ -301,7 +303,7 @@ void plan_dump(const Plan *plan, FILE *to)
                 b->death, (unsigned long long)b->offset, (unsigned long long)b->bytes);
         if (b->root != i)
             fprintf(to, " in %u + %lld", b->root, (long long)b->layout.offset);
-        fprintf(to, "%s  # %s\n", b->external ? " external" : "",
+        fprintf(to, "%s%s  # %s\n", b->space ? " " : "", b->space ? space_names[b->space] : "",
                 b->value == NONE ? "" : g->value.at[b->value].name);
     }
     for (int p = 0; p < PROGRAMS; p++)

@@ -62,6 +62,11 @@ typedef enum {
     BUFFER_KINDS
 } BufferKind;
 
+/* Where bytes are. A buffer has an offset in the arena alone; the caller's memory is bound by name.
+ */
+typedef enum { SPACE_ARENA, SPACE_CALLER, SPACES } Space;
+extern const char *const space_names[SPACES]; /* arena, caller */
+
 /* Bytes that hold one value (or a kernel's workspace) from birth up to, not including, death.
  * Times count occurrences over all programs, one program after the other; persistent buffers
  * live from 0 to the end. */
@@ -74,7 +79,7 @@ typedef struct {
     uint64_t offset;       /* of the root in the arena, in bytes */
     uint64_t bytes;        /* of a root: what is reserved */
     uint8_t kind, program;
-    bool external; /* the caller's memory: no bytes in the arena */
+    uint8_t space; /* where the root's bytes are; all that lies in it is there too */
 } Buffer;
 
 /* One run of a cluster: which buffer stands behind each of its operands and results. */

@@ -153,7 +153,7 @@ static const Node *node_at(const Plan *plan, uint32_t time)
 
 static bool is_live(const Buffer *b, Id id, uint32_t time)
 {
-    return b->root == id && !b->external && b->birth <= time && time < b->death;
+    return b->root == id && b->space == SPACE_ARENA && b->birth <= time && time < b->death;
 }
 
 /* The largest of those live at the peak that is smaller than, or stands after, the last one. */

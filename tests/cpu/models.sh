@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 work_of() { # OPTIONS...: operations of all programs that are emitted
     "$gplan" "$@" --threads 1 --recompute none --quiet --emit json |
-        sed -n 's/.*"work":[0-9.e+]*,"of":\([0-9.e+]*\).*/\1/p'
+        sed -n 's/.*"flops":[0-9.e+]*,"of":\([0-9.e+]*\).*/\1/p'
 }
 
 # Where LIBRARY runs the model of the row: its best and ours of three turns each.

@@ -45,7 +45,7 @@ static uint64_t address(const Oracle *o, Id buffer, uint64_t element)
 static uint64_t *cells(const Oracle *o, Id buffer)
 {
     const Buffer *b = &o->plan->buffer[buffer];
-    return b->external ? o->external[b->root] : o->memory + b->offset;
+    return b->space != SPACE_ARENA ? o->external[b->root] : o->memory + b->offset;
 }
 
 static uint64_t count_of(const Oracle *o, Id buffer)
@@ -56,7 +56,8 @@ static uint64_t count_of(const Oracle *o, Id buffer)
 static bool inside(Oracle *o, Id buffer, uint64_t at, uint64_t size)
 {
     const Buffer *b = &o->plan->buffer[buffer];
-    uint64_t room = b->external ? o->plan->buffer[b->root].bytes : o->plan->arena - b->offset;
+    uint64_t room =
+        b->space != SPACE_ARENA ? o->plan->buffer[b->root].bytes : o->plan->arena - b->offset;
     return at + size <= room || fail(o, "outside the arena", 0, buffer);
 }
 
@@ -153,7 +154,7 @@ static bool check_pair(Oracle *o, const Cluster *c, uint32_t time, Id in, Id out
 static bool meets_workspace(const Oracle *o, Id buffer, const Buffer *work)
 {
     const Buffer *b = &o->plan->buffer[buffer];
-    for (uint64_t e = 0; !b->external && e < count_of(o, buffer); e++) {
+    for (uint64_t e = 0; b->space == SPACE_ARENA && e < count_of(o, buffer); e++) {
         uint64_t at = b->offset + address(o, buffer, e);
         if (at + size_of(o, buffer) > work->offset && at < work->offset + work->bytes)
             return true;
@@ -169,11 +170,12 @@ static bool run_step(Oracle *o, const Occurrence *at, uint32_t time)
         if (!holds(o, in[k]))
             return fail(o, "an operand is not there", time, in[k]);
     for (Id k = 0; k < c->operands; k++) {
-        if (o->plan->buffer[in[k]].external)
+        if (o->plan->buffer[in[k]].space != SPACE_ARENA)
             continue;
         mark(o, in[k], true);
         for (Id m = 0; m < c->results; m++)
-            if (!o->plan->buffer[out[m]].external && !check_pair(o, c, time, in[k], out[m]))
+            if (o->plan->buffer[out[m]].space == SPACE_ARENA &&
+                !check_pair(o, c, time, in[k], out[m]))
                 return false;
         mark(o, in[k], false);
     }
@@ -270,11 +272,11 @@ const char *oracle_run(const Plan *plan, uint32_t align)
     o.external = ARENA_ARRAY(o.arena, uint64_t *, plan->buffers + 1);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        if (b->external && b->root == i)
+        if (b->space != SPACE_ARENA && b->root == i)
             o.external[i] = ARENA_ARRAY(o.arena, uint64_t, b->bytes + 1);
-        if (!b->external && (b->offset % align || b->offset > plan->arena))
+        if (b->space == SPACE_ARENA && (b->offset % align || b->offset > plan->arena))
             fail(&o, "not aligned", 0, i);
-        if (b->value == NONE && !b->external && b->offset + b->bytes > plan->arena)
+        if (b->value == NONE && b->space == SPACE_ARENA && b->offset + b->bytes > plan->arena)
             fail(&o, "workspace outside the arena", 0, i);
     }
     for (Id i = 0; i < plan->buffers && !o.error; i++)

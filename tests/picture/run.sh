@@ -94,8 +94,14 @@ for how in --infer --train; do
 done
 sed 's/"bytes":128,"birth"/"bytes":127,"birth"/' "$dir/plan--train.json" >"$dir/small.json"
 check 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.json"
-sed 's/"version": 2/"version": 3/' "$dir/plan--train.json" >"$dir/later.json"
-check 'verify refuses a version it does not know' says 'version 2' "$gplan" verify "$dir/later.json"
+sed 's/"version": 3/"version": 4/' "$dir/plan--train.json" >"$dir/later.json"
+check 'verify refuses a version it does not know' says 'version 3' "$gplan" verify "$dir/later.json"
+sed '/"kind":"activation"/s/"birth"/"space":"host","birth"/' "$dir/plan--train.json" >"$dir/host.json"
+check 'verify refuses a space it does not know' says "space is 'host'" "$gplan" verify "$dir/host.json"
+sed '/"kind":"activation"/s/"birth"/"space":"caller","birth"/' "$dir/plan--train.json" >"$dir/host.json"
+check 'verify refuses an activation with the caller' says "cannot be the caller's" "$gplan" verify "$dir/host.json"
+sed '/"kind":"input"/s/"birth"/"space":"arena","birth"/' "$dir/plan--train.json" >"$dir/host.json"
+check 'verify takes a space that is said' "$gplan" verify "$dir/host.json"
 for key in bound floor persistent; do
     for number in 0 999999; do
         sed "s/\"$key\": *[0-9]*/\"$key\": $number/" "$dir/plan--infer.json" >"$dir/other.json"

@@ -98,7 +98,7 @@ static Program *forward(Victim *v)
 
 static bool is_root(const Victim *v, Id i)
 {
-    return v->plan.buffer[i].root == i && !v->plan.buffer[i].external;
+    return v->plan.buffer[i].root == i && v->plan.buffer[i].space == SPACE_ARENA;
 }
 
 static void move_root(Victim *v, Id root, uint64_t offset)

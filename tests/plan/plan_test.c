@@ -368,7 +368,7 @@ Test(plan, an_external_output_may_be_a_concat)
                              "output y = concat(a, b, axis = 1)\n";
     Planned p = planned_text(text, &(PlanOptions){.io_external = true}, &bare);
     cr_expect_eq(planned_root(&p, "a"), planned_root(&p, "y"));
-    cr_expect(planned_buffer(&p, "a")->external);
+    cr_expect(planned_buffer(&p, "a")->space == SPACE_CALLER);
     planned_free(&p);
 }
 

@@ -17,7 +17,7 @@ typedef struct {
 static unsigned char *root_of(const Machine *m, Id buffer)
 {
     const Buffer *b = &m->plan->buffer[buffer];
-    unsigned char *root = b->external ? m->external[b->root] : m->arena + b->offset;
+    unsigned char *root = b->space != SPACE_ARENA ? m->external[b->root] : m->arena + b->offset;
     const Value *value = b->value == NONE ? NULL : &m->g->value.at[b->value];
     bool window = value && value->whole != NONE;
     return window ? root + (uint64_t)m->run.micro * value_bytes(value) : root;
@@ -264,7 +264,7 @@ static Machine machine_new(Arena *text, const Plan *plan, uint64_t seed)
     memset(m.arena, POISON, bytes);
     m.external = calloc(plan->buffers + 1, sizeof *m.external);
     for (Id i = 0; i < plan->buffers; i++)
-        if (plan->buffer[i].external && plan->buffer[i].root == i)
+        if (plan->buffer[i].space != SPACE_ARENA && plan->buffer[i].root == i)
             m.external[i] = malloc(plan->buffer[i].bytes);
     for (Id i = 0; i < plan->buffers; i++) {
         Id value = plan->buffer[i].value;
@@ -293,7 +293,8 @@ static void poison_dead(Machine *m, uint32_t time)
 {
     for (Id i = 0; i < m->plan->buffers; i++) {
         const Buffer *b = &m->plan->buffer[i];
-        if (b->root == i && !b->external && b->kind >= BUFFER_ACTIVATION && b->death == time + 1)
+        if (b->root == i && b->space == SPACE_ARENA && b->kind >= BUFFER_ACTIVATION &&
+            b->death == time + 1)
             poison(m, b);
     }
 }
@@ -302,7 +303,7 @@ static void poison_dead(Machine *m, uint32_t time)
 static void poison_all(Machine *m)
 {
     for (Id i = 0; i < m->plan->buffers; i++)
-        if (m->plan->buffer[i].root == i && !m->plan->buffer[i].external &&
+        if (m->plan->buffer[i].root == i && m->plan->buffer[i].space == SPACE_ARENA &&
             m->plan->buffer[i].kind >= BUFFER_OUTPUT)
             poison(m, &m->plan->buffer[i]);
 }
