@@ -12,11 +12,11 @@ typedef struct {
     uint64_t budget; /* 0: none */
     Choice choice;   /* that the plan is of */
     Reasons why;
-    Search search;  /* for the plan; nothing is said of it where least_cost is 0 */
-    Held held;      /* that the check saw */
-    uint32_t depth; /* levels of blocks that a drawing of the graph opens; 0: all */
-    uint32_t width; /* columns of the terminal; 0: not known */
-    bool color;     /* of the terminal */
+    Search search;      /* for the plan; nothing is said of it where least_cost is 0 */
+    LivePeak live_peak; /* that the check saw */
+    uint32_t depth;     /* levels of blocks that a drawing of the graph opens; 0: all */
+    uint32_t width;     /* columns of the terminal; 0: not known */
+    bool color;         /* of the terminal */
 } EmitOptions;
 
 /* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */

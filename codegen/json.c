@@ -233,8 +233,9 @@ json_t *summary_json(const Picture *p)
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "steps",
                      (json_int_t)plan->end, "arena", (json_int_t)plan->arena, "bound",
                      (json_int_t)plan->bound, "floor", (json_int_t)plan->floor, "persistent",
-                     (json_int_t)plan->persistent, "live_peak", (json_int_t)p->options->held.bytes,
-                     "live_peak_time", (json_int_t)p->options->held.time, "fragmented",
+                     (json_int_t)plan->persistent, "live_peak",
+                     (json_int_t)p->options->live_peak.bytes, "live_peak_time",
+                     (json_int_t)p->options->live_peak.time, "fragmented",
                      (json_int_t)(plan->arena > p->peak ? plan->arena - p->peak : 0), "recompute",
                      recompute, "kinds", kinds_json(p), "peak", peak_json(p), "live", live);
 }

@@ -37,8 +37,8 @@ static void write_sizes(Report *r)
     line(r, "arena", plan->arena,
          budget ? percent(r, plan->arena, budget, "the budget") : "all of it, planned");
     line(r, "persistent", plan->persistent, "parameters, state and inputs");
-    line(r, "peak of live bytes", r->p->options->held.bytes,
-         percent(r, r->p->options->held.bytes, plan->arena, "the arena"));
+    line(r, "peak of live bytes", r->p->options->live_peak.bytes,
+         percent(r, r->p->options->live_peak.bytes, plan->arena, "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
     const Reasons *why = &r->p->options->why;
     bool chosen = why->micro || why->chunked_loss || why->epilogues;

@@ -94,7 +94,7 @@ static bool check_summary(Verify *v, const Picture *p)
 static bool check_all(Verify *v)
 {
     EmitOptions options = {.target = &v->file.target, .budget = v->file.budget};
-    v->error = plan_check(v->plan, &v->file.target, &options.held);
+    v->error = plan_check(v->plan, &v->file.target, &options.live_peak);
     if (v->error)
         return false;
     read_claims(v);

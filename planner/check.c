@@ -49,7 +49,7 @@ typedef struct {
     const Target *target;
     Arena *arena;
     ARRAY(Content) content;
-    Id *held;           /* by buffer: the content written through it last, or NONE */
+    Id *latest;         /* by buffer: the content written through it last, or NONE */
     uint32_t *read;     /* by buffer: when the program at hand reads it for the last time */
     Extents extents;    /* of buffers */
     Lanes lanes;        /* of contents */
@@ -92,7 +92,7 @@ static void put(Check *c, Id buffer, uint32_t time, bool persistent)
                        .spared = END,
                        .persistent = persistent};
     ARRAY_PUSH(c->arena, &c->content, content);
-    c->held[buffer] = id;
+    c->latest[buffer] = id;
     lanes_add(&c->lanes, buffer, id);
 }
 
@@ -154,7 +154,7 @@ static bool cover(Check *c, Id buffer, uint32_t time, bool spares)
 static bool holds(Check *c, Id buffer, uint32_t time)
 {
     const Buffer *b = &c->plan->buffer[buffer];
-    Id id = c->held[buffer];
+    Id id = c->latest[buffer];
     if (id == NONE)
         return fail(c, "step %u reads %s before it is written", time, name_of(c, buffer));
     Content *content = &c->content.at[id];
@@ -347,7 +347,7 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
     if (!check_pairs(c, o, time, keep, &keeps))
         return false;
     for (Id k = 0; k < keeps; k++)
-        c->content.at[c->held[keep[k]]].spared = time;
+        c->content.at[c->latest[keep[k]]].spared = time;
     if (o->workspace != NONE && !cover(c, o->workspace, time, false))
         return false;
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
@@ -358,9 +358,9 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
         put(c, arg[k], time, c->g->value.at[value].previous != NONE && !is_collected(c, value));
     }
     for (Id k = 0; k < keeps; k++) {
-        Content *content = &c->content.at[c->held[keep[k]]];
+        Content *content = &c->content.at[c->latest[keep[k]]];
         content->absorbed = time;
-        content->around = c->held[arg[cluster->operands]];
+        content->around = c->latest[arg[cluster->operands]];
     }
     return true;
 }
@@ -437,7 +437,7 @@ static bool begin_program(Check *c, const Program *program)
     uint32_t time = program->begin;
     find_reads(c, program);
     lanes_clear(&c->lanes);
-    memset(c->held, 0xff, c->plan->buffers * sizeof *c->held);
+    memset(c->latest, 0xff, c->plan->buffers * sizeof *c->latest);
     for (Id i = 0; i < c->plan->buffers; i++) {
         Id value = c->plan->buffer[i].value;
         bool output = value != NONE && c->g->value.at[value].kind == VALUE_OUTPUT &&
@@ -457,17 +457,17 @@ static bool end_program(Check *c, int program, uint32_t time)
 {
     for (size_t i = 0; i < c->g->output.count; i++) {
         const Output *output = &c->g->output.at[i];
-        Id node = c->g->value.at[output->use.value].node, held = c->held[c->plan->output[i]];
+        Id node = c->g->value.at[output->use.value].node, last = c->latest[c->plan->output[i]];
         if (node == NONE)
             return fail(c, "no program makes the output %s", output->name);
         if (c->g->node.at[node].program != program)
             continue;
-        if (held == NONE || c->content.at[held].value != output->use.value)
+        if (last == NONE || c->content.at[last].value != output->use.value)
             return fail(c, "the output %s is never written where it is looked for", output->name);
-        if (c->content.at[held].covered != END)
+        if (c->content.at[last].covered != END)
             return fail(c, "the output %s is not there at the end: step %u wrote over it",
-                        output->name, c->content.at[held].covered);
-        c->content.at[held].last_read = time;
+                        output->name, c->content.at[last].covered);
+        c->content.at[last].last_read = time;
     }
     return true;
 }
@@ -557,7 +557,7 @@ static bool check_commits(Check *c, const Program *program)
 
 /* Bytes of contents between the step that wrote them and the last that reads them. What a result
  * was written over or around is counted with the result from then on. */
-static Held find_held(Check *c)
+static LivePeak find_live_peak(Check *c)
 {
     int64_t *change = ARENA_ARRAY(c->arena, int64_t, c->plan->end + 2);
     bool *counted = ARENA_ARRAY(c->arena, bool, c->plan->buffers); /* every program finds them */
@@ -598,7 +598,7 @@ static Held find_held(Check *c)
             time = t;
         }
     }
-    return (Held){(uint64_t)most, time};
+    return (LivePeak){(uint64_t)most, time};
 }
 
 /* Whether the program runs so often that its micro-batches make up `whole` of `part`. */
@@ -700,7 +700,7 @@ static bool replay(Check *c)
     return true;
 }
 
-const char *plan_check(const Plan *plan, const Target *target, Held *held)
+const char *plan_check(const Plan *plan, const Target *target, LivePeak *live_peak)
 {
     Arena *arena = arena_new();
     Check *c = ARENA_NEW(arena, Check);
@@ -708,12 +708,12 @@ const char *plan_check(const Plan *plan, const Target *target, Held *held)
     c->g = plan->graph;
     c->target = target;
     c->arena = arena;
-    c->held = ARENA_ARRAY(arena, Id, plan->buffers);
+    c->latest = ARENA_ARRAY(arena, Id, plan->buffers);
     c->read = ARENA_ARRAY(arena, uint32_t, plan->buffers);
     c->windowed = ARENA_ARRAY(arena, uint32_t, plan->buffers);
     c->argument = ARENA_ARRAY(arena, Argument, plan->graph->value.count);
-    if (replay(c) && held)
-        *held = find_held(c);
+    if (replay(c) && live_peak)
+        *live_peak = find_live_peak(c);
     const char *error = NULL;
     if (c->error)
         error = arena_copy(plan->graph->arena, c->error, strlen(c->error));

@@ -246,7 +246,7 @@ static double find_bound(const Fit *f, uint64_t budget)
         if (!f->given.count[p] || !program_counts(f->task.clusters, p))
             continue;
         RematProgram a = remat_build(f->arena, &f->task, &f->given, p, true);
-        bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent) - a.held);
+        bound += remat_bound(&a.problem, (int64_t)(budget - f->persistent) - a.collected);
     }
     return bound;
 }
@@ -264,7 +264,7 @@ static void try_given(Fit *f)
     }
     const Trial *trial = try_order(f, &f->unsearched, PACK_STEPS);
     for (int p = 0; p < PROGRAMS; p++) {
-        f->program[p].problem.base = (int64_t)f->persistent + f->program[p].held;
+        f->program[p].problem.base = (int64_t)f->persistent + f->program[p].collected;
         remember(f, p, &f->program[p].start);
     }
     f->progress.least_cost = f->progress.bound = trial->cost;

@@ -89,7 +89,7 @@ typedef struct {
     const Id *cluster;   /* by node of the problem */
     RematSchedule start; /* the given order, with what the hints ask to be computed again */
     bool hinted;         /* something is */
-    int64_t held;        /* bytes that are alive in every step, beside what persists */
+    int64_t collected;   /* bytes that are live in every step, beside what is persistent */
     Id broken;           /* a value whose hint cannot be kept, or NONE */
     RematId back;        /* the first node of the backward pass, or REMAT_NONE */
     const Id *block[BLOCK_DEPTHS]; /* by node: its block at depth 1, 2, ..., in the order in which

@@ -234,14 +234,14 @@ bool plan_trains_step(const Clusters *clusters);
 double plan_extra(double cost, double least);
 void plan_dump(const Plan *plan, FILE *to);
 
-/* The largest sum of bytes that hold something still to be read, and when. */
+/* The largest sum of live bytes (they hold something still to be read), and when. */
 typedef struct {
     uint64_t bytes;
     uint32_t time;
-} Held;
+} LivePeak;
 
 /* Replays the plan on abstract memory. NULL where all is well, otherwise what is wrong. Shares no
- * code with the planner. held: what it saw; may be NULL. */
-const char *plan_check(const Plan *plan, const Target *target, Held *held);
+ * code with the planner. live_peak: what it saw; may be NULL. */
+const char *plan_check(const Plan *plan, const Target *target, LivePeak *live_peak);
 
 #endif

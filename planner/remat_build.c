@@ -178,13 +178,13 @@ static void add_nodes(Build *b, uint32_t times)
 }
 
 /* Outputs that micro-batches fill one after the other are there from the first step to the last. */
-static int64_t find_held(const Build *b, int program)
+static int64_t sum_collected(const Build *b, int program)
 {
-    uint64_t held = 0;
+    uint64_t collected = 0;
     for (Id v = 0; v < b->g->value.count && !b->options->io_external; v++)
         if (b->g->value.at[v].kind == VALUE_OUTPUT && b->g->value.at[v].program == program)
-            held += round_up(value_bytes(&b->g->value.at[v]), b->target->align);
-    return (int64_t)held;
+            collected += round_up(value_bytes(&b->g->value.at[v]), b->target->align);
+    return (int64_t)collected;
 }
 
 /* ---- Hints ---------------------------------------------------------------------------------- */
@@ -340,7 +340,7 @@ RematProgram remat_build(Arena *arena, const Task *task, const Order *order, int
     problem->nodes = order->count[program];
     problem->node = ARENA_ARRAY(arena, RematNode, problem->nodes);
     add_nodes(&b, program_times(g, program));
-    b.a.held = find_held(&b, program);
+    b.a.collected = sum_collected(&b, program);
     b.a.back = first_back(&b);
     if (!task->options->no_recompute)
         add_hints(&b);

@@ -263,12 +263,12 @@ static void suggest_batch(const Question *q, const Dimension *batch)
     built_free(&fits);
 }
 
-void explain_misfit(const Question *q, const Built *built, const Held *held)
+void explain_misfit(const Question *q, const Built *built, const LivePeak *live_peak)
 {
     const Options *o = q->options;
     const Plan *plan = built->plan;
     uint64_t budget = o->budget - o->reserve;
-    const Node *node = node_at(plan, held->time);
+    const Node *node = node_at(plan, live_peak->time);
     diag_error(q->diag, node ? node->span : (Span){0},
                built->search.cut
                    ? "%s does not fit so far: the search was cut when the smallest plan "
@@ -281,9 +281,9 @@ void explain_misfit(const Question *q, const Built *built, const Held *held)
                   "most is live here, at step %u of %u, while %s runs: %s, of which %s is "
                   "persistent; the "
                   "largest:",
-                  held->time, plan->end, node->op->name, size_text(q->arena, held->bytes),
+                  live_peak->time, plan->end, node->op->name, size_text(q->arena, live_peak->bytes),
                   size_text(q->arena, plan->persistent));
-    list_largest(q, plan, held->time);
+    list_largest(q, plan, live_peak->time);
     diag_hint(q->diag, "--budget %s would do, with %s",
               size_enough(q->arena, plan->arena + o->reserve),
               extra_text(q, plan->cost, built->search.least_cost));

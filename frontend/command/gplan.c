@@ -34,7 +34,7 @@ static bool load_profile(Arena *arena, Diag *diag, const char *path, Profile *pr
 }
 
 static EmitOptions emit_options(Arena *arena, const Options *o, const Target *target,
-                                const Built *built, const Held *held)
+                                const Built *built, const LivePeak *live_peak)
 {
     return (EmitOptions){.header = header_name(arena, o->output, built->graph->name),
                          .prefix = o->prefix ? o->prefix : c_prefix(arena, built->graph->name),
@@ -43,14 +43,14 @@ static EmitOptions emit_options(Arena *arena, const Options *o, const Target *ta
                          .choice = built->choice,
                          .why = built->why,
                          .search = built->search,
-                         .held = *held,
+                         .live_peak = *live_peak,
                          .depth = o->depth,
                          .width = terminal_width(),
                          .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
 }
 
 /* What is printed of a plan that was checked, and what becomes of it. */
-static int deliver(const Question *q, const Built *built, const Held *held)
+static int deliver(const Question *q, const Built *built, const LivePeak *live_peak)
 {
     const Options *o = q->options;
     const Plan *plan = built->plan;
@@ -70,12 +70,12 @@ static int deliver(const Question *q, const Built *built, const Held *held)
         return 0;
     }
     if (plan->arena > budget) {
-        explain_misfit(q, built, held);
+        explain_misfit(q, built, live_peak);
         return 1;
     }
 
     /* text, in memory, written when complete */
-    EmitOptions emit = emit_options(q->arena, o, q->target, built, held);
+    EmitOptions emit = emit_options(q->arena, o, q->target, built, live_peak);
     if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
         if (!output_write(q->diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
             return 1;
@@ -141,8 +141,8 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
               built.search.cut ? ", cut before it was spent" : "");
 
     /* an independent proof, always */
-    Held held;
-    const char *fault = plan_check(built.plan, &target, &held);
+    LivePeak live_peak;
+    const char *fault = plan_check(built.plan, &target, &live_peak);
     watch_say("checked  %u occurrences, %u buffers, an arena of %s", built.plan->end,
               built.plan->buffers, size_text(arena, built.plan->arena));
     if (fault)
@@ -150,7 +150,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
                 fault);
 
     /* the plan -> text */
-    int status = fault ? 3 : deliver(&question, &built, &held);
+    int status = fault ? 3 : deliver(&question, &built, &live_peak);
     built_free(&built);
     return status;
 }

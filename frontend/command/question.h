@@ -35,7 +35,7 @@ Largest largest_value(const Question *q, const char *name, int64_t now, bool sur
 int answer_max(const Question *q);
 int answer_pareto(const Question *q);
 int answer_graph(const Question *q); /* a drawing of the model, which asks for no plan */
-/* held: what the check saw. */
-void explain_misfit(const Question *q, const Built *built, const Held *held);
+/* live_peak: what the check saw. */
+void explain_misfit(const Question *q, const Built *built, const LivePeak *live_peak);
 
 #endif

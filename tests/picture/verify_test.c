@@ -85,7 +85,7 @@ static Case plan_how(const char *text, bool train, PlanOptions how)
     arena_adopt(c.arena, built.arena);
     EmitOptions emit = {.target = &c.target};
     Plan *plan = plan_make(c.arena, built.graph, built.clusters, &c.target, &how, &emit.search);
-    cr_assert_null(plan_check(plan, &c.target, &emit.held));
+    cr_assert_null(plan_check(plan, &c.target, &emit.live_peak));
     Text file = emit_json(plan, &emit);
     json_error_t error;
     c.json = json_loadb(file.text, file.length, 0, &error);
