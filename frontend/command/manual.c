@@ -1,27 +1,24 @@
-/* What the program says of itself, from the table of options: --help, the man page, and the words
- * that a shell completes. */
+/* What the program says of itself, from the tables of commands and options: --help, the man page,
+ * and the words that a shell completes. */
 #include "frontend/command/options.h"
 
 #include <string.h>
 
-static const char *const usage[] = {
-    "gplan MODEL [MORE.g ...] [-o FILE] [options]",
-    "gplan pack PROBLEM.csv [options]",
-    "gplan remat PROBLEM [options]",
-    "gplan verify PLAN.json",
-    "gplan --calibrate [-o PROFILE.json]",
-};
-enum { USAGE_COUNT = sizeof usage / sizeof *usage };
-
-static const char summary[] =
-    "Reads a neural network, plans every byte of its memory, and emits C or CUDA that runs inside "
-    "a budget.";
-
-static const char page_end[] =
-    ".SH EXIT STATUS\n0: done. 1: the input is wrong or does not fit the budget. 2: wrong usage. "
-    "3: an internal error.\n.SH EXAMPLE\n.B gplan model.g \\-\\-budget 8G \\-o model.c";
+static const char exit_status[] =
+    "0 done; 1 the input is wrong or does not fit; 2 wrong usage; 3 an internal error.";
 
 enum { TEXT = 512 };
+
+/* The next row that the command's texts show, from *at on; NULL: there is none. */
+static const Option *next_option(const Command *command, size_t *at)
+{
+    while (*at < option_count) {
+        const Option *option = &option_table[(*at)++];
+        if (option->help && option->commands & command->bit)
+            return option;
+    }
+    return NULL;
+}
 
 /* What an option does, and behind it the words that it takes, where the text does not go through
  * them by itself: "...: auto, always or never". */
@@ -62,17 +59,10 @@ static void print_wrapped(const char *text)
     puts("");
 }
 
-void manual_help(void)
+static void print_options(const Command *command)
 {
-    for (int i = 0; i < USAGE_COUNT; i++)
-        printf("%s%s\n", i ? "       " : "usage: ", usage[i]);
-    printf("\n%s\nMODEL is a .g file, or - for standard input; the statements of MORE.g are "
-           "appended to it.\n\n",
-           summary);
-    for (size_t i = 0; i < option_count; i++) {
-        const Option *option = &option_table[i];
-        if (!option->help)
-            continue;
+    size_t at = 0;
+    for (const Option *option; (option = next_option(command, &at));) {
         char names[64], letter[8] = "    ", text[TEXT];
         if (option->letter)
             snprintf(letter, sizeof letter, "-%c, ", option->letter);
@@ -82,46 +72,112 @@ void manual_help(void)
         describe(option, text);
         print_wrapped(text);
     }
-    puts("\nExit status: 0 done; 1 the input is wrong or does not fit; 2 wrong usage; 3 a bug.");
+}
+
+/* A sentence of a summary: with a capital, and a full stop. */
+static void print_sentence(const char *text)
+{
+    printf("%c%s.\n", text[0] - 'a' + 'A', text + 1);
+}
+
+void manual_help(const Command *command)
+{
+    printf("usage: %s %s [options]\n", command->title, command->arguments);
+    if (command == &command_table[0]) {
+        for (size_t i = 1; i < command_count; i++)
+            printf("       %s %s [options]\n", command_table[i].title, command_table[i].arguments);
+        printf("       gplan --calibrate [-o PROFILE.json]\n");
+    }
+    puts("");
+    print_sentence(command->summary);
+    if (command == &command_table[0])
+        for (size_t i = 1; i < command_count; i++) {
+            printf("%s%-13s ", i == 1 ? "\n" : "", command_table[i].title);
+            puts(command_table[i].summary);
+        }
+    printf("\n%s\n", command->about);
+    print_options(command);
+    printf("\nExit status: %s\n", exit_status);
 }
 
 /* ---- The man page ---------------------------------------------------------------------------- */
 
 /* roff takes a line's leading dot or quote and every backslash and hyphen for its own. */
-static void print_roff(const char *text)
+static void print_roff(const char *text, size_t length)
 {
-    for (; *text; text++)
-        printf(*text == '-' ? "\\-" : *text == '\\' ? "\\\\" : "%c", *text);
+    for (size_t i = 0; i < length; i++)
+        printf(text[i] == '-' ? "\\-" : text[i] == '\\' ? "\\\\" : "%c", text[i]);
 }
 
-void manual_page(void)
+static void print_roff_options(const Command *command)
 {
-    printf(".TH GPLAN 1 \"\" \"gplan %s\" \"User Commands\"\n.SH NAME\ngplan \\- compile a "
-           "neural network to C or CUDA that runs inside a byte budget\n.SH SYNOPSIS\n",
-           GPLAN_VERSION);
-    for (int i = 0; i < USAGE_COUNT; i++) {
-        printf("%s.B ", i ? ".br\n" : "");
-        print_roff(usage[i]);
-        puts("");
-    }
-    printf(".SH DESCRIPTION\n%s\n.SH OPTIONS\n", summary);
-    for (size_t i = 0; i < option_count; i++) {
-        const Option *option = &option_table[i];
-        if (!option->help)
-            continue;
+    size_t at = 0;
+    for (const Option *option; (option = next_option(command, &at));) {
         char text[TEXT];
         printf(".TP\n");
         if (option->letter)
             printf("\\fB\\-%c\\fR, ", option->letter);
         printf("\\fB\\-\\-");
-        print_roff(option->name);
+        print_roff(option->name, strlen(option->name));
         printf("\\fR%s%s%s\n", option->argument ? " \\fI" : "",
                option->argument ? option->argument : "", option->argument ? "\\fR" : "");
         describe(option, text);
-        print_roff(text);
+        print_roff(text, strlen(text));
         puts("");
     }
-    puts(page_end);
+}
+
+/* Paragraphs, and lines that stand as they are. */
+static void print_roff_about(const char *text)
+{
+    bool typed = false;
+    for (const char *at = text; *at; at += strcspn(at, "\n") + 1) {
+        size_t length = strcspn(at, "\n");
+        bool now = strncmp(at, "    ", 4) == 0;
+        if (now != typed)
+            puts(now ? ".PP\n.nf\n.RS 4" : ".RE\n.fi");
+        typed = now;
+        if (length == 0)
+            puts(".PP");
+        else
+            print_roff(at + (now ? 4 : 0), length - (now ? 4 : 0)), puts("");
+    }
+    if (typed)
+        puts(".RE\n.fi");
+}
+
+static void print_roff_usage(const Command *command)
+{
+    printf(".B %s ", command->title);
+    print_roff(command->arguments, strlen(command->arguments));
+    puts(" [options]");
+}
+
+void manual_page(const Command *command)
+{
+    (void)command;
+    printf(".TH GPLAN 1 \"\" \"gplan %s\" \"User Commands\"\n.SH NAME\ngplan \\- compile a "
+           "neural network to C or CUDA that runs inside a byte budget\n.SH SYNOPSIS\n",
+           GPLAN_VERSION);
+    for (size_t i = 0; i < command_count; i++) {
+        print_roff_usage(&command_table[i]);
+        puts(".br");
+    }
+    puts(".B gplan \\-\\-calibrate [\\-o PROFILE.json]");
+    for (size_t i = 0; i < command_count; i++) {
+        const Command *c = &command_table[i];
+        if (i == 0)
+            puts(".SH DESCRIPTION");
+        else
+            printf(".SH \"%s\"\n", c->title);
+        print_sentence(c->summary);
+        puts(".PP");
+        print_roff_about(c->about);
+        puts(i == 0 ? ".SH OPTIONS" : ".SS Options");
+        print_roff_options(c);
+    }
+    printf(".SH EXIT STATUS\n%s\n.SH EXAMPLE\n.B gplan model.g \\-\\-budget 8G \\-o model.c\n",
+           exit_status);
 }
 
 /* ---- What bash completes ----------------------------------------------------------------------
@@ -129,15 +185,15 @@ void manual_page(void)
 
 /* What may stand behind an option that takes something: words, files, or what only the user knows.
  */
-static void print_arguments(void)
+static void print_arguments(const Command *command)
 {
-    for (size_t i = 0; i < option_count; i++) {
-        const Option *option = &option_table[i];
-        if (!option->help || !option->argument)
+    size_t at = 0;
+    for (const Option *option; (option = next_option(command, &at));) {
+        if (!option->argument)
             continue;
-        printf("    --%s", option->name);
+        printf("    '%s --%s'", command->name, option->name);
         if (option->letter)
-            printf(" | -%c", option->letter);
+            printf(" | '%s -%c'", command->name, option->letter);
         if (option->kind == OPTION_FILE)
             puts(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;");
         else
@@ -146,24 +202,38 @@ static void print_arguments(void)
     }
 }
 
-void manual_completion(void)
+static void print_names(const Command *command)
 {
-    puts("_gplan()\n{\n    local word=$2\n    case $3 in");
-    print_arguments();
-    puts("    esac\n    if [[ $word == -* ]]; then");
-    printf("        COMPREPLY=($(compgen -W '");
-    for (size_t i = 0; i < option_count; i++)
-        if (option_table[i].help)
-            printf("%s--%s", i ? " " : "", option_table[i].name);
-    puts("' -- \"$word\"))\n        return\n    fi\n"
-         "    COMPREPLY=($(compgen -d -- \"$word\") $(compgen -f -X '!*.g' -- \"$word\"))");
-    printf("    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W '");
-    for (int i = 1; i < USAGE_COUNT; i++) {
-        const char *command = strchr(usage[i], ' ') + 1;
-        printf("%s%.*s", i > 1 ? " " : "", (int)strcspn(command, " "), command);
-    }
-    puts("' -- \"$word\"))\n    case ${COMP_WORDS[1]} in\n"
-         "    pack | remat | verify) ((COMP_CWORD > 1)) && COMPREPLY=($(compgen -f -- \"$word\")) "
-         ";;\n"
-         "    esac\n}\ncomplete -o filenames -F _gplan gplan");
+    size_t at = 0;
+    const char *separator = "";
+    printf("        '%s') COMPREPLY=($(compgen -W '", command->name);
+    for (const Option *option; (option = next_option(command, &at)); separator = " ")
+        printf("%s--%s", separator, option->name);
+    puts("' -- \"$word\")) ;;");
+}
+
+static void print_commands(const char *separator)
+{
+    for (size_t i = 1; i < command_count; i++)
+        printf("%s%s", i > 1 ? separator : "", command_table[i].name);
+}
+
+void manual_completion(const Command *command)
+{
+    (void)command;
+    printf("_gplan()\n{\n    local word=$2 command=''\n    ((COMP_CWORD > 1)) && case "
+           "${COMP_WORDS[1]} in\n    ");
+    print_commands(" | ");
+    puts(") command=${COMP_WORDS[1]} ;;\n    esac\n    case \"$command $3\" in");
+    for (size_t i = 0; i < command_count; i++)
+        print_arguments(&command_table[i]);
+    puts("    esac\n    if [[ $word == -* ]]; then\n        case $command in");
+    for (size_t i = 0; i < command_count; i++)
+        print_names(&command_table[i]);
+    printf("        esac\n        return\n    fi\n    if [[ $command ]]; then\n"
+           "        COMPREPLY=($(compgen -f -- \"$word\"))\n        return\n    fi\n"
+           "    COMPREPLY=($(compgen -d -- \"$word\") $(compgen -f -X '!*.g' -- \"$word\"))\n"
+           "    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W '");
+    print_commands(" ");
+    puts("' -- \"$word\"))\n}\ncomplete -o filenames -F _gplan gplan");
 }

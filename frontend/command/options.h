@@ -9,12 +9,16 @@ enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
 typedef struct {
-    ARRAY(const char *) model; /* paths, or "-": the model, and what is appended to it */
+    const struct Command *command;
+    ARRAY(const char *) input; /* paths, or "-": the model and what is appended to it, a problem */
     const char *output;        /* -o; NULL: standard output */
     const char *prefix;        /* of emitted symbols; NULL: the model's name */
     const char *emit;          /* a kind, see --help; NULL: by the extension of output */
     const char *dump;          /* passes whose result to print, as a comma list; NULL */
     uint64_t budget;           /* 0: none */
+    const char *limit;         /* --budget of remat: bytes, a share or "min" */
+    uint64_t capacity;         /* 0: as small as possible */
+    uint64_t seed;             /* of a search */
     uint64_t reserve;          /* taken off the budget */
     uint64_t effort;
     double seconds;
@@ -36,11 +40,21 @@ typedef struct {
     ARRAY(Define) define;
 } Options;
 
-/* Fills the options or, when the program is done after reading them (--help) or cannot go on
- * (wrong usage: 2), returns the exit status; -1 means go on. */
-int options_read(Arena *arena, int argc, char **argv, Options *options);
+/* The command that the arguments ask for, run; argv[0] is the program. The exit status. */
+int command_main(int argc, char **argv);
 
-/* ---- The table, for what is printed of it (manual.c) ---------------------------------------- */
+/* Fills the options or, when the program is done after reading them (--help) or cannot go on
+ * (wrong usage: 2), returns the exit status; -1 means go on. argv[0] is not looked at. */
+int options_read(Arena *arena, const struct Command *command, int argc, char **argv,
+                 Options *options);
+
+/* The commands; each returns the exit status. */
+int compile_main(Arena *arena, const Options *o);
+int pack_main(Arena *arena, const Options *o);
+int remat_main(Arena *arena, const Options *o);
+int verify_main(Arena *arena, const Options *o);
+
+/* ---- The tables (table.c), for what is printed of them (manual.c) ---------------------------- */
 
 typedef enum {
     OPTION_FLAG,    /* bool */
@@ -48,32 +62,53 @@ typedef enum {
     OPTION_FILE,    /* const char *: completed as the name of a file */
     OPTION_WORD,    /* uint32_t: one of the words */
     OPTION_COUNT,   /* uint32_t, from 1 to `most` */
-    OPTION_LARGE,   /* uint64_t, from 1 */
+    OPTION_LARGE,   /* uint64_t, from 1; 1e9 too */
     OPTION_SIZE,    /* uint64_t: 8G */
     OPTION_SECONDS, /* double */
     OPTION_DEFINE,  /* one more of an array */
     OPTION_SHOW,    /* prints something and ends */
 } OptionKind;
 
+enum { COMPILE = 1, PACK = 2, REMAT = 4, VERIFY = 8, ALL = 15 };
+
+typedef struct Command {
+    const char *name;      /* "" for the one that has none: gplan MODEL */
+    const char *title;     /* gplan pack: that messages begin with */
+    const char *input;     /* what it reads */
+    const char *arguments; /* that stand before the options, as usage shows them */
+    const char *summary;   /* a line */
+    const char *about;     /* more, in lines; those that begin with four spaces are to be typed or
+                              printed as they are. NULL: nothing */
+    unsigned bit;
+    size_t most; /* inputs that it takes; at least one */
+    int (*run)(Arena *arena, const Options *o);
+} Command;
+
+extern const Command command_table[]; /* the first is the one without a name */
+extern const size_t command_count;
+
 typedef struct {
+    unsigned commands;                  /* that take it */
     char letter;                        /* 0: none */
     const char *name, *argument, *help; /* no help: for the build alone */
     OptionKind kind;
     size_t field;              /* of Options */
     const char *words;         /* that it takes, with spaces between them */
     const char *(*list)(void); /* or the function that knows them */
-    size_t word_field;         /* where a count may be a word as well: the field of that */
+    size_t word_field;         /* where a count may be a word as well: the field of that; where a
+                                  word has a value, embedded=FILE: the field of the value */
     uint32_t most;
     bool positive; /* a size that may not be 0 */
-    void (*show)(void);
+    bool zero;     /* a number that may be 0 */
+    void (*show)(const Command *command);
 } Option;
 
 extern const Option option_table[];
 extern const size_t option_count;
 const char *option_words(const Option *option); /* NULL: it takes others than words */
 
-void manual_help(void);
-void manual_page(void);       /* in roff */
-void manual_completion(void); /* for bash */
+void manual_help(const Command *command);
+void manual_page(const Command *command);       /* of all of them, in roff */
+void manual_completion(const Command *command); /* of all of them, for bash */
 
 #endif

@@ -123,9 +123,6 @@ typedef struct PackVerdict {
 PackVerdict pack_check(const PackProblem *problem, const PackSolution *solution);
 const char *pack_fault_name(PackFault fault);
 
-/* The subcommand `gplan pack`; returns the exit status. */
-int pack_main(int argc, char **argv);
-
 #ifdef __cplusplus
 }
 #endif

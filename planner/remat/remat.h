@@ -162,9 +162,6 @@ bool remat_read(FILE *file, const char *path, Arena *arena, RematProblem *proble
 /* One occurrence a line: the name of the node, or its number. */
 void remat_write(FILE *file, const RematProblem *problem, const RematSchedule *schedule);
 
-/* The subcommand `gplan remat`: argv[0] is its name. */
-int remat_main(int argc, char **argv);
-
 #ifdef __cplusplus
 }
 #endif

@@ -44,12 +44,22 @@ END
 
 # ---- Wrong usage -----------------------------------------------------------------------------
 
-refuses 2 'which model'
+refuses 2 'which MODEL?'
 refuses 1 'a file holds one model' good.g good.g
 refuses 2 'C or C++ would refuse' good.g --prefix 'a b' -o out.c
 refuses 2 'C or C++ would refuse' good.g --prefix int -o out.c
-refuses 2 'unrecognized option' good.g --frobnicate
-refuses 2 'requires an argument' good.g -o
+refuses 2 'unknown option --frobnicate; gplan --help' good.g --frobnicate
+refuses 2 'did you mean --budget?' good.g --bugdet 8G
+refuses 2 'did you mean --budget?' good.g --bugdet=8G
+refuses 2 'unknown option -z' good.g -z
+refuses 2 'unknown option --bud' good.g --bud 8G
+refuses 2 'unknown option --infer' pack --infer problem.csv
+refuses 2 '--output needs a value: --output FILE' good.g -o
+refuses 2 '--output needs a value' good.g -o --quiet
+refuses 2 '--budget needs a value: --budget SIZE' good.g --budget
+refuses 2 '--quiet takes no value' good.g --quiet=yes
+refuses 2 'give --emit KIND' good.g -o -
+refuses 1 '--quiet: error: cannot open' -- --quiet
 refuses 2 'extension' good.g -o out
 refuses 2 'the kinds are c cu h report' good.g -o out.xyz
 refuses 2 'the kinds are c cu h report' good.g --emit pdf
@@ -84,8 +94,16 @@ refuses 2 '--io' good.g --io heap
 refuses 2 '--color' good.g --color pink
 refuses 2 'the passes are' good.g -d nothing
 refuses 2 'which of them' good.g --infer --train
-refuses 2 'usage: gplan verify' verify
-refuses 2 'usage: gplan verify' verify a b
+refuses 2 'gplan verify: which PLAN.json?' verify
+refuses 2 'one PLAN.json at a time, but there is also b' verify a b
+refuses 2 'gplan pack: which PROBLEM.csv?' pack
+refuses 2 'one PROBLEM.csv at a time, but there is also b' pack a b
+refuses 2 "--emit 'png': expected one of: csv svg" pack a --emit png
+refuses 2 'gplan remat: which PROBLEM?' remat --budget 1
+refuses 2 'within which --budget?' remat a
+refuses 2 "--effort '1.5': expected a positive whole number" pack a --effort 1.5
+refuses 2 "--effort '1e99': expected" pack a --effort 1e99
+refuses 2 "--seed '-1': expected a whole number" remat a --seed -1
 
 # ---- Wrong input -----------------------------------------------------------------------------
 
@@ -253,6 +271,24 @@ to_stdout() {
     "$gplan" good.g --emit c >piped.c && "$gplan" good.g -o good.c && cmp piped.c good.c
 }
 check 'C on standard output' to_stdout
+same_as() { # ARGS...: they ask for what good.c was written with
+    rm -f spelled.c && "$gplan" "$@" && sed s/spelled/good/ spelled.c | cmp - good.c
+}
+spellings() {
+    "$gplan" good.g -o good.c -D B=3 --budget 1M && same_as good.g -ospelled.c -DB=3 --budget=1M &&
+        same_as --output=spelled.c --define=B=3 -b1M good.g && same_as -o=spelled.c -D=B=3 -b 1M -- good.g &&
+        same_as -qo spelled.c --define B=3 --budget 1024K good.g &&
+        "$gplan" -D B=3 --budget 1M --emit c -o - good.g | cmp - good.c &&
+        "$gplan" -D B=3 --budget 1M --emit c - <good.g | sed 's/<stdin>/good.g/g' | cmp - good.c
+}
+check 'options in all their spellings' spellings
+sorted() { # a file behind an option of every command, and dashes that are none
+    cp good.g ./-good.g && "$gplan" -o sorted.c -- -good.g && [ -s sorted.c ] &&
+        printf 'id,lower,upper,size\na,0,2,4\n' | "$gplan" pack - --effort 1e3 --seed 0 -o - >packed 2>report &&
+        [ "$(tail -n 1 packed)" = a,0,2,4,0 ] && grep -q height report &&
+        printf '2 1\n4 1\n4 1\n0 1\n' | "$gplan" remat - -b 100% -qo - >order && [ "$(tr '\n' ' ' <order)" = '0 1 ' ]
+}
+check 'standard streams and files that begin with a dash' sorted
 smallest() {
     least=$("$gplan" good.g --min-budget) && "$gplan" good.g --budget "$least" -o least.c &&
         ! "$gplan" good.g --budget $((least - 1)) -o less.c 2>message && [ ! -e less.c ]
@@ -261,11 +297,11 @@ check 'the smallest budget is the smallest' smallest
 quiet() { [ -z "$("$gplan" good.g --quiet -o quiet.c 2>&1)" ]; }
 check 'quiet' quiet
 helps() {
-    for word in --help --version --ops --man --completion; do
+    for word in --help --version --ops --man --completion -h; do
         [ -n "$("$gplan" $word)" ] || return 1
     done
-    for word in pack remat; do
-        "$gplan" $word --help | grep -q '^usage: ' || return 1
+    for word in pack remat verify; do
+        "$gplan" $word --help | grep -q "^usage: gplan $word " || return 1
     done
 }
 check 'help' helps

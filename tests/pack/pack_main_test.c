@@ -1,5 +1,5 @@
 /* `gplan pack` as its user meets it: exit status, messages, files. */
-#include "planner/pack/pack.h"
+#include "frontend/command/options.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -53,13 +53,13 @@ TestSuite(pack_main, .init = setup, .fini = teardown);
 static char *said, *complained;
 static int run(const char *a, const char *b, const char *c, const char *d)
 {
-    const char *word[] = {"pack", a, b, c, d, NULL};
-    char *argument[6];
+    const char *word[] = {"gplan", "pack", a, b, c, d, NULL};
+    char *argument[7];
     int count = 0;
     for (; word[count]; count++)
         argument[count] = strdup(word[count]);
     argument[count] = NULL;
-    int status = pack_main(count, argument);
+    int status = command_main(count, argument);
     fflush(stdout);
     fflush(stderr);
     static char out[8192], err[8192];

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/remat/remat.h"
+#include "frontend/command/options.h"
 
 static char folder[] = "/tmp/remat_test_XXXXXX";
 
@@ -37,12 +37,12 @@ static void write_graph(const char *text)
 
 static int run(const char *arguments)
 {
-    char name[] = "remat", copy[200], *argv[16] = {name};
-    int argc = 1;
+    char program[] = "gplan", name[] = "remat", copy[200], *argv[16] = {program, name};
+    int argc = 2;
     strcpy(copy, arguments);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    int status = remat_main(argc, argv);
+    int status = command_main(argc, argv);
     fflush(stdout);
     fflush(stderr);
     return status;

@@ -1,0 +1,188 @@
+/* `gplan MODEL`: the driver. Reads as the data flow; each call is a pass, explained where it lives.
+ */
+#include "frontend/command/dump.h"
+#include "frontend/command/kinds.h"
+#include "frontend/command/question.h"
+#include "frontend/command/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Columns of the terminal that the report goes to; 0: it is none, or will not say. */
+static uint32_t terminal_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    if (columns && atoi(columns) > 0)
+        return (uint32_t)atoi(columns);
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+/* What the estimates are made of; false with a message. */
+static bool load_profile(Arena *arena, Diag *diag, const char *path, Profile *profile)
+{
+    const Source *file = source_read(arena, diag, path, SOURCE_LIMIT);
+    const char *fault =
+        file ? profile_read(arena, (Text){file->text, file->length}, profile) : NULL;
+    if (fault)
+        fprintf(stderr, "%s: error: %s\n", path, fault);
+    return file && !fault;
+}
+
+static EmitOptions emit_options(Arena *arena, const Options *o, const Target *target,
+                                const Built *built, const LivePeak *live_peak)
+{
+    return (EmitOptions){.header = header_name(arena, o->output, built->graph->name),
+                         .prefix = o->prefix ? o->prefix : c_prefix(arena, built->graph->name),
+                         .target = target,
+                         .budget = o->budget,
+                         .choice = built->choice,
+                         .why = built->why,
+                         .search = built->search,
+                         .live_peak = *live_peak,
+                         .depth = o->depth,
+                         .width = terminal_width(),
+                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
+}
+
+/* What is printed of a plan that was checked, and what becomes of it. */
+static int deliver(const Question *q, const Built *built, const LivePeak *live_peak)
+{
+    const Options *o = q->options;
+    const Plan *plan = built->plan;
+    uint64_t budget = o->budget ? o->budget - o->reserve : UINT64_MAX;
+    if (o->dump)
+        dump(o->dump, q->model, built);
+    if (built->search.broken_hint != NONE) { /* hints are constraints */
+        const Value *value = &built->graph->value.at[built->search.broken_hint];
+        diag_error(q->diag, value->span, "recompute: %s cannot be computed again", value->name);
+        diag_hint(q->diag, "what makes it, or what it is made from, is kept or has an effect");
+        return 1;
+    }
+    if (o->min_budget) {
+        printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
+        if (built->search.cut && !o->quiet)
+            diag_note(q->diag, (Span){0}, "the search was cut: a smaller budget may do");
+        return 0;
+    }
+    if (plan->arena > budget) {
+        explain_misfit(q, built, live_peak);
+        return 1;
+    }
+
+    /* text, in memory, written when complete */
+    EmitOptions emit = emit_options(q->arena, o, q->target, built, live_peak);
+    if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
+        if (!output_write(q->diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
+            return 1;
+    if ((o->output || o->emit) && !write_output(q->arena, q->diag, o, plan, &emit))
+        return 1;
+    return 0;
+}
+
+/* The model, with what is appended to it. */
+static const Source *read_all(Arena *arena, Diag *diag, const Options *o)
+{
+    const Source **file = ARENA_ARRAY(arena, const Source *, o->input.count);
+    for (size_t i = 0; i < o->input.count; i++)
+        if (!(file[i] = source_read(arena, diag, o->input.at[i], SOURCE_LIMIT)))
+            return NULL;
+    return o->input.count == 1 ? file[0]
+                               : source_join(arena, diag, file, o->input.count, SOURCE_LIMIT);
+}
+
+/* ---- The passes in order -------------------------------------------------------------------- */
+
+static int compile(Arena *arena, Diag *diag, const Options *o)
+{
+    Profile profile = default_profile;
+    if (o->profile && !load_profile(arena, diag, o->profile, &profile))
+        return 1;
+    Target target = target_make(find_target(o), o->threads);
+    target.profile = &profile;
+
+    /* the files -> text */
+    const Source *source = read_all(arena, diag, o);
+    if (!source)
+        return 1;
+    watch_say("read     %s, %zu bytes", source->file, source->length);
+
+    /* text -> syntax tree */
+    const Ast *ast = parse(arena, diag, source);
+    if (!ast)
+        return 1;
+    Model model = {source, ast, o->define.at, o->define.count, o->infer};
+    if (o->train && !model_trains(&model)) {
+        diag_error(diag, (Span){0}, "--train: the model has no train statement");
+        return 1;
+    }
+
+    /* questions that are answered instead */
+    Question question = {arena, diag, o, &model, &target};
+    if (o->max)
+        return answer_max(&question);
+    if (o->pareto)
+        return answer_pareto(&question);
+    if (find_kind(o) && find_kind(o)->draw)
+        return answer_graph(&question);
+
+    /* syntax tree -> graph -> clusters -> order, what is computed again, offsets: for the choice of
+     * micro-batches, chunks and epilogues that serves the budget best */
+    PlanOptions how = plan_options(o);
+    Built built = choose(&model, &target, &how, diag);
+    watch_end();
+    if (!built.graph)
+        return 1;
+    watch_say("chosen   effort %llu%s", (unsigned long long)built.search.effort,
+              built.search.cut ? ", cut before it was spent" : "");
+
+    /* an independent proof, always */
+    LivePeak live_peak;
+    const char *fault = plan_check(built.plan, &target, &live_peak);
+    watch_say("checked  %u occurrences, %u buffers, an arena of %s", built.plan->end,
+              built.plan->buffers, size_text(arena, built.plan->arena));
+    if (fault)
+        fprintf(stderr, "gplan: internal error: the plan is wrong: %s\nPlease report this.\n",
+                fault);
+
+    /* the plan -> text */
+    int status = fault ? 3 : deliver(&question, &built, &live_peak);
+    built_free(&built);
+    return status;
+}
+
+/* ---- Profiles ------------------------------------------------------------------------------- */
+
+static int calibrate(Arena *arena, Diag *diag, const Options *o)
+{
+    Profile profile = profile_measure();
+    return output_write(diag, &(OutFile){o->output, profile_text(arena, &profile)}, 1) ? 0 : 1;
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+int compile_main(Arena *arena, const Options *given)
+{
+    Options o = *given;
+    if (o.output && strcmp(o.output, "-") == 0) {
+        o.output = NULL;
+        if (!o.emit && !o.calibrate) {
+            fprintf(stderr, "gplan: -o -: give --emit KIND to say what to write\n");
+            return 2;
+        }
+    }
+    int status = check_usage(&o);
+    if (status >= 0)
+        return status;
+    if (o.color == COLOR_AUTO)
+        o.color = isatty(STDERR_FILENO) ? COLOR_ALWAYS : COLOR_NEVER;
+    Diag *diag = diag_new(arena, stderr, o.color == COLOR_ALWAYS);
+    watch_begin(&o);
+    status = o.calibrate ? calibrate(arena, diag, &o) : compile(arena, diag, &o);
+    watch_end();
+    return status;
+}

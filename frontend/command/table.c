@@ -1,0 +1,219 @@
+/* The commands and their options: reading, --help, the man page and the shell's completion all come
+ * from these two tables. A new option is a row here and a field of Options. */
+#include "frontend/command/kinds.h"
+
+static void show_version(const Command *command)
+{
+    (void)command;
+    puts("gplan " GPLAN_VERSION);
+}
+
+static void show_ops(const Command *command)
+{
+    (void)command;
+    ops_reference(stdout);
+}
+
+static const char *target_words(void)
+{
+    static char words[256];
+    size_t length = (size_t)snprintf(words, sizeof words, "auto");
+    for (size_t i = 0; i < target_count; i++)
+        length += (size_t)snprintf(words + length, sizeof words - length, " %s",
+                                   target_table[i].plan.name);
+    return words;
+}
+
+#define FIELD(name) offsetof(Options, name)
+
+/* clang-format off */
+const Option option_table[] = {
+    {COMPILE, 'o', "output", "FILE", "write FILE; .c and .cu also write the header .h beside it",
+     .kind = OPTION_FILE, .field = FIELD(output)},
+    {PACK, 'o', "output", "FILE", "write the offsets; .svg draws them; - is standard output",
+     .kind = OPTION_FILE, .field = FIELD(output)},
+    {REMAT, 'o', "output", "FILE", "write the schedule; - is standard output",
+     .kind = OPTION_FILE, .field = FIELD(output)},
+    {COMPILE, 0, "emit", "KIND", "what to write (default: by FILE's extension)",
+     .kind = OPTION_TEXT, .field = FIELD(emit), .list = kind_words},
+    {PACK, 0, "emit", "KIND", "what to write (default: by FILE's extension, else csv)",
+     .kind = OPTION_TEXT, .field = FIELD(emit), .words = "csv svg"},
+    {COMPILE, 0, "prefix", "NAME",
+     "begin emitted symbols with NAME instead of the model's name, so that two plans of one model "
+     "link into one program",
+     .kind = OPTION_TEXT, .field = FIELD(prefix)},
+    {COMPILE, 0, "depth", "N", "in dot and graph, draw a block that is N levels deep as one box",
+     .kind = OPTION_COUNT, .field = FIELD(depth), .most = 1024},
+    {COMPILE, 'b', "budget", "SIZE",
+     "bytes that the program may use: 8G, 512M, 1.5GiB, 4096 (K, M, G, T are powers of 1024)",
+     .kind = OPTION_SIZE, .field = FIELD(budget), .positive = true},
+    {REMAT, 'b', "budget", "SIZE",
+     "bytes that may be live (8G, 512M, 4096), or a share of the peak of the given order (60%); "
+     "min looks for the smallest peak",
+     .kind = OPTION_TEXT, .field = FIELD(limit)},
+    {PACK, 0, "capacity", "SIZE",
+     "stop at a packing of so many bytes; without it, the packing is made as small as possible",
+     .kind = OPTION_SIZE, .field = FIELD(capacity), .positive = true},
+    {COMPILE, 0, "reserve", "SIZE", "taken off the budget for others: a CUDA context, the program around it",
+     .kind = OPTION_SIZE, .field = FIELD(reserve)},
+    {COMPILE, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
+     .kind = OPTION_DEFINE, .field = FIELD(define)},
+    {COMPILE, 0, "infer", NULL, "plan the forward pass only",
+     .kind = OPTION_FLAG, .field = FIELD(infer)},
+    {COMPILE, 0, "train", NULL, "plan the training step too (default where the model has one)",
+     .kind = OPTION_FLAG, .field = FIELD(train)},
+    {COMPILE, 0, "accumulate", "N",
+     "run a step as N micro-batches; auto: as many as the budget asks for (default: as the model "
+     "says)",
+     .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
+     .words = "model auto", .word_field = FIELD(accumulate_auto)},
+    {COMPILE, 0, "chunked-loss", "WHEN",
+     "compute logits and their loss in chunks of rows, so that the logits are not stored whole: always, "
+     "never or auto, where the budget asks for it",
+     .kind = OPTION_WORD, .field = FIELD(chunked_loss), .words = "auto always never"},
+    {COMPILE, 0, "recompute", "HOW", "rematerialize: auto, where the budget asks for it, or none",
+     .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
+    {COMPILE, 0, "epilogues", "WHEN",
+     "run elementwise ops inside the matrix product or convolution before them, which is then not "
+     "stored: always, never or auto, unless the budget is met better without",
+     .kind = OPTION_WORD, .field = FIELD(epilogues), .words = "auto always never"},
+    {COMPILE, 0, "min-budget", NULL, "print the smallest budget that fits, and stop",
+     .kind = OPTION_FLAG, .field = FIELD(min_budget)},
+    {COMPILE, 0, "max", "NAME", "print the largest value of a parameter of the model, e.g. the batch, that fits the budget",
+     .kind = OPTION_TEXT, .field = FIELD(max)},
+    {COMPILE, 0, "pareto", NULL,
+     "print the extra time that budgets cost, from the smallest to one without recomputation; "
+     "--emit csv or json",
+     .kind = OPTION_FLAG, .field = FIELD(pareto)},
+    {COMPILE, 0, "target", "TARGET", "what the plan is for (default: cuda for a .cu file, else c)",
+     .kind = OPTION_WORD, .field = FIELD(target), .list = target_words},
+    {COMPILE, 0, "calibrate", NULL,
+     "measure this machine and write a profile for --profile, to FILE or standard output; takes no "
+     "MODEL",
+     .kind = OPTION_FLAG, .field = FIELD(calibrate)},
+    {COMPILE, 0, "profile", "FILE", "estimate times with what --calibrate measured",
+     .kind = OPTION_FILE, .field = FIELD(profile)},
+    {COMPILE, 0, "threads", "N", "threads that the emitted code may use, each with workspace of its own (default 8)",
+     .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
+    {COMPILE, 0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
+     .kind = OPTION_WORD, .field = FIELD(io_external), .words = "arena external"},
+    {COMPILE, 0, "params", "WHERE", "parameters in the arena or external: a mapped file, ROM",
+     .kind = OPTION_WORD, .field = FIELD(params_external), .words = "arena external"},
+    {COMPILE, 0, "effort", "N",
+     "how much the planner searches, counted, so that every machine finds the same plan",
+     .kind = OPTION_LARGE, .field = FIELD(effort)},
+    {PACK, 0, "effort", "N", "how much to search, counted (default 1e9: a few seconds)",
+     .kind = OPTION_LARGE, .field = FIELD(effort)},
+    {REMAT, 0, "effort", "N", "how much to search, counted (default 10000: a few seconds)",
+     .kind = OPTION_LARGE, .field = FIELD(effort)},
+    {PACK | REMAT, 0, "seed", "N", "another seed, another search",
+     .kind = OPTION_LARGE, .field = FIELD(seed), .zero = true},
+    {COMPILE | PACK | REMAT, 0, "seconds", "N",
+     "stop the search after so many seconds, whatever the effort",
+     .kind = OPTION_SECONDS, .field = FIELD(seconds)},
+    {COMPILE, 0, "report", NULL, "print a report of the plan, beside what else is written",
+     .kind = OPTION_FLAG, .field = FIELD(report)},
+    {COMPILE, 'd', "dump", "PASS", "print what passes leave; several are separated by commas",
+     .kind = OPTION_TEXT, .field = FIELD(dump), .words = "lower train simplify fuse plan"},
+    {COMPILE, 'v', "verbose", NULL, "print each pass as it is done",
+     .kind = OPTION_FLAG, .field = FIELD(verbose)},
+    {ALL, 'q', "quiet", NULL, "print nothing but errors",
+     .kind = OPTION_FLAG, .field = FIELD(quiet)},
+    {COMPILE, 0, "color", "WHEN", "color messages",
+     .kind = OPTION_WORD, .field = FIELD(color), .words = "auto always never"},
+    {ALL, 0, "version", NULL, "print the version", .kind = OPTION_SHOW, .show = show_version},
+    {ALL, 'h', "help", NULL, "print this help", .kind = OPTION_SHOW, .show = manual_help},
+    {COMPILE, 0, "man", NULL, NULL, .kind = OPTION_SHOW, .show = manual_page},
+    {COMPILE, 0, "completion", NULL, NULL, .kind = OPTION_SHOW, .show = manual_completion},
+    {COMPILE, 0, "ops", NULL, NULL, .kind = OPTION_SHOW, .show = show_ops},
+};
+/* clang-format on */
+const size_t option_count = sizeof option_table / sizeof *option_table;
+
+/* ---- The commands --------------------------------------------------------------------------- */
+
+static const char about_compile[] =
+    "MODEL is a .g file, or - for standard input; the statements of MORE.g are appended to it.\n"
+    "Without -o or --emit, gplan prints a report of the plan.\n";
+
+static const char about_pack[] =
+    "PROBLEM.csv has a line for each buffer. The first line names the columns, in any order: id,\n"
+    "lower, upper, size and, where they are wanted, alignment and offset. A buffer lives from "
+    "lower\n"
+    "up to, but not including, upper. An offset that is not empty is kept. What is written has "
+    "the\n"
+    "offset of every buffer.\n"
+    "\n"
+    "    $ cat problem.csv\n"
+    "    id,lower,upper,size\n"
+    "    a,0,3,4\n"
+    "    b,3,9,4\n"
+    "    c,0,9,4\n"
+    "    $ gplan pack problem.csv --quiet -o -\n"
+    "    id,lower,upper,size,offset\n"
+    "    a,0,3,4,0\n"
+    "    b,3,9,4,0\n"
+    "    c,0,9,4,4\n";
+
+static const char about_remat[] =
+    "PROBLEM is lines with names; # begins a comment:\n"
+    "\n"
+    "    node NAME size=BYTES cost=TIME [work=BYTES] [once] [output]\n"
+    "    edge FROM TO\n"
+    "    NAME: INPUT INPUT ...\n"
+    "\n"
+    "While a node runs, its inputs, its result and its workspace (work) are live; a result is "
+    "freed\n"
+    "after its last use. A node that is marked once never runs twice; an output stays to the end.\n"
+    "The schedule is a node a line, in the order in which they run:\n"
+    "\n"
+    "    $ cat chain.graph\n"
+    "    node a size=4 cost=1\n"
+    "    node b size=4 cost=1\n"
+    "    node c size=4 cost=1\n"
+    "    node d size=1 cost=1\n"
+    "    b: a\n"
+    "    c: b\n"
+    "    d: c a\n"
+    "    $ gplan remat chain.graph --budget 9 --quiet -o -\n"
+    "    a\n"
+    "    b\n"
+    "    c\n"
+    "    a\n"
+    "    d\n"
+    "\n"
+    "Or it is numbers alone: NODES EDGES, then SIZE COST for each node in a valid order, then "
+    "FROM\n"
+    "TO for each edge, with nodes counted from 0. The schedule is then numbers too:\n"
+    "\n"
+    "    $ cat pair.graph\n"
+    "    2 1\n"
+    "    4 1\n"
+    "    4 1\n"
+    "    0 1\n"
+    "    $ gplan remat pair.graph --budget 100% --quiet -o -\n"
+    "    0\n"
+    "    1\n";
+
+static const char about_verify[] =
+    "PLAN.json is what gplan MODEL -o PLAN.json writes, or what another tool wrote in that "
+    "format:\n"
+    "codegen/PLAN.md describes it. The checker shares no code with the planner.\n";
+
+/* clang-format off */
+const Command command_table[] = {
+    {"", "gplan", "MODEL", "MODEL [MORE.g ...] [-o FILE]",
+     "plan every byte of a neural network's memory, and emit C or CUDA that runs inside a budget",
+     about_compile, COMPILE, SIZE_MAX, compile_main},
+    {"pack", "gplan pack", "PROBLEM.csv", "PROBLEM.csv",
+     "find an offset for every buffer, so that no two that are live together share a byte",
+     about_pack, PACK, 1, pack_main},
+    {"remat", "gplan remat", "PROBLEM", "PROBLEM --budget SIZE",
+     "find the cheapest order to run a graph within a budget, some nodes more than once",
+     about_remat, REMAT, 1, remat_main},
+    {"verify", "gplan verify", "PLAN.json", "PLAN.json",
+     "check a plan, whoever made it",
+     about_verify, VERIFY, 1, verify_main},
+};
+/* clang-format on */
+const size_t command_count = sizeof command_table / sizeof *command_table;
