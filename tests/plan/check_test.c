@@ -462,8 +462,8 @@ Test(check, counts_what_persists_once_where_there_is_no_output)
                          "train mse(dense(relu(dense(x, 64)), 8), y) using adam(lr = 0.1)\n",
                          NULL);
     cr_assert_null(p.fault, "%s", p.fault);
-    cr_assert_leq(p.held.bytes, p.plan->arena);
-    cr_assert_geq(p.held.bytes, p.plan->arena / 2);
+    cr_assert_leq(p.live_peak.bytes, p.plan->arena);
+    cr_assert_geq(p.live_peak.bytes, p.plan->arena / 2);
     planned_free(&p);
 }
 

@@ -10,7 +10,7 @@ Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Targ
     simplify(g);
     p.clusters = fuse(arena, g, p.target.epilogues);
     p.plan = plan_make(arena, g, p.clusters, &p.target, how ? how : &(PlanOptions){0}, &p.search);
-    p.fault = plan_check(p.plan, &p.target, &p.held);
+    p.fault = plan_check(p.plan, &p.target, &p.live_peak);
     return p;
 }
 

@@ -10,7 +10,7 @@ typedef struct {
     Clusters *clusters;
     Plan *plan;
     Search search;
-    Held held; /* that plan_check saw */
+    LivePeak live_peak; /* that plan_check saw */
     Target target;
     const char *fault; /* what plan_check said of it */
 } Planned;
