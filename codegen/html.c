@@ -194,6 +194,18 @@ static void put_source(Out *o, const Graph *g)
     out(o, "],\n");
 }
 
+/* Files that the text was joined of: the name of each, and the line it begins at. */
+static void put_parts(Out *o, const Source *source)
+{
+    out(o, ", parts: [");
+    for (size_t i = 0; source && i < source->parts; i++) {
+        out(o, "{line: %u, file: ", source->part[i].line);
+        put_text(o, source->part[i].file);
+        out(o, "},");
+    }
+    out(o, "],\n");
+}
+
 static const char *data(const Picture *p)
 {
     const Plan *plan = p->plan;
@@ -204,8 +216,9 @@ static const char *data(const Picture *p)
     put_text(&o, p->g->name);
     out(&o, ", file: ");
     put_text(&o, p->g->source ? p->g->source->file : "");
-    out(&o, ",\nend: %u, arena: %llu, budget: %llu, floor: %llu, bound: %llu, top: %.0f,\n",
-        plan->end, (unsigned long long)plan->arena, (unsigned long long)budget,
+    put_parts(&o, p->g->source);
+    out(&o, "end: %u, arena: %llu, budget: %llu, floor: %llu, bound: %llu, top: %.0f,\n", plan->end,
+        (unsigned long long)plan->arena, (unsigned long long)budget,
         (unsigned long long)plan->floor, (unsigned long long)plan->bound,
         1.06 * (double)(near ? budget : plan->arena) + 1);
     out(&o, "peak: %llu, peakTime: %u, recomputed: %u, extraTime: %.2f, extraOf: \"%s\",\n",

@@ -69,11 +69,16 @@ static json_t *use_json(const Writer *w, Use use)
     return json_pack("{s:o, s:o}", "value", value, "view", view_json(&w->g->view.at[use.view]));
 }
 
-static void set_span(json_t *row, Span span)
+/* The file too, where it is not the first that was given. */
+static void set_span(json_t *row, const Source *source, Span span)
 {
     if (!span.line)
         return;
-    json_object_set_new(row, "line", json_integer(span.line));
+    uint32_t line = span.line;
+    const char *file = source ? source_line(source, span.line, &line) : NULL;
+    if (file && strcmp(file, source->file) != 0)
+        json_object_set_new(row, "file", text_json(file));
+    json_object_set_new(row, "line", json_integer(line));
     json_object_set_new(row, "column", json_integer(span.column));
 }
 
@@ -93,7 +98,7 @@ static json_t *value_json(const Writer *w, Id id)
         json_object_set_new(row, "literal", number_json(value->literal));
     if (w->plan->home[id] != NONE)
         json_object_set_new(row, "buffer", json_integer(w->plan->home[id]));
-    set_span(row, value->span);
+    set_span(row, w->g->source, value->span);
     return row;
 }
 
@@ -132,7 +137,7 @@ static json_t *node_json(const Writer *w, Id id)
                   node->name, "program", program_names[node->program], "phase",
                   phases[node->phase].name, "scope", (json_int_t)node->scope, "operands", operands,
                   "results", results, "settings", settings, "defaults", defaults);
-    set_span(row, node->span);
+    set_span(row, w->g->source, node->span);
     return row;
 }
 
@@ -217,7 +222,7 @@ static json_t *peak_json(const Picture *p)
         const Node *node = p->step[p->peak_time].node;
         json_object_set_new(peak, "op", json_string(node->op->name));
         json_object_set_new(peak, "name", text_json(node->name));
-        set_span(peak, node->span);
+        set_span(peak, p->g->source, node->span);
     }
     return peak;
 }

@@ -30,7 +30,9 @@ static json_t *slice_json(const Picture *p, uint32_t time, json_int_t begin)
         json_pack("{s:s, s:I, s:s, s:I}", "name", step->node->name, "step", (json_int_t)time,
                   "phase", phases[step->node->phase].name, "live", (json_int_t)p->live[time]);
     if (step->node->span.line)
-        json_object_set_new(args, "line", json_integer(step->node->span.line));
+        json_object_set_new(
+            args, "source",
+            json_string(source_where(p->arena, p->g->source, step->node->span.line)));
     if (step->first != time)
         json_object_set_new(args, "again", json_integer(step->first));
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:o}", "ph", "X", "name",

@@ -75,20 +75,26 @@ static const char *wanted(Arena *arena, const Arg *arg)
                         text);
 }
 
+/* The word of the argument that was probably meant, or NULL. */
+static const char *suggest_word(Arena *arena, const Arg *arg, const char *text)
+{
+    const char *word[32];
+    size_t words = 0;
+    for (const char *at = arg->words; *at && words < 32; at += strspn(at, " ")) {
+        size_t span = strcspn(at, " ");
+        word[words++] = arena_copy(arena, at, span);
+        at += span;
+    }
+    return suggest(text, word, words);
+}
+
 static bool wrong_kind(Binder *b, const Arg *arg, const Given *given)
 {
     Lower *l = b->l;
     lower_error(l, b->frame, given->span, "%s: %s must be %s, not %s", b->c->op->name, arg->name,
                 wanted(l->arena, arg), val_text(l, given->val));
     if (given->val.kind == VAL_WORD && arg->words) {
-        const char *word[32];
-        size_t words = 0;
-        for (const char *at = arg->words; *at && words < 32; at += strspn(at, " ")) {
-            size_t span = strcspn(at, " ");
-            word[words++] = arena_copy(l->arena, at, span);
-            at += span;
-        }
-        const char *meant = suggest(given->val.text, word, words);
+        const char *meant = suggest_word(l->arena, arg, given->val.text);
         if (meant)
             diag_hint(l->diag, "did you mean %s?", meant);
     } else if (given->val.kind == VAL_WORD) {
@@ -186,13 +192,39 @@ static int choose(const Binder *b, Val val)
     return setting;
 }
 
+/* Whether a tensor that the op cannot do without is still to come. */
+static bool lacks_tensor(const Binder *b)
+{
+    const OpRow *op = b->c->op;
+    for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
+        if (op->args[i].kind == ARG_TENSOR && !b->has[i] &&
+            !(op->args[i].flags & (ARG_OPTIONAL | ARG_PARAM)))
+            return true;
+    return false;
+}
+
+/* A word that no argument takes: a misspelt setting, or a name that nothing is bound to. */
+static bool unknown_word(Binder *b, const Given *given)
+{
+    const OpRow *op = b->c->op;
+    const Arg *first = NULL;
+    for (int i = 0; i < MAX_ARGS && op->args[i].name; i++) {
+        const Arg *arg = &op->args[i];
+        if (!is_setting(arg) || !arg->words || b->has[i])
+            continue;
+        first = first ? first : arg;
+        if (suggest_word(b->l->arena, arg, given->val.text))
+            return wrong_kind(b, arg, given);
+    }
+    return first && !lacks_tensor(b) ? wrong_kind(b, first, given)
+                                     : unknown_name(b->l, b->frame, given->val.text, given->span);
+}
+
 static bool too_many(Binder *b, const Given *given)
 {
     const OpRow *op = b->c->op;
     if (given->val.kind == VAL_WORD)
-        for (int i = 0; i < MAX_ARGS && op->args[i].name; i++)
-            if (is_setting(&op->args[i]) && op->args[i].words && !b->has[i])
-                return wrong_kind(b, &op->args[i], given);
+        return unknown_word(b, given);
     bool first = op->args[0].kind == ARG_TENSOR && !b->tensor_seen;
     if (first && given->val.kind != VAL_TENSOR) {
         wrong_kind(b, &op->args[0], given);

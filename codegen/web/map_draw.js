@@ -24,7 +24,10 @@ function bytesText(n) {
 const hex = n => "0x" + n.toString(16);
 const escape_ = text => text.replace(/[&<>"]/g, c => "&#" + c.charCodeAt(0) + ";");
 const stepName = t => S.ops[t] + " " + S.name[t];
-const place = line => line ? plan.file + ":" + line : "";
+const place = line => {
+  const part = plan.parts.filter(p => p.line <= line).pop() || {file: plan.file, line: 1};
+  return line ? part.file + ":" + (line - part.line + 1) : "";
+};
 
 function describe(i) {
   const rows = [["kind", plan.tones[B.tone[i]].name]];

@@ -112,6 +112,9 @@ mkdir folder
 head -c 5000 "$gplan" >binary.g
 head -c 3000 /dev/urandom >junk.g
 printf 'model m(B = 2)\ninput x : f32[B]\noutput y = x\0 + 1\n' >nul.g
+head -c 1000000 /dev/zero >nuls.g
+(printf '# ' && cat nuls.g) >comment.g
+(printf 'x = "' && cat nuls.g) >string.g
 awk 'BEGIN { printf "model m(B = 2)\ninput x : f32[B]\noutput y = x";
     for (i = 0; i < 250000; i++) printf " + 1"; print "" }' >line.g
 refuses 1 'nowhere.g: ' nowhere.g
@@ -120,6 +123,9 @@ refuses 1 'error: ' empty.g
 refuses 1 'error: ' binary.g
 refuses 1 'error: ' junk.g
 refuses 1 'nul.g:3:' nul.g
+refuses 1 'nuls.g:1:1: error: the file is not UTF-8 text' nuls.g
+refuses 1 'comment.g:1:3: error: the file is not UTF-8 text' comment.g
+refuses 1 'string.g:1:5: error: ' string.g
 refuses 1 'no parameter of that name' good.g -D X=3
 refuses 1 'error: ' good.g -D B=0
 refuses 1 'error: ' good.g -D B=-4
@@ -249,6 +255,16 @@ named() {
         grep -q '^first.g:1:1: note' named.err
 }
 check 'a message names the file of its line' named
+lines() { # in every kind that has them: the line of the file, not of all that was read
+    printf '# more\ninput y : f32[B, 4]\ntrain mse(h, y) using sgd(lr = 0.1)\n' >second.g
+    "$gplan" first.g second.g -o two.json && tr -d ' \n' <two.json >flat &&
+        grep -q '"file":"second.g","line":2,' flat && grep -q '"file":"second.g","line":3,' flat &&
+        ! grep -q '"line":[5-9]' flat && ! grep -q '"file":"first.g","line"' flat &&
+        "$gplan" verify two.json && "$gplan" first.g second.g --emit trace | tr -d ' \n' |
+        grep -q '"source":"second.g:3"' && "$gplan" first.g second.g -o two.html &&
+        grep -qF 'parts: [{line: 1, file: "first.g"},{line: 5, file: "second.g"},]' two.html
+}
+check 'lines are those of their file in plans and pictures' lines
 
 # What a comment cannot hold is changed in it, and nothing else.
 comment() {

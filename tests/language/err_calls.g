@@ -17,5 +17,8 @@ n = dim(x, 5)
 o = gelu(x, true)
 p = dense(x, 3, b = none)
 q = sum(x, keepdims = 1)
+s = mse(hh, x)
+t = mse(x, summ)
+u = mse(x, x, hh)
 r = conv2d(x)
 output y = x + 1
