@@ -212,8 +212,8 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     const bool *last = find_optimizer_state(g);
     for (int pass = 0; pass < 2; pass++) {
         for (Id v = 0; v < g->value.count; v++)
-            if (saved_kind(&g->value.at[v]) && plan->home[v] != NONE &&
-                g->value.at[v].previous == NONE && last[v] == (pass == 1))
+            if (saved_kind(&g->value.at[v]) && plan->home[v] != NONE && !value_is_version(g, v) &&
+                last[v] == (pass == 1))
                 add(api, use_of(v), g->value.at[v].name, saved_kind(&g->value.at[v]),
                     plan->home[v]);
         if (pass == 0)

@@ -14,14 +14,6 @@ static bool is_weight(const Graph *g, Id value)
            kind == VALUE_GRADIENT;
 }
 
-/* The value itself, or the persistent one that it is a version of. */
-static Id first_version(const Graph *g, Id value)
-{
-    while (g->value.at[value].previous != NONE)
-        value = g->value.at[value].previous;
-    return value;
-}
-
 static void add_link(Drawing *d, Id from, Id to, uint64_t bytes)
 {
     if (from != NONE && from != to)
@@ -114,7 +106,7 @@ static void link_step(Drawing *d, const Picture *p, uint32_t time, Id *box, uint
         Id id = plan->arg[o->arg + k], value = plan->buffer[id].value;
         if (writer[id] != NONE)
             add_link(d, writer[id], time, plan->buffer[id].bytes);
-        else if (is_weight(d->g, first_version(d->g, value)))
+        else if (is_weight(d->g, value_first(d->g, value)))
             d->item.at[time].params += plan->buffer[id].bytes;
         else
             add_link(d, input_of(d, box, p->step[time].program, value), time,

@@ -137,9 +137,7 @@ static void write_result(const Emission *e, Out *o, size_t op, const Buffer *b, 
 /* Of an output that is collected from micro-batches only a part is there after each. */
 static bool is_collected(const Graph *g, Id value)
 {
-    while (g->value.at[value].previous != NONE)
-        value = g->value.at[value].previous;
-    return g->value.at[value].kind == VALUE_OUTPUT;
+    return g->value.at[value_first(g, value)].kind == VALUE_OUTPUT;
 }
 
 void tables_results(const Emission *e, Out *o)

@@ -242,6 +242,13 @@ static inline Id node_value(const Node *n, Id i)
     return n->value + i;
 }
 
+/* Two facts. Whether it is a new version of another value, in the bytes of that; and whether what
+ * is in its bytes is there before a program runs and after it. An output that micro-batches fill
+ * has versions but is not persistent. */
+bool value_is_version(const Graph *g, Id value);
+bool value_is_persistent(const Graph *g, Id value);
+Id value_first(const Graph *g, Id value); /* the version that it began as, or itself */
+
 /* Whether the step can fail in it. What the backward pass looks up, the forward pass has before. */
 bool node_may_fail(const Node *node);
 /* Whether it changes what is saved, so that a step which fails must not have come to it. */

@@ -52,15 +52,30 @@ bool node_may_fail(const Node *node)
     return node->op->flags & OP_LOOKS_UP && node->phase == PHASE_FORWARD;
 }
 
+bool value_is_version(const Graph *g, Id value)
+{
+    return g->value.at[value].previous != NONE;
+}
+
+Id value_first(const Graph *g, Id value)
+{
+    while (g->value.at[value].previous != NONE)
+        value = g->value.at[value].previous;
+    return value;
+}
+
+bool value_is_persistent(const Graph *g, Id value)
+{
+    uint8_t kind = g->value.at[value_first(g, value)].kind;
+    return kind != VALUE_RESULT && kind != VALUE_LITERAL && kind != VALUE_OUTPUT;
+}
+
 bool node_commits(const Graph *g, const Node *node)
 {
     for (Id i = 0; i < node->values; i++) {
         Id value = node_value(node, i);
-        if (g->value.at[value].previous == NONE)
-            continue;
-        while (g->value.at[value].previous != NONE)
-            value = g->value.at[value].previous;
-        if (g->value.at[value].kind == VALUE_PARAM || g->value.at[value].kind == VALUE_STATE)
+        uint8_t kind = g->value.at[value_first(g, value)].kind;
+        if (value_is_version(g, value) && (kind == VALUE_PARAM || kind == VALUE_STATE))
             return true;
     }
     return false;

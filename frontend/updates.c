@@ -175,9 +175,7 @@ static bool commit_staged(Graph *g, const Use *last, size_t values)
     for (Id v = 0; v < values && g->train.times > 1; v++) {
         if (last[v].value == NONE)
             continue;
-        Id copy = last[v].value;
-        while (g->value.at[copy].previous != NONE)
-            copy = g->value.at[copy].previous;
+        Id copy = value_first(g, last[v].value);
         Call from = {.span = g->train.span};
         if (append(g, &from, v, "commit", use_of(v), use_of(copy)).value == NONE)
             return false;

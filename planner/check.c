@@ -323,14 +323,6 @@ static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
     return true;
 }
 
-/* An output that micro-batches fill, before or after this one did: there as long as its program. */
-static bool is_collected(const Check *c, Id value)
-{
-    if (value != NONE && c->g->value.at[value].previous != NONE)
-        value = c->g->value.at[value].previous;
-    return value != NONE && c->g->value.at[value].kind == VALUE_OUTPUT;
-}
-
 static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
 {
     if (o->cluster >= c->plan->clusters->count)
@@ -355,7 +347,7 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
             return false;
     for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++) {
         Id value = c->plan->buffer[arg[k]].value;
-        put(c, arg[k], time, c->g->value.at[value].previous != NONE && !is_collected(c, value));
+        put(c, arg[k], time, check_is_persistent(c->g, value));
     }
     for (Id k = 0; k < keeps; k++) {
         Content *content = &c->content.at[c->latest[keep[k]]];
@@ -367,14 +359,13 @@ static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
 
 /* ---- Programs ------------------------------------------------------------------------------- */
 
-static bool is_persistent(const Check *c, Id buffer)
+/* It is there before a program runs: a later version is put there by its step. */
+static bool is_present(const Check *c, Id buffer)
 {
     Id value = c->plan->buffer[buffer].value;
     if (value == NONE)
         return c->plan->buffer[buffer].kind == BUFFER_STATE;
-    uint8_t kind = c->g->value.at[value].kind;
-    return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST ||
-           kind == VALUE_STATE || kind == VALUE_GRADIENT;
+    return !check_is_version(c->g, value) && check_is_persistent(c->g, value);
 }
 
 /* Of no more use after its last reader; outputs are read by the caller. */
@@ -442,7 +433,7 @@ static bool begin_program(Check *c, const Program *program)
         Id value = c->plan->buffer[i].value;
         bool output = value != NONE && c->g->value.at[value].kind == VALUE_OUTPUT &&
                       c->g->value.at[value].program == program - c->plan->program;
-        if (!output && !is_persistent(c, i))
+        if (!output && !is_present(c, i))
             continue;
         bool whole = value == NONE || c->g->value.at[value].whole == NONE;
         if (whole ? !cover(c, i, time, false) : !check_micro(c, i))
@@ -567,8 +558,9 @@ static LivePeak find_live_peak(Check *c)
         if (b->space != SPACE_ARENA)
             continue;
         const Value *value = content->value == NONE ? NULL : &c->g->value.at[content->value];
-        if (value &&
-            ((value->previous != NONE && !is_collected(c, content->value)) || value->whole != NONE))
+        if (value && ((check_is_version(c->g, content->value) &&
+                       check_is_persistent(c->g, content->value)) ||
+                      value->whole != NONE))
             continue; /* the first version, the whole input is counted */
         if (content->persistent && counted[content->buffer])
             continue;

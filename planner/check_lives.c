@@ -38,6 +38,27 @@ static const char *name_of(const Lives *v, Id buffer)
     return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
 }
 
+/* ---- Versions and what is persistent --------------------------------------------------------- */
+
+bool check_is_version(const Graph *g, Id value)
+{
+    return g->value.at[value].previous != NONE;
+}
+
+Id check_first(const Graph *g, Id value)
+{
+    while (check_is_version(g, value)) /* ends: each version is made before the next */
+        value = g->value.at[value].previous;
+    return value;
+}
+
+bool check_is_persistent(const Graph *g, Id value)
+{
+    uint8_t kind = g->value.at[check_first(g, value)].kind;
+    return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST ||
+           kind == VALUE_STATE || kind == VALUE_GRADIENT;
+}
+
 /* ---- Buffers -------------------------------------------------------------------------------- */
 
 static uint8_t kind_of(const Lives *v, Id buffer)
@@ -52,8 +73,7 @@ static uint8_t kind_of(const Lives *v, Id buffer)
         bool state = v->target->state && v->plan->buffer[buffer].kind == BUFFER_STATE;
         return state ? BUFFER_STATE : BUFFER_WORKSPACE;
     }
-    while (v->g->value.at[value].previous != NONE) /* versions end: each is made before the next */
-        value = v->g->value.at[value].previous;
+    value = check_first(v->g, value);
     if (v->g->value.at[value].kind != VALUE_RESULT)
         return kinds[v->g->value.at[value].kind];
     return v->output[buffer] ? BUFFER_OUTPUT : BUFFER_ACTIVATION;
@@ -152,7 +172,7 @@ static bool check_ends(Lives *v)
     for (Id i = 0; i < v->plan->buffers; i++) {
         const Buffer *b = &v->plan->buffer[i];
         const Program *program = &v->plan->program[b->program];
-        bool first = b->value == NONE || v->g->value.at[b->value].previous == NONE;
+        bool first = b->value == NONE || !check_is_version(v->g, b->value);
         if (b->kind <= BUFFER_INPUT && ((first && b->birth != 0) || b->death < v->plan->end))
             return fail(v, "buffer %u (%s) must be persistent", i, name_of(v, i));
         if (b->kind == BUFFER_OUTPUT && b->death < program->begin + program->count)

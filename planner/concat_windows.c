@@ -80,7 +80,7 @@ static bool may_lie(const Graph *g, const Clusters *clusters, const Readers *rea
 {
     const Value *value = use.value == NONE ? NULL : &g->value.at[use.value];
     if (!value || value->node == NONE || use.view != NONE || readers->taken[use.value] ||
-        g->node.at[value->node].program != concat->program || value->previous != NONE)
+        g->node.at[value->node].program != concat->program || value_is_version(g, use.value))
         return false;
     if (host_is_dense && window_is_dense(&g->value.at[concat->value], axis))
         return true;

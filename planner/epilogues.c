@@ -41,7 +41,7 @@ static void count_reads(Epilogues *t)
     const Graph *g = t->g;
     memset(t->reader, 0xff, g->value.count * sizeof *t->reader);
     for (Id v = 0; v < g->value.count; v++)
-        t->reads[v] = g->value.at[v].hint || g->value.at[v].previous != NONE;
+        t->reads[v] = g->value.at[v].hint || value_is_version(g, v);
     for (size_t i = 0; i < g->output.count; i++)
         t->reads[g->output.at[i].use.value]++;
     for (Id n = 0; n < g->node.count; n++)

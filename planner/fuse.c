@@ -102,7 +102,7 @@ static Id *find_updates(Arena *arena, const Graph *g)
     Id *update = ARENA_ARRAY(arena, Id, g->value.count);
     memset(update, 0xff, g->value.count * sizeof *update);
     for (Id v = 0; v < g->value.count; v++)
-        if (g->value.at[v].previous != NONE)
+        if (value_is_version(g, v))
             update[g->value.at[v].previous] = g->value.at[v].node;
     return update;
 }
@@ -227,7 +227,7 @@ static void list_results(Arena *arena, const Graph *g, Clusters *c)
         for (Id k = 0; k < cluster->nodes; k++) {
             const Node *node = &g->node.at[c->node[cluster->node + k]];
             for (Id v = 0; v < node->values; v++)
-                if (read[node_value(node, v)] || g->value.at[node_value(node, v)].previous != NONE)
+                if (read[node_value(node, v)] || value_is_version(g, node_value(node, v)))
                     c->result[next++] = node_value(node, v);
         }
         cluster->results = next - cluster->result;

@@ -84,7 +84,7 @@ static void find_deaths(Live *l, const Program *program)
         for (Id k = 0; k < c->results; k++) {
             Id value = l->clusters->result[c->result + k];
             l->death[o->arg + c->operands + k] = l->ends[value] = l->last[value];
-            if (l->g->value.at[value].previous == NONE)
+            if (!value_is_version(l->g, value))
                 l->last[value] = 0;
         }
         for (Id k = 0; k < c->operands; k++) {
@@ -119,21 +119,18 @@ static Id add_buffer(Live *l, Buffer buffer)
     return id;
 }
 
-/* What is there before any step: persistent, or as long as its program runs. */
-static void add_persistent(Live *l)
+/* What is there before a program runs: persistent, or as long as the program that fills it. */
+static void add_present(Live *l)
 {
-    static const struct {
-        uint8_t kind;
-        bool persists;
-    } kinds[] = {
-        [VALUE_RESULT] = {BUFFER_ACTIVATION, false}, [VALUE_INPUT] = {BUFFER_INPUT, true},
-        [VALUE_PARAM] = {BUFFER_PARAM, true},        [VALUE_CONST] = {BUFFER_PARAM, true},
-        [VALUE_STATE] = {BUFFER_STATE, true},        [VALUE_GRADIENT] = {BUFFER_STATE, true},
-        [VALUE_OUTPUT] = {BUFFER_OUTPUT, true},      [VALUE_LITERAL] = {BUFFER_ACTIVATION, false},
+    static const uint8_t kinds[] = {
+        [VALUE_INPUT] = BUFFER_INPUT,    [VALUE_PARAM] = BUFFER_PARAM,
+        [VALUE_CONST] = BUFFER_PARAM,    [VALUE_STATE] = BUFFER_STATE,
+        [VALUE_GRADIENT] = BUFFER_STATE, [VALUE_OUTPUT] = BUFFER_OUTPUT,
     };
     for (Id v = 0; v < l->g->value.count; v++) {
         const Value *value = &l->g->value.at[v];
-        if (!kinds[value->kind].persists || (!l->last[v] && !l->is_output[v]))
+        if (value->kind == VALUE_RESULT || value->kind == VALUE_LITERAL ||
+            (!l->last[v] && !l->is_output[v]))
             continue;
         bool io = value->kind == VALUE_INPUT || value->kind == VALUE_OUTPUT;
         bool callers = io                              ? l->options->io_external
@@ -144,9 +141,9 @@ static void add_persistent(Live *l)
                          .layout = value_view(value),
                          .death = l->plan->end ? l->plan->end : 1,
                          .bytes = value_bytes(value),
-                         .kind = kinds[value->kind].kind,
+                         .kind = kinds[value->kind],
                          .space = callers ? SPACE_CALLER : SPACE_ARENA};
-        if (value->kind == VALUE_OUTPUT) {
+        if (!value_is_persistent(l->g, v)) {
             const Program *program = &l->plan->program[value->program];
             buffer.birth = program->begin;
             buffer.death = program->begin + program->count;
@@ -268,7 +265,7 @@ static Id find_victim(const Live *l, const Occurrence *o, Id k, uint32_t time)
     return NONE;
 }
 
-/* A new version of a persistent value, in the bytes of the one before. */
+/* A new version, in the bytes of the one before. */
 static Id update_buffer(Live *l, Id value, uint32_t time, int program)
 {
     Buffer buffer = l->buffer.at[l->buffer_of[l->g->value.at[value].previous]];
@@ -286,7 +283,7 @@ static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t
         l->last[value] = death;
         if (!l->opened[value])
             l->buffer_of[value] = NONE;
-        if (l->g->value.at[value].previous != NONE) {
+        if (value_is_version(l->g, value)) {
             l->plan->arg[o->arg + c->operands + k] = update_buffer(l, value, time, program);
             continue;
         }
@@ -367,7 +364,7 @@ Plan *live(Arena *arena, const Task *task, const Order *order, const Windows *wi
     l.plan->clusters = task->clusters;
     list_occurrences(&l);
     find_last_readers(&l);
-    add_persistent(&l);
+    add_present(&l);
     add_state(&l);
     walk(&l);
     name_buffers(&l);

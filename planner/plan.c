@@ -138,7 +138,7 @@ static void pack(Arena *arena, Plan *plan, const Task *task, uint64_t effort, ui
 static bool in_arena(const Plan *plan, Id buffer)
 {
     const Buffer *b = &plan->buffer[buffer];
-    bool version = b->value != NONE && plan->graph->value.at[b->value].previous != NONE;
+    bool version = b->value != NONE && value_is_version(plan->graph, b->value);
     return b->space == SPACE_ARENA && b->kind > BUFFER_INPUT && !version;
 }
 

@@ -54,7 +54,7 @@ static void mark_values(Build *b)
     for (size_t n = 0; n < g->node.count; n++)
         for (Id i = 0; i < g->node.at[n].uses; i++) {
             Id value = node_use(g, &g->node.at[n], i).value;
-            if (value != NONE && g->value.at[value].previous != NONE)
+            if (value != NONE && value_is_version(g, value))
                 b->followed[value] = true;
         }
 }
