@@ -20,48 +20,11 @@
  *
  * A write meets only what lies where it writes, so this is near-linear in the occurrences.
  */
-#include "planner/check_lanes.h"
-#include "planner/check_parts.h"
-#include "planner/planner.h"
+#include "planner/check_replay.h"
 
 #include <string.h>
 
-/* What an occurrence wrote through a buffer, or what was there before the program began. */
-typedef struct {
-    Id buffer, value;
-    uint32_t written, last_read; /* times; last_read counts up while replaying */
-    uint32_t covered;            /* when somebody wrote over it: END while it is whole */
-    uint32_t absorbed;           /* when it became part of a concat's result around it, or END */
-    Id around;                   /* that result as a content, or NONE */
-    uint32_t spared;             /* when a concat last left it where it lies, or END */
-    bool persistent;
-} Content;
-
-/* What stood for a value when it was last an operand or a result. */
-typedef struct {
-    Id buffer;
-    uint32_t time; /* + 1; 0: it never was */
-} Argument;
-
-typedef struct {
-    const Plan *plan;
-    const Graph *g;
-    const Target *target;
-    Arena *arena;
-    ARRAY(Content) content;
-    Id *latest;         /* by buffer: the content written through it last, or NONE */
-    uint32_t *read;     /* by buffer: when the program at hand reads it for the last time */
-    Extents extents;    /* of buffers */
-    Lanes lanes;        /* of contents */
-    Argument *argument; /* by value */
-    uint32_t *windowed; /* by buffer: when a concat last found it in its place, + 1 */
-    const char *error;
-} Check;
-
-static const uint32_t END = UINT32_MAX;
-
-static bool fail(Check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(Check *c, const char *format, ...)
+bool check_fail(Check *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -71,293 +34,10 @@ static bool fail(Check *c, const char *format, ...)
     return false;
 }
 
-static const char *name_of(const Check *c, Id buffer)
+const char *check_name(const Check *c, Id buffer)
 {
     return extents_name(&c->extents, buffer);
 }
-
-/* ---- Memory --------------------------------------------------------------------------------- */
-
-static void put(Check *c, Id buffer, uint32_t time, bool persistent)
-{
-    const Buffer *b = &c->plan->buffer[buffer];
-    Id id = (Id)c->content.count;
-    Content content = {.buffer = buffer,
-                       .value = b->value,
-                       .written = time,
-                       .last_read = time,
-                       .covered = END,
-                       .absorbed = END,
-                       .around = NONE,
-                       .spared = END,
-                       .persistent = persistent};
-    ARRAY_PUSH(c->arena, &c->content, content);
-    c->latest[buffer] = id;
-    lanes_add(&c->lanes, buffer, id);
-}
-
-/* The buffer holds the next version of a persistent value, in the same bytes. */
-static bool replaces(const Check *c, Id buffer, const Content *content)
-{
-    Id value = c->plan->buffer[buffer].value;
-    return value != NONE && content->value != NONE &&
-           c->g->value.at[value].previous == content->value &&
-           extents_same(&c->extents, buffer, content->buffer);
-}
-
-/* The outermost of the concat results that a content has become part of, or itself. */
-static Id outermost(Check *c, Id id)
-{
-    Content *content = c->content.at;
-    for (; content[id].around != NONE; id = content[id].around)
-        if (content[content[id].around].around != NONE)
-            content[id].around = content[content[id].around].around;
-    return id;
-}
-
-/* A write through a buffer. A concat spares operands that lie in their place, with all that lies in
- * them. */
-typedef struct {
-    Check *c;
-    Id buffer;
-    uint32_t time;
-    bool spares;
-} Write;
-
-static bool survives(Id id, void *data)
-{
-    const Write *w = data;
-    Check *c = w->c;
-    Content *content = &c->content.at[id];
-    bool useless = !content->persistent && c->read[content->buffer] < w->time;
-    if (content->covered != END || useless)
-        return false;
-    if (!extents_overlap(&c->extents, w->buffer, content->buffer) ||
-        (w->spares && c->content.at[outermost(c, id)].spared == w->time))
-        return true;
-    if (content->persistent && !replaces(c, w->buffer, content))
-        return !fail(c, "step %u writes %s over %s, which persists", w->time, name_of(c, w->buffer),
-                     name_of(c, content->buffer));
-    content->covered = w->time;
-    return false;
-}
-
-/* Whatever the buffer covers is lost from now on, save contents that are spared where it spares
- * any. */
-static bool cover(Check *c, Id buffer, uint32_t time, bool spares)
-{
-    Write write = {c, buffer, time, spares};
-    lanes_meet(&c->lanes, buffer, survives, &write);
-    return !c->error;
-}
-
-static bool holds(Check *c, Id buffer, uint32_t time)
-{
-    const Buffer *b = &c->plan->buffer[buffer];
-    Id id = c->latest[buffer];
-    if (id == NONE)
-        return fail(c, "step %u reads %s before it is written", time, name_of(c, buffer));
-    Content *content = &c->content.at[id];
-    if (content->covered != END)
-        return fail(c, "step %u reads %s, but step %u wrote over it", time, name_of(c, buffer),
-                    content->covered);
-    content->last_read = time;
-    return content->value == b->value;
-}
-
-/* ---- One occurrence ------------------------------------------------------------------------- */
-
-/* A kernel that runs the elementwise nodes behind it on what it has made. */
-static const Node *kernel_before_epilogue(const Check *c, const Cluster *cluster)
-{
-    const Node *first = &c->g->node.at[c->plan->clusters->node[cluster->node]];
-    return cluster->nodes > 1 && !(first->op->flags & OP_ELEMENTWISE) ? first : NULL;
-}
-
-/* The row lets result 0 of the cluster take the bytes of this operand. */
-static bool may_take(const Check *c, const Cluster *cluster, Id operand)
-{
-    if (kernel_before_epilogue(c, cluster))
-        return false; /* sums lie in the result before the epilogue reads its operands */
-    for (Id k = 0; k < cluster->nodes; k++) {
-        const Node *node = &c->g->node.at[c->plan->clusters->node[cluster->node + k]];
-        Id reads = 0;
-        for (Id u = 0; u < node->uses; u++) {
-            Use use = node_use(c->g, node, u);
-            if (use.value != operand)
-                continue;
-            reads++;
-            if (use.view != NONE)
-                return false;
-            if (!(node->op->flags & OP_ELEMENTWISE) &&
-                (u >= 32 || !(node->op->inplace >> u & 1) || reads > 1))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* The buffer that stands for a value in the occurrence at hand. */
-static Id argument(const Check *c, Id value, uint32_t time)
-{
-    if (value == NONE || c->argument[value].time != time + 1)
-        return NONE; /* a literal, or within the loop, or read by nobody */
-    return c->argument[value].buffer;
-}
-
-static bool has_strides_of(const View *window, const View *result)
-{
-    for (int k = 0; k < window->rank; k++)
-        if (window->dim[k] != 1 && window->stride[k] != result->stride[k])
-            return false;
-    return window->rank == result->rank;
-}
-
-/* Notes the operands of a concat that lie in their own place in the result. */
-static void find_windowed(Check *c, const Occurrence *o, uint32_t time)
-{
-    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
-    const Id first = c->plan->clusters->node[cluster->node];
-    const Node *node = &c->g->node.at[first];
-    if (!(node->op->flags & OP_JOINS) || cluster->results == 0)
-        return;
-    const Id result = c->plan->arg[o->arg + cluster->operands];
-    const View *out = &c->plan->buffer[result].layout;
-    const int axis = (int)node_attr(c->g, first, "axis")->list[0];
-    int64_t begin = 0;
-    for (Id i = 0; i < node->uses; i++) {
-        Use use = node_use(c->g, node, i);
-        Id buffer = argument(c, use.value, time);
-        const View *in = buffer == NONE ? NULL : &c->plan->buffer[buffer].layout;
-        if (in && use.view == NONE && c->extents.base[buffer] == c->extents.base[result] &&
-            in->offset == out->offset + begin * out->stride[axis] && has_strides_of(in, out))
-            c->windowed[buffer] = time + 1;
-        begin += use_view(c->g, use).dim[axis];
-    }
-}
-
-/* Operands stay readable while results are written: each pair is apart, or allowed to meet. */
-static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, Id *keeps)
-{
-    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
-    const Id *in = &c->plan->arg[o->arg], *out = in + cluster->operands;
-    find_windowed(c, o, time);
-    for (Id i = 0; i < cluster->operands; i++) {
-        if (o->workspace != NONE && extents_overlap(&c->extents, in[i], o->workspace))
-            return fail(c, "step %u: workspace covers its operand %s", time, name_of(c, in[i]));
-        for (Id k = 0; k < cluster->results; k++) {
-            if (!extents_overlap(&c->extents, in[i], out[k]))
-                continue;
-            const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
-            if (made->previous == c->plan->buffer[in[i]].value &&
-                extents_same(&c->extents, in[i], out[k]))
-                continue;
-            if (c->windowed[in[i]] == time + 1)
-                keep[(*keeps)++] = in[i];
-            else if (!extents_same(&c->extents, in[i], out[k]) || made->output != 0 ||
-                     !may_take(c, cluster, c->plan->buffer[in[i]].value))
-                return fail(c, "step %u: the result %s covers the operand %s", time,
-                            name_of(c, out[k]), name_of(c, in[i]));
-        }
-    }
-    for (Id k = 0; k < cluster->results; k++) {
-        if (o->workspace != NONE && extents_overlap(&c->extents, out[k], o->workspace))
-            return fail(c, "step %u: workspace covers its result %s", time, name_of(c, out[k]));
-        for (Id m = 0; m < k; m++)
-            if (extents_overlap(&c->extents, out[k], out[m]))
-                return fail(c, "step %u: the results %s and %s overlap", time, name_of(c, out[k]),
-                            name_of(c, out[m]));
-    }
-    return true;
-}
-
-static bool check_args(Check *c, const Occurrence *o, uint32_t time)
-{
-    const Clusters *clusters = c->plan->clusters;
-    const Cluster *cluster = &clusters->at[o->cluster];
-    uint64_t work = c->target->workspace(c->target, c->g, clusters, o->cluster);
-    if (work && (o->workspace == NONE || o->workspace >= c->plan->buffers ||
-                 c->plan->buffer[o->workspace].bytes < work))
-        return fail(c, "step %u has less workspace than the %llu bytes it needs", time,
-                    (unsigned long long)work);
-    for (Id k = 0; k < cluster->operands + cluster->results; k++) {
-        Id buffer = c->plan->arg[o->arg + k];
-        Id value = k < cluster->operands
-                       ? clusters->operand[cluster->operand + k]
-                       : clusters->result[cluster->result + k - cluster->operands];
-        if (buffer >= c->plan->buffers || c->plan->buffer[buffer].value != value)
-            return fail(c, "step %u: argument %u is not a buffer of %s", time, k,
-                        c->g->value.at[value].name);
-        c->argument[value] = (Argument){buffer, time + 1};
-    }
-    return true;
-}
-
-static bool has_gaps(const Check *c, Id buffer)
-{
-    return buffer != NONE && !view_is_dense(&c->plan->buffer[buffer].layout);
-}
-
-/* What lies with gaps is read whole, and only by those who take strides; as for writing. */
-static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
-{
-    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
-    for (Id k = 0; k < cluster->nodes; k++) {
-        const Node *node = &c->g->node.at[c->plan->clusters->node[cluster->node + k]];
-        bool loop = node->op->flags & OP_ELEMENTWISE;
-        for (Id i = 0; i < node->uses; i++) {
-            Use use = node_use(c->g, node, i);
-            bool takes = loop || node->op->strided >> (i < 31 ? i : 31) & 1;
-            if (has_gaps(c, argument(c, use.value, time)) && (!takes || use.view != NONE))
-                return fail(c, "step %u: %s reads operand %u with gaps", time, node->name, i);
-        }
-        for (Id i = 0; i < node->values; i++)
-            if (has_gaps(c, argument(c, node_value(node, i), time)) && !loop &&
-                !(node->op->out_strided >> i & 1))
-                return fail(c, "step %u: %s writes output %u with gaps", time, node->name, i);
-    }
-    const Node *kernel = kernel_before_epilogue(c, cluster);
-    if (kernel && !(kernel->op->out_strided & 1) &&
-        has_gaps(c, c->plan->arg[o->arg + cluster->operands]))
-        return fail(c, "step %u: %s writes what its epilogue makes with gaps", time, kernel->name);
-    return true;
-}
-
-static bool replay_one(Check *c, const Occurrence *o, uint32_t time)
-{
-    if (o->cluster >= c->plan->clusters->count)
-        return fail(c, "step %u runs a cluster that does not exist", time);
-    const Cluster *cluster = &c->plan->clusters->at[o->cluster];
-    if (!check_args(c, o, time) || !check_gaps(c, o, time))
-        return false;
-    const Id *arg = &c->plan->arg[o->arg];
-    for (Id k = 0; k < cluster->operands; k++)
-        if (!holds(c, arg[k], time))
-            return fail(c, "step %u reads %s from bytes that hold something else", time,
-                        name_of(c, arg[k]));
-    Id *keep = ARENA_ARRAY(c->arena, Id, cluster->operands * cluster->results + 1), keeps = 0;
-    if (!check_pairs(c, o, time, keep, &keeps))
-        return false;
-    for (Id k = 0; k < keeps; k++)
-        c->content.at[c->latest[keep[k]]].spared = time;
-    if (o->workspace != NONE && !cover(c, o->workspace, time, false))
-        return false;
-    for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++)
-        if (!cover(c, arg[k], time, keeps > 0))
-            return false;
-    for (Id k = cluster->operands; k < cluster->operands + cluster->results; k++) {
-        Id value = c->plan->buffer[arg[k]].value;
-        put(c, arg[k], time, check_is_persistent(c->g, value));
-    }
-    for (Id k = 0; k < keeps; k++) {
-        Content *content = &c->content.at[c->latest[keep[k]]];
-        content->absorbed = time;
-        content->around = c->latest[arg[cluster->operands]];
-    }
-    return true;
-}
-
-/* ---- Programs ------------------------------------------------------------------------------- */
 
 /* It is there before a program runs: a later version is put there by its step. */
 static bool is_present(const Check *c, Id buffer)
@@ -393,19 +73,20 @@ static bool check_homes(Check *c)
     for (Id v = 0; v < c->g->value.count; v++) {
         Id home = c->plan->home[v];
         if (home != NONE && (home >= c->plan->buffers || c->plan->buffer[home].value != v))
-            return fail(c, "the buffer of %s is another's", c->g->value.at[v].name);
+            return check_fail(c, "the buffer of %s is another's", c->g->value.at[v].name);
     }
     for (Id i = 0; i < c->plan->buffers; i++) {
         Id value = c->plan->buffer[i].value;
         bool home = value != NONE && c->g->value.at[value].kind != VALUE_RESULT;
         if (home && c->plan->home[value] != i)
-            return fail(c, "%s has a second buffer", name_of(c, i));
+            return check_fail(c, "%s has a second buffer", check_name(c, i));
     }
     for (size_t i = 0; i < c->g->output.count; i++) {
         Id buffer = c->plan->output[i];
         if (buffer >= c->plan->buffers ||
             c->plan->buffer[buffer].value != c->g->output.at[i].use.value)
-            return fail(c, "the buffer of the output %s is another's", c->g->output.at[i].name);
+            return check_fail(c, "the buffer of the output %s is another's",
+                              c->g->output.at[i].name);
     }
     return true;
 }
@@ -418,7 +99,7 @@ static bool check_micro(Check *c, Id id)
     const Buffer *root = b->root < c->plan->buffers ? &c->plan->buffer[b->root] : b;
     if (root->value != whole || root->offset != b->offset || b->layout.offset != 0 ||
         !view_is_dense(&b->layout) || root->space != b->space)
-        return fail(c, "%s is not a window of the whole input", name_of(c, id));
+        return check_fail(c, "%s is not a window of the whole input", check_name(c, id));
     return true;
 }
 
@@ -436,9 +117,9 @@ static bool begin_program(Check *c, const Program *program)
         if (!output && !is_present(c, i))
             continue;
         bool whole = value == NONE || c->g->value.at[value].whole == NONE;
-        if (whole ? !cover(c, i, time, false) : !check_micro(c, i))
+        if (whole ? !memory_cover(c, i, time, false) : !check_micro(c, i))
             return false;
-        put(c, i, time, !output);
+        memory_put(c, i, time, !output);
     }
     return true;
 }
@@ -450,14 +131,15 @@ static bool end_program(Check *c, int program, uint32_t time)
         const Output *output = &c->g->output.at[i];
         Id node = c->g->value.at[output->use.value].node, last = c->latest[c->plan->output[i]];
         if (node == NONE)
-            return fail(c, "no program makes the output %s", output->name);
+            return check_fail(c, "no program makes the output %s", output->name);
         if (c->g->node.at[node].program != program)
             continue;
         if (last == NONE || c->content.at[last].value != output->use.value)
-            return fail(c, "the output %s is never written where it is looked for", output->name);
+            return check_fail(c, "the output %s is never written where it is looked for",
+                              output->name);
         if (c->content.at[last].covered != END)
-            return fail(c, "the output %s is not there at the end: step %u wrote over it",
-                        output->name, c->content.at[last].covered);
+            return check_fail(c, "the output %s is not there at the end: step %u wrote over it",
+                              output->name, c->content.at[last].covered);
         c->content.at[last].last_read = time;
     }
     return true;
@@ -471,7 +153,7 @@ static bool check_epilogue(Check *c, const Cluster *cluster, const Node *kernel)
     if (!c->target->epilogues || !(kernel->op->flags & OP_EPILOGUE) || kernel->values != 1 ||
         cluster->results != 1 || clusters->result[cluster->result] != last->value ||
         c->g->value.at[kernel->value].dtype != F32 || c->g->value.at[last->value].dtype != F32)
-        return fail(c, "%s cannot run what stands behind it", kernel->name);
+        return check_fail(c, "%s cannot run what stands behind it", kernel->name);
     return true;
 }
 
@@ -481,7 +163,7 @@ static bool check_loop(Check *c, const Cluster *cluster)
     const Clusters *clusters = c->plan->clusters;
     const Id *node = &clusters->node[cluster->node];
     const Value *first = &c->g->value.at[c->g->node.at[node[0]].value];
-    const Node *kernel = kernel_before_epilogue(c, cluster);
+    const Node *kernel = step_kernel(c, cluster);
     if (kernel && !check_epilogue(c, cluster, kernel))
         return false;
     for (Id k = kernel ? 1 : 0; k < cluster->nodes && cluster->nodes > 1; k++) {
@@ -496,7 +178,7 @@ static bool check_loop(Check *c, const Cluster *cluster)
                 fits &= node[m] != from || (m < k && use.view == NONE);
         }
         if (!fits)
-            return fail(c, "%s cannot run in the loop it was put in", n->name);
+            return check_fail(c, "%s cannot run in the loop it was put in", n->name);
     }
     return true;
 }
@@ -515,9 +197,9 @@ static bool check_runs(Check *c, const Program *program, int kind)
         if (!check_loop(c, &clusters->at[i]))
             return false;
         if (!runs[i])
-            return fail(c, "%s never runs", node->name);
+            return check_fail(c, "%s never runs", node->name);
         if (runs[i] > 1 && node->op->flags & OP_EFFECT)
-            return fail(c, "%s has an effect and runs more than once", node->name);
+            return check_fail(c, "%s has an effect and runs more than once", node->name);
     }
     return true;
 }
@@ -540,57 +222,11 @@ static bool check_commits(Check *c, const Program *program)
         left -= !ran[id] && node_may_fail(node);
         ran[id] = true;
         if (left && node_commits(c->g, node))
-            return fail(c, "step %u: %s changes what is saved before all that can fail has run",
-                        program->begin + i, node->name);
+            return check_fail(c,
+                              "step %u: %s changes what is saved before all that can fail has run",
+                              program->begin + i, node->name);
     }
     return true;
-}
-
-/* Bytes of contents between the step that wrote them and the last that reads them. What a result
- * was written over or around is counted with the result from then on. */
-static LivePeak find_live_peak(Check *c)
-{
-    int64_t *change = ARENA_ARRAY(c->arena, int64_t, c->plan->end + 2);
-    bool *counted = ARENA_ARRAY(c->arena, bool, c->plan->buffers); /* every program finds them */
-    for (size_t i = 0; i < c->content.count; i++) {
-        const Content *content = &c->content.at[i];
-        const Buffer *b = &c->plan->buffer[content->buffer];
-        if (b->space != SPACE_ARENA)
-            continue;
-        const Value *value = content->value == NONE ? NULL : &c->g->value.at[content->value];
-        if (value && ((check_is_version(c->g, content->value) &&
-                       check_is_persistent(c->g, content->value)) ||
-                      value->whole != NONE))
-            continue; /* the first version, the whole input is counted */
-        if (content->persistent && counted[content->buffer])
-            continue;
-        counted[content->buffer] = content->persistent;
-        uint32_t death = content->persistent ? c->plan->end : content->last_read + 1;
-        if (death > content->covered && !content->persistent)
-            death = content->covered;
-        if (death > content->absorbed)
-            death = content->absorbed;
-        change[content->persistent ? 0 : content->written] += (int64_t)b->bytes;
-        change[death] -= (int64_t)b->bytes;
-    }
-    for (int p = 0; p < PROGRAMS; p++)
-        for (Id i = 0; i < c->plan->program[p].count; i++) {
-            Id workspace = c->plan->program[p].at[i].workspace;
-            if (workspace == NONE)
-                continue;
-            change[c->plan->program[p].begin + i] += (int64_t)c->plan->buffer[workspace].bytes;
-            change[c->plan->program[p].begin + i + 1] -= (int64_t)c->plan->buffer[workspace].bytes;
-        }
-    int64_t sum = 0, most = -1;
-    uint32_t time = 0;
-    for (uint32_t t = 0; t <= c->plan->end; t++) {
-        sum += change[t];
-        if (sum > most) {
-            most = sum;
-            time = t;
-        }
-    }
-    return (LivePeak){(uint64_t)most, time};
 }
 
 /* Whether the program runs so often that its micro-batches make up `whole` of `part`. */
@@ -599,7 +235,7 @@ static bool makes_whole(Check *c, int program, int64_t part, int64_t whole, cons
     uint32_t times = c->plan->program[program].times;
     if (times != 0 && whole % times == 0 && whole / times == part)
         return true;
-    return fail(c, "a program runs %u times, which does not make %s whole", times, name);
+    return check_fail(c, "a program runs %u times, which does not make %s whole", times, name);
 }
 
 /* What shows of how often a program runs. */
@@ -651,7 +287,8 @@ static bool check_times(Check *c)
         bool good = shown[p].cut || times == program_times(c->g, p) ||
                     (!shown[p].inputs && divides_batch(c->g, times));
         if (!good || (p == PROGRAM_UPDATE && times != 1))
-            return fail(c, "a program runs %u times, but nothing in it is of a micro-batch", times);
+            return check_fail(c, "a program runs %u times, but nothing in it is of a micro-batch",
+                              times);
     }
     return true;
 }
@@ -664,7 +301,7 @@ static bool has_state(Check *c)
     const Buffer *b = id < c->plan->buffers ? &c->plan->buffer[id] : NULL;
     bool good = b && b->value == NONE && b->kind == BUFFER_STATE && b->space == SPACE_ARENA &&
                 b->bytes >= c->target->state;
-    return good || fail(c, "there is no place for the target's state");
+    return good || check_fail(c, "there is no place for the target's state");
 }
 
 static bool replay(Check *c)
@@ -684,7 +321,7 @@ static bool replay(Check *c)
         if (!begin_program(c, program) || !check_runs(c, program, p) || !check_commits(c, program))
             return false;
         for (Id i = 0; i < program->count; i++)
-            if (!replay_one(c, &program->at[i], program->begin + i))
+            if (!step_replay(c, &program->at[i], program->begin + i))
                 return false;
         if (!end_program(c, p, program->begin + program->count))
             return false;
@@ -705,7 +342,7 @@ const char *plan_check(const Plan *plan, const Target *target, LivePeak *live_pe
     c->windowed = ARENA_ARRAY(arena, uint32_t, plan->buffers);
     c->argument = ARENA_ARRAY(arena, Argument, plan->graph->value.count);
     if (replay(c) && live_peak)
-        *live_peak = find_live_peak(c);
+        *live_peak = memory_live_peak(c);
     const char *error = NULL;
     if (c->error)
         error = arena_copy(plan->graph->arena, c->error, strlen(c->error));
