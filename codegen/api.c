@@ -35,11 +35,6 @@ static const char *const api_words[] = {
     "profile", "op_name", "tensors",  "sizeof", "profile_print", "load_constants",
 };
 
-void api_write(const Api *api, Out *o, const char *text)
-{
-    out_template(o, text, api->prefix, api->capitals);
-}
-
 /* The first output of the name: programs that compute the same output have one each. */
 static size_t first_of(const Graph *g, size_t output)
 {

@@ -178,6 +178,18 @@ void function_write(const Emission *e, const char *type, const char *name, const
     out(o, "%s\n", text + head);
 }
 
+void functions_declare(const Emission *e, Out *o)
+{
+    for (size_t i = 0; i < e->function.count; i++) {
+        const Function *f = &e->function.at[i];
+        if (f->epilogue)
+            continue;
+        write_wrapped(o, arena_printf(e->arena, "static int %s%.*s;", f->name,
+                                      (int)strcspn(f->text, "\n"), f->text));
+        out(o, "\n");
+    }
+}
+
 /* Where there are so many functions that compiling all of them for speed would take long. */
 static const char many_macros[] =
     "/* There are so many functions that compiling them for speed would take long: loops over few\n"

@@ -254,10 +254,11 @@ static void write_system(const Inliner *n, Out *o)
             out(o, "#include %s\n", all.at[i]);
 }
 
-void inline_files(const Graph *g, const char *const *file, size_t count, const char *rest, Out *o)
+Inlined inline_files(const Graph *g, const char *const *file, size_t count, const char *rest)
 {
     Inliner n = read_files(g->arena, file, count);
-    Out body = out_new(g->arena);
+    Out system = out_new(g->arena), types = out_new(g->arena), body = out_new(g->arena),
+        kernels = out_new(g->arena);
     for (Id i = 0; i < n.units.unit.count; i++)
         if (n.units.unit.at[i].kind == UNIT_CODE && n.units.unit.at[i].need == NEED_ALWAYS)
             keep(&n, i);
@@ -269,19 +270,19 @@ void inline_files(const Graph *g, const char *const *file, size_t count, const c
     for (size_t i = 0; i < n.file.count; i++)
         for (Id k = 0; k < n.units.unit.count; k++)
             n.file.at[i].needed |= n.keep[k] && n.units.unit.at[k].file == n.file.at[i].name;
-    write_system(&n, o);
+    write_system(&n, &system);
     bool gap = true;
     for (Id i = 0; i < n.units.unit.count; i++) {
         const Unit *u = &n.units.unit.at[i];
         gap |= u->gap || i == 0 || n.units.unit.at[i - 1].file != u->file;
         if (!n.keep[i])
             continue;
-        out(&body, "%s%s\n", gap ? "\n" : "", u->text);
+        out(strcmp(u->file, file[0]) == 0 ? &types : &body, "%s%s\n", gap ? "\n" : "", u->text);
         gap = false;
     }
-    out(o, "\n");
-    settings_write(o, g, body.at);
-    out(o, "%s\n", body.at + (body.at[0] == '\n'));
+    settings_write(&kernels, g, body.at);
+    out(&kernels, "%s\n", body.at + (body.at[0] == '\n'));
+    return (Inlined){system.at, types.at + (types.at[0] == '\n'), kernels.at};
 }
 
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted)

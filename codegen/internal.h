@@ -21,9 +21,8 @@ void out_text(Out *o, const char *text, size_t length);
 void out_comment(Out *o, const char *text); /* whatever would end or open a comment is changed */
 void out_block(Out *o, const char *indent, const char *text); /* a whole comment, wrapped */
 void out_string(Out *o, const char *text);                    /* a C string literal */
-void out_real(Out *o, double number); /* a constant that is exact for any gp_real */
-/* Each $ becomes the prefix, each @ the same in capitals. */
-void out_template(Out *o, const char *text, const char *prefix, const char *capitals);
+void out_number(Out *o, double number); /* the shortest text that is the same double */
+void out_real(Out *o, double number);   /* a constant that is exact for any gp_real */
 Text out_done(const Out *o);
 
 /* ---- Names that a C compiler takes (names.c) ------------------------------------------------ */
@@ -84,10 +83,9 @@ typedef struct {
 } Api;
 
 Api *api_make(const Plan *plan, const EmitOptions *options);
-void api_write(const Api *api, Out *o, const char *text); /* a template */
-const char *c_type(Dtype dtype);                          /* gp_real, int32_t */
-const char *c_api_type(Dtype dtype);                      /* float, int32_t */
-const char *c_dtype(Dtype dtype);                         /* F32: after GP_ or the prefix */
+const char *c_type(Dtype dtype);     /* gp_real, int32_t */
+const char *c_api_type(Dtype dtype); /* float, int32_t */
+const char *c_dtype(Dtype dtype);    /* F32: after GP_ or the prefix */
 
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
@@ -154,42 +152,20 @@ gp_tensor tensor_describe(Dtype dtype, const View *view);
 
 typedef struct Loop Loop; /* loop.h */
 
-/* Texts are templates: $ is the model's prefix, @ the same in capitals. */
 struct Dialect {
+    const char *file;         /* in codegen/templates */
     const char *kernel;       /* the file of a kernel in the runtime: "c/%s.h" */
-    const char *const *needs; /* files that every program has, up to a NULL */
-    const char *const *words; /* functions of the header beside those of every target, likewise */
+    const char *const *words; /* functions of the header beside those of every target, to a NULL */
     const char *const *own;   /* names in its files that no model may have, likewise */
-
-    /* The functions of clusters. */
-    bool counts;           /* a loop over one axis takes its count as an argument */
-    void (*nest)(Loop *l); /* the body of a loop */
+    const char *set, *get;    /* names of functions that copy inputs and outputs; NULL: none */
+    bool device;              /* runs are put on a stream, and their results are waited for */
+    bool counts;              /* a loop over one axis takes its count as an argument */
+    void (*nest)(Loop *l);    /* the body of a loop */
     void (*launch)(const Emission *e, const Function *f, Out *o); /* a loop as a function; NULL:
                                                                      it is one already */
     /* epilogue: what its kernel runs behind it, or NULL */
     void (*call)(const Emission *e, const Occurrence *o, const Node *node, const char *epilogue,
                  Out *o_);
-
-    /* The source: how to compile it, what stands at its top and behind the runtime. */
-    const char *compile, *includes, *clocks, *checks;
-    /* What stands before the program; nan_check and poison: what is done with each place. */
-    const char *at, *external, *op_macro, *nan_check, *nan_found, *poison, *profile, *op_end;
-    void (*before)(const Emission *e, Out *o); /* what the rest stands on; may be NULL */
-    void (*init)(const Emission *e, Out *o);
-    const char *begin, *begin_state, *wait; /* parameters: first values, the file waits for */
-    const char *item_more;                  /* what an item of a file has beside what C gives it */
-    const char *reset_type, *reset_saved, *reset_nothing;
-    void (*copies)(const Emission *e, Out *o);     /* of inputs and outputs; may be NULL */
-    void (*runs_begin)(const Emission *e, Out *o); /* before the programs; may be NULL */
-    void (*forward)(const Emission *e, Out *o);
-    void (*eval)(const Emission *e, Out *o);
-    void (*step)(const Emission *e, Out *o);
-    const char *error_texts, *errors, *functions, *profile_op_name;
-
-    /* The header. */
-    const char *memory, *codes, *fields, *clock_fields, *accessors;
-    const char *declared_init, *declared_forward, *declared_step, *declared_more, *declared_profile;
-    const char *set, *get; /* how functions that copy inputs and outputs are named; may be NULL */
 };
 extern const Dialect dialect_c, dialect_cuda;
 
@@ -210,7 +186,8 @@ void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *synta
 /* The structs gp_NAME_attr that a graph's ops and the text of kernels name; NULL, NULL: all of them
  * (settings.c). */
 void settings_write(Out *o, const Graph *g, const char *kernels);
-/* All functions, in the order of their first call. */
+/* All functions, in the order of their first call, and before the program what they take. */
+void functions_declare(const Emission *e, Out *o);
 void functions_write(const Emission *e, Out *o);
 /* One of them: its type and name before the text from its parameters on. */
 void function_write(const Emission *e, const char *type, const char *name, const char *text,
@@ -226,39 +203,33 @@ void calls_make(Emission *e);
 const char *emission_label(const Emission *e, const EmitCall *call);
 /* The functions that run the calls: lists, and loops over equal runs (program.c). */
 void program_write(Emission *e, Out *o);
-const char *program_name(ProgramKind program); /* forward, eval, micro, update */
-/* The functions of the header that run programs: forward, eval, step (runs.c). */
-void runs_types(const Api *api, Out *o);   /* in the header, before the struct */
-void runs_fields(const Api *api, Out *o);  /* of the struct */
-void runs_declare(const Api *api, Out *o); /* in the header */
-void runs_init(const Api *api, Out *o);    /* what a model begins with */
-void runs_write(const Emission *e, Out *o);
-/* All micro-batches of a program, `each` behind every one; `run` and `code` are there. */
-void runs_times(const Emission *e, Out *o, ProgramKind program, const char *each);
-size_t runs_calls(const Emission *e, ProgramKind program);  /* of all of them */
-uint64_t runs_loss(const Emission *e, ProgramKind program); /* where the loss lies */
-bool runs_valid(const Api *api); /* whether samples of a batch may not count */
-/* What the rest of the file reads (tables.c). */
+const char *program_name(ProgramKind program); /* forward, eval, step, update */
+/* The functions of each input and output: their counts and declarations in the header, and
+ * themselves (accessors.c). */
+void accessors_counts(const Api *api, Out *o);
+void accessors_declare(const Api *api, Out *o);
+void accessors_write(const Api *api, Out *o);
+/* Rows of the tables of templates/tables.c (tables.c). */
 void tables_tensors(const Emission *e, Out *o);
 void tables_slots(const Emission *e, Out *o);
+void tables_init_lists(const Emission *e, Out *o); /* what rows of init point to */
 void tables_init(const Emission *e, Out *o);
 void tables_ops(const Emission *e, Out *o);
 void tables_results(const Emission *e, Out *o);
 void tables_deaths(const Emission *e, Out *o);
+void tables_constants(const Emission *e, Out *o);
 /* Constants that stand in a file beside the text: which tensors, how many, and the file's name
  * (constants.c). */
 bool constant_is_long(const Api *api, size_t tensor);
 size_t constants_count(const Api *api);
 const char *constants_name(const Api *api);
-/* What stands between the kernels and the program, and the functions of the header (frame.c). */
-void frame_before(Emission *e, Out *o);
-void frame_after(Emission *e, Out *o);
-/* Return from the function where the arena will not do, or memory of the caller is missing
- * (frame.c). */
-extern const char *const frame_check_arena, *const frame_check_bound;
-/* What `rest` reaches of runtime files, each definition once; before it system includes and the
- * settings of kernels (inline.c). */
-void inline_files(const Graph *g, const char *const *file, size_t count, const char *rest, Out *o);
+/* What `rest` reaches of runtime files, each definition once (inline.c). */
+typedef struct {
+    const char *system;  /* the includes of the C library */
+    const char *types;   /* of the first file */
+    const char *kernels; /* of the others, behind the settings of kernels */
+} Inlined;
+Inlined inline_files(const Graph *g, const char *const *file, size_t count, const char *rest);
 /* Whether that text has a certain file in it. */
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
 

@@ -17,7 +17,7 @@ static void write_setting(Out *o, const Arg *arg, const Attr *attr)
 {
     out(o, " = ");
     if (arg->kind == ARG_FLOAT)
-        out(o, attr->number == attr->number ? "%.17g" : "NAN", attr->number);
+        out_number(o, attr->number);
     else if (arg->kind == ARG_INTS)
         write_numbers(o, arg->count, attr->list);
     else

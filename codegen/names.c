@@ -53,12 +53,14 @@ static const char *const reserved[] = {
     " O_RDONLY O_RDWR O_RSYNC O_SYNC O_TRUNC O_WRONLY S_ISREG S_ISDIR S_IFMT"
     " SEEK_SET SEEK_CUR SEEK_END CLOCK_MONOTONIC CLOCK_REALTIME CLOCKS_PER_SEC ",
     /* What an emitted file calls its own parts. */
-    (" tensor slot init data item begin constant constants result death poison now op_end op_nan"
-     " makes_nan failed save_to SAVED SAVED_COUNT NEEDED_COUNT RAN_FORWARD RAN_EVAL RAN_STEP "),
+    (" tensor slot init data item begin constant constants result death poison now op_end op_name"
+     " makes_nan failed op_failed save_to initialize is_bound run_begin find_op forward eval step"
+     " update AT OP EXTERNAL RESULT FIND_OP SAVED SAVED_COUNT NEEDED_COUNT RAN_FORWARD RAN_EVAL "
+     "RAN_STEP "),
 };
 
 /* Parts of an emitted file that are numbered: forward_0. */
-static const char *const numbered[] = {"forward_", "eval_", "micro_", "update_", "list_"};
+static const char *const numbered[] = {"forward_", "eval_", "step_", "update_", "list_"};
 
 static bool is_word(Arena *arena, const char *name, size_t length)
 {

@@ -32,7 +32,7 @@ typedef struct {
 
 const char *program_name(ProgramKind program)
 {
-    static const char *const name[PROGRAMS] = {"forward", "eval", "micro", "update"};
+    static const char *const name[PROGRAMS] = {"forward", "eval", "step", "update"};
     return name[program];
 }
 

@@ -1,11 +1,121 @@
-/* The emitted file: where everything lies, the runtime it uses, a function for each kind of
- * cluster, the program, and the functions of its header. */
-#include "codegen/internal.h"
+/* The emitted source and its header: templates, filled with what is known of the model. */
+#include "codegen/template.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 40 }; /* activations in the table at the top */
+/* ---- Facts and numbers that the header and the source share --------------------------------- */
+
+static bool has_outputs(const Api *api)
+{
+    for (size_t i = 0; i < api->tensors; i++)
+        if (strcmp(api->tensor[i].kind, "OUTPUT") == 0)
+            return true;
+    return !api->trains;
+}
+
+/* Only the mean of a loss knows of samples that do not count. */
+static bool weighs_samples(const Api *api)
+{
+    const Graph *g = api->plan->graph;
+    for (size_t n = 0; n < g->node.count && api->trains && api->batch; n++)
+        if (g->node.at[n].op->flags & OP_WEIGHS)
+            return true;
+    return false;
+}
+
+/* C would refuse the model's name, and nobody asked for another prefix. */
+static bool is_renamed(const Api *api)
+{
+    const Graph *g = api->plan->graph;
+    return strcmp(api->prefix, g->name) != 0 &&
+           strcmp(api->prefix, c_prefix(g->arena, g->name)) == 0;
+}
+
+static size_t count_ops(const Plan *plan)
+{
+    size_t ops = 0;
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < plan->program[p].count; i++)
+            ops += !access_is_done(plan, &plan->program[p].at[i]);
+    return ops;
+}
+
+static void fill_number(Template *t, const char *name, uint64_t number)
+{
+    template_text(t, name, arena_printf(t->arena, "%llu", (unsigned long long)number));
+}
+
+/* A text of the model's within a comment. */
+static void fill_comment(Template *t, const char *name, const char *text)
+{
+    Out o = out_new(t->arena);
+    out_comment(&o, text);
+    template_text(t, name, o.at);
+}
+
+static Template fill_shared(const Api *api)
+{
+    const Plan *plan = api->plan;
+    const Graph *g = plan->graph;
+    bool params = api->saved_begin < api->saved_end;
+    Template t = template_new(g->arena, api->prefix, api->capitals);
+    template_fact(&t, "CUDA", api->dialect->device);
+    template_fact(&t, "TRAINS", api->trains);
+    template_fact(&t, "HAS_FORWARD", has_outputs(api));
+    template_fact(&t, "HAS_PARAMS", params);
+    template_fact(&t, "HAS_CONSTANTS", constants_count(api) > 0);
+    template_fact(&t, "BINDS", api->slots > 0);
+    template_fact(&t, "BINDS_PARAMS", params && api->tensor[api->saved_begin].slot != NONE);
+    template_fact(&t, "WEIGHS_SAMPLES", weighs_samples(api));
+    template_fact(&t, "IS_RENAMED", is_renamed(api));
+    fill_comment(&t, "NAME", g->name);
+    fill_comment(&t, "SOURCE", g->source ? g->source->file : "a graph");
+    fill_comment(&t, "HEADER_NAME", api->options->header);
+    fill_comment(&t, "CONSTANTS_NAME", constants_name(api));
+    return t;
+}
+
+/* ---- The header ----------------------------------------------------------------------------- */
+
+static const char *constant_names(const Api *api)
+{
+    Out o = out_new(api->plan->graph->arena);
+    for (size_t i = api->saved_begin; i < api->saved_end; i++)
+        if (constant_is_long(api, i)) {
+            out(&o, " *   ");
+            out_comment(&o, api->tensor[i].name);
+            out(&o, "\n");
+        }
+    return o.at;
+}
+
+Text emit_header(const Plan *plan, const EmitOptions *options)
+{
+    Arena *arena = plan->graph->arena;
+    Api *api = api_make(plan, options);
+    Out o = out_new(arena), counts = out_new(arena), accessors = out_new(arena);
+    accessors_counts(api, &counts);
+    accessors_declare(api, &accessors);
+    Template t = fill_shared(api);
+    template_text(&t, "ARENA_SIZE", size_text(arena, plan->arena));
+    template_text(&t, "ARENA_BYTES",
+                  arena_printf(arena, "%lluull", (unsigned long long)plan->arena));
+    fill_number(&t, "ARENA_ALIGN", options->target->align);
+    fill_number(&t, "THREADS_MAX", options->target->threads);
+    fill_number(&t, "OPS", count_ops(plan));
+    fill_number(&t, "BATCH", (uint64_t)api->batch);
+    fill_number(&t, "SLOTS", api->slots);
+    template_text(&t, "COUNTS", counts.at);
+    template_text(&t, "ACCESSORS_DECLARED", accessors.at);
+    template_text(&t, "CONSTANT_NAMES", constant_names(api));
+    template_write(&t, "net.h", &o);
+    return out_done(&o);
+}
+
+/* ---- The top of the source: the largest tensors --------------------------------------------- */
+
+enum { SHOWN = 6 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -15,71 +125,189 @@ static int by_size(const void *a, const void *b)
     return (m > n) - (m < n);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const Buffer *m = *(const Buffer *const *)a, *n = *(const Buffer *const *)b;
-    if (m->offset != n->offset)
-        return m->offset < n->offset ? -1 : 1;
-    if (m->birth != n->birth)
-        return m->birth < n->birth ? -1 : 1;
-    return (m > n) - (m < n);
-}
-
-static void write_row(const Plan *plan, const Buffer *b, Out *o)
+static const char *largest(const Plan *plan)
 {
     const Graph *g = plan->graph;
-    out(o, " * %12llu %12llu  ", (unsigned long long)b->offset, (unsigned long long)b->bytes);
-    if (b->value == NONE) {
-        out(o, b->kind == BUFFER_STATE ? "(state of the run)" : "(workspace)");
-    } else {
+    const Buffer **row = ARENA_ARRAY(g->arena, const Buffer *, plan->buffers + 1);
+    size_t count = 0;
+    Out o = out_new(g->arena);
+    for (Id i = 0; i < plan->buffers; i++)
+        if (plan->buffer[i].root == i && plan->buffer[i].space == SPACE_ARENA &&
+            plan->buffer[i].value != NONE)
+            row[count++] = &plan->buffer[i];
+    qsort(row, count, sizeof *row, by_size);
+    if (count)
+        out(&o, " *\n *        bytes       offset  the largest tensors\n");
+    for (size_t i = 0; i < count && i < SHOWN; i++) {
+        const Buffer *b = row[i];
+        out(&o, " * %12llu %12llu  ", (unsigned long long)b->bytes, (unsigned long long)b->offset);
         const Value *value = &g->value.at[b->value];
-        out_comment(o, value->name);
-        out(o, " %s", shape_text(g->arena, (Dtype)value->dtype, value->rank, value->dim));
+        out_comment(&o, value->name);
+        out(&o, " %s", shape_text(g->arena, (Dtype)value->dtype, value->rank, value->dim));
+        if (b->kind >= BUFFER_OUTPUT)
+            out(&o, ", ops %u to %u", b->birth, b->death - 1);
+        out(&o, "\n");
     }
-    if (b->kind >= BUFFER_OUTPUT)
-        out(o, ", ops %u to %u", b->birth, b->death - 1);
-    out(o, "\n");
+    return o.at;
 }
 
-/* What is persistent, then the largest of the rest, in the order of their places. */
-static void write_offsets(const Plan *plan, Out *o)
+/* ---- Programs ------------------------------------------------------------------------------- */
+
+/* The program as one function, of those that program_write has cut it into. */
+static void join_program(const Emission *e, ProgramKind program, Out *o)
 {
-    Arena *arena = plan->graph->arena;
-    const Buffer **row = ARENA_ARRAY(arena, const Buffer *, plan->buffers + 1);
-    out(o, " *\n *       offset        bytes  tensor\n");
-    for (int pass = 0; pass < 2; pass++) {
-        size_t count = 0;
-        for (Id i = 0; i < plan->buffers; i++) {
-            const Buffer *b = &plan->buffer[i];
-            if (b->root == i && b->space == SPACE_ARENA && (b->kind > BUFFER_INPUT) == pass)
-                row[count++] = b;
-        }
-        size_t shown = count < SHOWN ? count : SHOWN;
-        qsort(row, count, sizeof *row, by_size);
-        qsort(row, shown, sizeof *row, by_offset);
-        for (size_t i = 0; i < shown; i++)
-            write_row(plan, row[i], o);
-        if (shown < count)
-            out(o, " * and %zu smaller ones%s\n", count - shown,
-                pass ? "" : " that stay: see the table of tensors");
-    }
+    const char *name = program_name(program);
+    out(o, "static int %s(%s *m, const gp_run *run)\n{\n", name, e->api->prefix);
+    Id functions = e->program[program].functions;
+    if (functions == 0)
+        out(o, "    (void)m;\n    (void)run;\n    return %s_OK;\n", e->api->capitals);
+    else if (functions == 1)
+        out(o, "    return %s_0(m, run);\n", name);
+    for (Id i = 0; functions > 1 && i < functions; i++)
+        out(o, i ? "    if (code == %s_OK)\n        code = " : "    int code = ", e->api->capitals),
+            out(o, "%s_%u(m, run);\n", name, i);
+    out(o, functions > 1 ? "    return code;\n}\n\n" : "}\n\n");
 }
 
-static void write_top(const Emission *e, Out *o)
+static const char *write_programs(Emission *e)
+{
+    Out o = out_new(e->arena);
+    program_write(e, &o);
+    if (has_outputs(e->api))
+        join_program(e, PROGRAM_FORWARD, &o);
+    if (e->api->trains) {
+        join_program(e, PROGRAM_EVAL, &o);
+        join_program(e, PROGRAM_STEP, &o);
+    }
+    if (e->program[PROGRAM_UPDATE].calls)
+        join_program(e, PROGRAM_UPDATE, &o);
+    return o.at;
+}
+
+/* Where the loss of a program is. */
+static uint64_t loss_offset(const Emission *e, ProgramKind program)
 {
     const Plan *plan = e->plan;
     const Graph *g = plan->graph;
-    out(o, "/* The model ");
-    out_comment(o, g->name);
-    out(o, ", made by gplan from ");
-    out_comment(o, g->source ? g->source->file : "a graph");
-    out(o, ". The functions to call are in ");
-    out_comment(o, e->api->options->header);
-    out(o, ".\n *\n%s", e->dialect->compile);
-    out(o, " *\n * The arena: %llu bytes, of which %llu hold parameters and inputs.\n",
-        (unsigned long long)plan->arena, (unsigned long long)plan->persistent);
-    write_offsets(plan, o);
-    out(o, " */\n");
+    for (size_t i = 0; i < g->output.count; i++) {
+        Use use = g->output.at[i].use;
+        Id node = g->value.at[use.value].node;
+        if (!g->output.at[i].loss || node == NONE || g->node.at[node].program != program)
+            continue;
+        View view = access_view(plan, use, plan->output[i]);
+        return access_address(e->api, plan->output[i], &view).offset;
+    }
+    return 0;
+}
+
+static void fill_programs(const Emission *e, Template *t)
+{
+    static const struct {
+        ProgramKind program;
+        const char *split, *ops, *micros, *loss;
+    } rows[] = {
+        {PROGRAM_FORWARD, "FORWARD_IS_SPLIT", "FORWARD_OPS", "FORWARD_MICROS", "FORWARD_LOSS"},
+        {PROGRAM_EVAL, "EVAL_IS_SPLIT", "EVAL_OPS", "EVAL_MICROS", "EVAL_LOSS"},
+        {PROGRAM_STEP, "STEP_IS_SPLIT", "STEP_OPS", "STEP_MICROS", "STEP_LOSS"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t times = e->plan->program[rows[i].program].times;
+        size_t ops = (size_t)e->program[rows[i].program].calls * times;
+        ops += rows[i].program == PROGRAM_STEP ? e->program[PROGRAM_UPDATE].calls : 0;
+        template_fact(t, rows[i].split, times > 1);
+        fill_number(t, rows[i].ops, ops);
+        fill_number(t, rows[i].micros, times > 1 ? times : 0);
+        fill_number(t, rows[i].loss, loss_offset(e, rows[i].program));
+    }
+    template_fact(t, "HAS_UPDATE", e->program[PROGRAM_UPDATE].calls > 0);
+}
+
+/* ---- Training ------------------------------------------------------------------------------- */
+
+static const TrainSetting *find_setting(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->train.setting.count; i++)
+        if (strcmp(g->train.setting.at[i].name, name) == 0)
+            return &g->train.setting.at[i];
+    return NULL;
+}
+
+static double setting(const Graph *g, const char *name, double otherwise)
+{
+    const TrainSetting *s = find_setting(g, name);
+    return s ? s->value.number : otherwise;
+}
+
+static void fill_training(const Api *api, Template *t)
+{
+    static const char *const kinds[] = {"CONSTANT", "LINEAR", "COSINE", "STEPS"};
+    const Graph *g = api->plan->graph;
+    const TrainSetting *schedule = api->trains ? find_setting(g, "schedule") : NULL;
+    Out lr = out_new(g->arena), o = out_new(g->arena);
+    out_number(&lr, g->train.lr);
+    template_text(t, "LR", lr.at);
+    template_fact(t, "HAS_SCHEDULE", schedule);
+    if (schedule) {
+        bool stairs = find_setting(g, "schedule.every") || find_setting(g, "schedule.factor");
+        double steps = setting(g, "schedule.steps", setting(g, "schedule.every", 0));
+        out(&o, "%s_%s, %.0f, %.0f, ", api->capitals, kinds[(int)schedule->value.number],
+            setting(g, "schedule.warmup", 0), steps);
+        out_number(&o,
+                   stairs ? setting(g, "schedule.factor", 0.1) : setting(g, "schedule.floor", 0));
+    }
+    template_text(t, "SCHEDULE", o.at);
+}
+
+/* ---- The source ----------------------------------------------------------------------------- */
+
+static void fill_table(const Emission *e, Template *t, const char *name,
+                       void (*write)(const Emission *e, Out *o))
+{
+    Out o = out_new(e->arena);
+    write(e, &o);
+    template_text(t, name, o.at);
+}
+
+static void write_accessors(const Emission *e, Out *o)
+{
+    accessors_write(e->api, o);
+}
+
+static void fill_tables(const Emission *e, Template *t)
+{
+    const Api *api = e->api;
+    size_t saved = api->saved_end - api->saved_begin;
+    template_fact(t, "KEEPS_STATE", api->trains && saved);
+    fill_number(t, "SAVED", api->saved_begin);
+    fill_number(t, "SAVED_COUNT", saved);
+    fill_number(t, "NEEDED_COUNT", api->needed_end - api->saved_begin);
+    fill_table(e, t, "TENSORS", tables_tensors);
+    fill_table(e, t, "TENSOR_SLOTS", tables_slots);
+    fill_table(e, t, "INIT_LISTS", tables_init_lists);
+    fill_table(e, t, "INITS", tables_init);
+    fill_table(e, t, "OP_NAMES", tables_ops);
+    fill_table(e, t, "RESULTS", tables_results);
+    fill_table(e, t, "DEATHS", tables_deaths);
+    fill_table(e, t, "CONSTANTS", tables_constants);
+    fill_table(e, t, "ACCESSORS", write_accessors);
+}
+
+/* The runtime behind what the template includes and what ops call. */
+static void fill_runtime(Emission *e, Template *t)
+{
+    Out body = out_new(e->arena);
+    template_fact(t, "USES_BLAS", false);
+    template_write(t, e->dialect->file, &body); /* once without it, to see what it needs */
+    ARRAY(const char *) file = {0};
+    for (size_t i = 0; i < t->need.count; i++)
+        ARRAY_PUSH(e->arena, &file, t->need.at[i]);
+    for (size_t i = 0; i < e->file.count; i++)
+        ARRAY_PUSH(e->arena, &file, e->file.at[i]);
+    Inlined text = inline_files(e->plan->graph, file.at, file.count, body.at);
+    template_text(t, "INCLUDES", text.system);
+    template_text(t, "TYPES", text.types);
+    template_text(t, "KERNELS", text.kernels);
+    template_fact(t, "USES_BLAS", inline_reaches(e->arena, file.at, file.count, "cuda/blas.cuh"));
 }
 
 Text emit_source(const Plan *plan, const EmitOptions *options)
@@ -87,26 +315,29 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     Arena *arena = plan->graph->arena;
     Emission e = {.api = api_make(plan, options), .plan = plan, .arena = arena};
     e.dialect = e.api->dialect;
-    for (const char *const *file = e.dialect->needs; *file; file++)
-        emission_need(&e, *file);
-    if (e.api->saved_begin < e.api->saved_end)
-        emission_need(&e, "c/init.h");
-    if (e.api->trains)
-        emission_need(&e, "c/schedule.h");
     calls_make(&e);
-    Out rest = out_new(arena);
-    out(&rest, "%s/* ---- The model: one function for each kind of step ---- */\n\n",
-        e.dialect->checks);
-    functions_write(&e, &rest);
-    frame_before(&e, &rest);
-    program_write(&e, &rest);
-    frame_after(&e, &rest);
-    Out o = out_new(arena);
-    write_top(&e, &o);
-    out(&o, "%s#include ", e.dialect->includes);
-    out_string(&o, options->header);
-    out(&o, "\n\n%s", e.dialect->clocks);
-    inline_files(plan->graph, e.file.at, e.file.count, rest.at, &o);
-    out_text(&o, rest.at, rest.length);
+    Template t = fill_shared(e.api);
+    Out o = out_new(arena), header = out_new(arena), declared = out_new(arena),
+        functions = out_new(arena);
+    out_string(&header, options->header);
+    functions_declare(&e, &declared);
+    functions_write(&e, &functions);
+    template_text(&t, "HEADER", header.at);
+    template_text(&t, "LARGEST", largest(plan));
+    template_text(&t, "FUNCTIONS_DECLARED", declared.at);
+    template_text(&t, "FUNCTIONS", functions.at);
+    template_text(&t, "PROGRAM", write_programs(&e));
+    template_fact(&t, "HAS_ARENA", plan->arena > 0);
+    fill_number(&t, "ARENA_COUNT", plan->arena);
+    fill_number(&t, "PERSISTENT", plan->persistent);
+    fill_number(&t, "STATE", plan->state == NONE ? 0 : plan->buffer[plan->state].offset);
+    fill_programs(&e, &t);
+    fill_training(e.api, &t);
+    fill_tables(&e, &t);
+    template_text(&t, "INCLUDES", "");
+    template_text(&t, "TYPES", "");
+    template_text(&t, "KERNELS", "");
+    fill_runtime(&e, &t);
+    template_write(&t, e.dialect->file, &o);
     return out_done(&o);
 }

@@ -17,7 +17,6 @@ void tables_tensors(const Emission *e, Out *o)
 {
     const Api *api = e->api;
     const Graph *g = e->plan->graph;
-    out(o, "static const %s_tensor tensor[] = {\n", api->prefix);
     for (size_t i = 0; i < api->tensors; i++) {
         const ApiTensor *t = &api->tensor[i];
         const Value *value = &g->value.at[t->value];
@@ -33,22 +32,46 @@ void tables_tensors(const Emission *e, Out *o)
         out(o, "%llu},\n",
             (unsigned long long)((uint64_t)view_count(&t->view) * dtype_size((Dtype)value->dtype)));
     }
-    out(o, "};\n\n");
 }
 
 void tables_slots(const Emission *e, Out *o)
 {
     const Api *api = e->api;
-    out(o, "/* The place of a tensor in external[]; -1 where it lies in the arena. */\n"
-           "static const int slot[] = {");
     for (size_t i = 0; i < api->tensors; i++)
-        out(o, "%s%d%s", i % 20 ? " " : "\n    ",
+        out(o, "%s%d%s",
+            i % 20 ? " "
+            : i    ? "\n    "
+                   : "    ",
             api->tensor[i].slot == NONE ? -1 : (int)api->tensor[i].slot,
-            i + 1 < api->tensors ? "," : "");
-    out(o, "\n};\n\n");
+            i + 1 < api->tensors ? "," : "\n");
 }
 
 /* ---- How parameters begin ------------------------------------------------------------------- */
+
+static const Init *init_of(const Emission *e, size_t tensor)
+{
+    return &e->plan->graph->value.at[e->api->tensor[tensor].value].init;
+}
+
+static bool has_list(const Emission *e, size_t tensor)
+{
+    return init_of(e, tensor)->kind == INIT_LIST && !constant_is_long(e->api, tensor);
+}
+
+void tables_init_lists(const Emission *e, Out *o)
+{
+    for (size_t i = e->api->saved_begin; i < e->api->saved_end; i++) {
+        const Init *init = init_of(e, i);
+        if (!has_list(e, i))
+            continue;
+        out(o, "static const double list_%zu[] = {", i);
+        for (size_t k = 0; k < init->count; k++) {
+            out(o, k % 8 ? " " : "\n    ");
+            out_number(o, init->list[k]);
+            out(o, k + 1 < init->count ? "," : "\n};\n");
+        }
+    }
+}
 
 void tables_init(const Emission *e, Out *o)
 {
@@ -59,45 +82,39 @@ void tables_init(const Emission *e, Out *o)
     };
     const Api *api = e->api;
     for (size_t i = api->saved_begin; i < api->saved_end; i++) {
-        const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
-        if (init->kind != INIT_LIST || constant_is_long(api, i))
-            continue;
-        out(o, "static const double list_%zu[] = {", i);
-        for (size_t k = 0; k < init->count; k++)
-            out(o, "%s%.17g%s", k % 8 ? " " : "\n    ", init->list[k],
-                k + 1 < init->count ? "," : "");
-        out(o, "\n};\n");
-    }
-    out(o, "/* What the parameters are after a reset, in the order of the table above. */\n"
-           "static const gp_init init[] = {\n");
-    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
-        const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
-        bool list = init->kind == INIT_LIST && !constant_is_long(api, i);
+        const Init *init = init_of(e, i);
         double a = init->kind == INIT_ONES ? 1 : init->kind == INIT_ZEROS ? 0 : init->a;
-        out(o, "    {%s, %.17g, %.17g, ",
-            constant_is_long(api, i) ? "GP_INIT_FILE" : kind[init->kind], a, init->b);
-        out(o, list ? "list_%zu, %zu}, /* " : "NULL, 0}, /* ", i, init->count);
+        out(o, "    {%s, ", constant_is_long(api, i) ? "GP_INIT_FILE" : kind[init->kind]);
+        out_number(o, a);
+        out(o, ", ");
+        out_number(o, init->b);
+        out(o, has_list(e, i) ? ", list_%zu, %zu}, /* " : ", NULL, 0}, /* ", i, init->count);
         out_comment(o, api->tensor[i].name);
         out(o, " */\n");
     }
-    out(o, "};\n\n");
+}
+
+void tables_constants(const Emission *e, Out *o)
+{
+    for (size_t i = e->api->saved_begin; i < e->api->saved_end; i++)
+        if (constant_is_long(e->api, i)) {
+            out(o, "    %zu, /* ", i - e->api->saved_begin);
+            out_comment(o, e->api->tensor[i].name);
+            out(o, " */\n");
+        }
 }
 
 /* ---- Names of ops --------------------------------------------------------------------------- */
 
 void tables_ops(const Emission *e, Out *o)
 {
-    if (e->call.count == 0)
-        return;
-    out(o, "#if defined(GPLAN_PROFILE) || defined(GPLAN_CHECK_NAN)\n"
-           "static const char *const op_nan[] = {\n");
     for (size_t i = 0; i < e->call.count; i++) {
         out(o, "    ");
-        out_string(
-            o, arena_printf(e->arena, "a NaN was made by %s", emission_label(e, &e->call.at[i])));
+        out_string(o, emission_label(e, &e->call.at[i]));
         out(o, ",\n");
     }
-    out(o, "};\n#endif\n\n");
+    if (e->call.count == 0)
+        out(o, "    NULL,\n");
 }
 
 /* ---- Results, for the search for NaN -------------------------------------------------------- */
@@ -143,12 +160,6 @@ static bool is_collected(const Graph *g, Id value)
 void tables_results(const Emission *e, Out *o)
 {
     const Plan *plan = e->plan;
-    out(o, "#ifdef GPLAN_CHECK_NAN\n"
-           "/* What each op makes of floating point: op, place in external[], offset, rows,\n"
-           " * numbers in a row, from row to row. */\n"
-           "static const struct {\n"
-           "    int op, slot;\n    uint64_t offset;\n    int64_t rows, count, stride;\n"
-           "} result[] = {\n");
     for (size_t i = 0; i < e->call.count; i++) {
         const Occurrence *occurrence = e->call.at[i].occurrence;
         const Cluster *c = &plan->clusters->at[occurrence->cluster];
@@ -159,7 +170,7 @@ void tables_results(const Emission *e, Out *o)
             write_result(e, o, i, b, b->layout);
         }
     }
-    out(o, "    {%d, -1, 0, 0, 0, 0},\n};\n#endif\n\n", (int)e->call.count);
+    out(o, "    {%d, -1, 0, 0, 0, 0},\n", (int)e->call.count);
 }
 
 /* ---- Buffers that die, for poisoning -------------------------------------------------------- */
@@ -233,12 +244,9 @@ void tables_deaths(const Emission *e, Out *o)
             death[count++] = (Death){last_call(e, b), b->offset, b->bytes};
     }
     qsort(death, count, sizeof *death, by_op);
-    out(o, "#ifdef GPLAN_POISON\n"
-           "/* Bytes that nobody reads after an op (-1: before the first): op, offset, bytes. */\n"
-           "static const struct {\n    int op;\n    uint64_t offset, bytes;\n} death[] = {\n");
     write_free(e, o);
     for (size_t i = 0; i < count; i++)
         out(o, "    {%zu, %llu, %llu},\n", death[i].op, (unsigned long long)death[i].offset,
             (unsigned long long)death[i].bytes);
-    out(o, "    {%zu, 0, 0},\n};\n#endif\n\n", e->call.count);
+    out(o, "    {%zu, 0, 0},\n", e->call.count);
 }

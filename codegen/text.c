@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 Out out_new(Arena *arena)
@@ -91,40 +92,41 @@ void out_string(Out *o, const char *text)
     out(o, "\"");
 }
 
+/* The fewest digits that read back as the number, or as the float. */
+static const char *shortest(Arena *arena, double number, bool single)
+{
+    char *text = arena_alloc(arena, 40);
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, 40, "%.*g", digits, number);
+        double back = strtod(text, NULL);
+        if (single ? strtof(text, NULL) == (float)number : back == number)
+            break;
+    }
+    return text;
+}
+
+void out_number(Out *o, double number)
+{
+    if (isfinite(number))
+        out(o, "%s", shortest(o->arena, number, false));
+    else
+        out(o, isnan(number) ? "NAN" : number < 0 ? "-INFINITY" : "INFINITY");
+}
+
 void out_real(Out *o, double number)
 {
-    char text[40];
     if (isnan(number)) {
         out(o, "NAN");
     } else if (isinf(number)) {
         out(o, number < 0 ? "(-INFINITY)" : "INFINITY");
-    } else if ((double)(float)number == number) {
-        snprintf(text, sizeof text, "%.9g", number);
-        bool whole = !strpbrk(text, ".e");
-        out(o, signbit(number) ? "(%s%sf)" : "%s%sf", text, whole ? ".0" : "");
     } else {
-        snprintf(text, sizeof text, "%.17g", number);
-        for (int digits = 1; digits < 17; digits++) { /* the shortest that is the same number */
-            char shorter[40];
-            snprintf(shorter, sizeof shorter, "%.*g", digits, number);
-            double back;
-            if (sscanf(shorter, "%lf", &back) == 1 && back == number) {
-                memcpy(text, shorter, sizeof shorter);
-                break;
-            }
-        }
-        out(o, "(gp_real)%s%s", text, strpbrk(text, ".e") ? "" : ".0");
-    }
-}
-
-void out_template(Out *o, const char *text, const char *prefix, const char *capitals)
-{
-    while (*text) {
-        size_t plain = strcspn(text, "$@");
-        out_text(o, text, plain);
-        text += plain;
-        if (*text)
-            out(o, "%s", *text++ == '$' ? prefix : capitals);
+        bool single = (double)(float)number == number;
+        const char *text = shortest(o->arena, number, single);
+        const char *point = strpbrk(text, ".e") ? "" : ".0";
+        if (!single)
+            out(o, "(gp_real)%s%s", text, point);
+        else
+            out(o, signbit(number) ? "(%s%sf)" : "%s%sf", text, point);
     }
 }
 

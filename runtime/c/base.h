@@ -1,4 +1,4 @@
-/* What every emitted program begins with: the types that kernels are written against.
+/* What kernels stand on: the types that kernels are written against.
  *
  * A kernel is `GP_KERNEL(name) { ... }` and sees its operands as tensors with dims and strides
  * (in elements), so one compiled kernel serves every shape. The real type is a macro: the
@@ -9,6 +9,8 @@
  */
 #ifndef GP_BASE_H
 #define GP_BASE_H
+
+#include "types.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -25,19 +27,6 @@
  * suffered from whole ones. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__) && !defined(GP_CUDA)
 #pragma GCC target("prefer-vector-width=512")
-#endif
-
-#ifndef GP_REAL
-#define GP_REAL float
-#endif
-typedef GP_REAL gp_real;
-
-#if defined(__GNUC__)
-#define GP_UNUSED __attribute__((unused))
-#define GP_NOINLINE __attribute__((noinline, unused))
-#else
-#define GP_UNUSED
-#define GP_NOINLINE
 #endif
 
 /* Iterations do not depend on each other (also when an output is written over an operand). */
@@ -83,29 +72,12 @@ int omp_get_num_procs(void);
 
 enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL };
 
-/* What a kernel returns; the caller adds which op it was. */
-enum {
-    GP_OK = 0,
-    GP_EINDEX = 1, /* an index outside its table */
-    GP_EDEVICE = 9 /* a device refused a call; the numbers between are the emitted program's */
-};
-
 typedef struct {
     void *data; /* NULL: an operand that was not given */
     int32_t dtype, rank;
     int64_t dim[GP_MAX_RANK];
     int64_t stride[GP_MAX_RANK]; /* in elements; 0 where broadcast, negative where flipped */
 } gp_tensor;
-
-/* What holds for a whole run of a program. */
-typedef struct {
-    uint64_t seed, step; /* step counts from 0 */
-    int32_t threads;
-    int32_t micro, micros; /* which micro-batch of how many; 0 of 0 where there is one */
-    int64_t batch, valid;  /* samples of the whole batch, and how many of them count; 0: all */
-    double lr;             /* learning rate of this step */
-    void *device;          /* what the kernels of a target need beside; NULL in C */
-} gp_run;
 
 /* What becomes of elements of output 0 as soon as they are final, while they are near: the loop of
  * the elementwise ops behind a product. `at`: n of them, side by side; `first`: the number of the

@@ -33,8 +33,8 @@ static void bad_index(int32_t word, const char *what)
     const int code = lookup_sync(&model);
     expect(LOOKUP_ERROR_KIND(code) == LOOKUP_EINDEX, what);
     expect(has(lookup_op_name(LOOKUP_ERROR_OP(code)), "lookup.g:8"), "the op's name");
-    expect(has(lookup_strerror(code), "outside the table of"), "in words");
-    expect(has(lookup_error(&model), "outside the table of"), "of the last call");
+    expect(has(lookup_strerror(code), "index out of range"), "in words");
+    expect(has(lookup_error(&model), "index out of range: "), "of the last call");
     expect_ok(lookup_sync(&model), "it is said once");
     expect(lookup_error(&model)[0] == 0, "and forgotten");
     expect(LOOKUP_ERROR_KIND(lookup_step(&model, &loss)) == LOOKUP_EINDEX, "by a step too");

@@ -98,8 +98,8 @@ static void check_failures(void)
     uint64_t step = model.step;
     int code = resume_step(&model, NULL);
     check(RESUME_ERROR_KIND(code) == RESUME_EINDEX, "a class that is none");
-    check(strstr(resume_strerror(code), "cross_entropy") != NULL, "the message names the op");
-    check(strcmp(resume_error(&model), resume_strerror(code)) == 0, "so does the error");
+    check(strstr(resume_error(&model), resume_strerror(code)) != NULL, "the error in words");
+    check(strstr(resume_error(&model), "cross_entropy") != NULL, "the message names the op");
     float loss;
     resume_labels(&model)[3] = 0;
     expect_ok(resume_eval(&model, &loss), "eval");
@@ -107,7 +107,7 @@ static void check_failures(void)
     resume_labels(&model)[3] = 4;
     code = resume_eval(&model, &loss);
     check(RESUME_ERROR_KIND(code) == RESUME_EINDEX, "in eval too");
-    check(strcmp(resume_error(&model), resume_strerror(code)) == 0, "with its words");
+    check(strstr(resume_error(&model), resume_strerror(code)) != NULL, "with its words");
     expect_ok(resume_forward(&model), "forward");
     check(*resume_error(&model) == 0, "which the next call forgets");
     size_t count;

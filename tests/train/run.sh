@@ -156,7 +156,7 @@ outputs() { # TIMES OPTIONS...: in as many micro-batches as the step has, and th
         build outputs outputs parts $sanitize -DGPLAN_POISON -DGPLAN_CHECK_NAN \
             "-DNOT_IN_EVAL=$not_in_eval" $memory &&
         ./parts >"outputs.$times" &&
-        cmp outputs.1 "outputs.$times" && [ "$(grep -c "run.micro < $times" outputs.c)" -eq "$loops" ]
+        cmp outputs.1 "outputs.$times" && [ "$(grep -c "run.micros = $times;" outputs.c)" -eq "$loops" ]
 }
 loops=0
 memory=
@@ -176,7 +176,7 @@ not_in_eval=-1
 check "outputs in the caller's memory" outputs 4 --io external --params external
 mixed() { # what is of the whole batch is computed at once, and the step in micro-batches still
     sed 's/^output class.*/output class = mean(logits)/' "$here/outputs.g" >mixed.g &&
-        emit mixed mixed.g --accumulate 4 && [ "$(grep -c 'run.micro < 4' mixed.c)" -eq 2 ] &&
+        emit mixed mixed.g --accumulate 4 && [ "$(grep -c 'run.micros = 4;' mixed.c)" -eq 2 ] &&
         grep -q '_class.*, of forward \*/' mixed.h && grep -q '_probs.*, of forward and eval' mixed.h
 }
 check 'an output of the whole batch' mixed

@@ -30,7 +30,7 @@ before() { # LINE FILE...: comments before such a line
 comments() {
     before '^(#|$)' "$root"/runtime/c/*.h "$root"/runtime/cuda/*.h "$root"/runtime/cuda/*.cuh >"$work/may"
     for kind in c cu; do
-        "$gplan" written.g --quiet --emit $kind | sed '/The model: one function/q' | before '^$' |
+        "$gplan" written.g --quiet --emit $kind | sed '1,/^.. ---- Kernels/d; /^.. ---- Ops/,$d' | before '^$' |
             comm -23 - "$work/may" >"$work/left" && cat "$work/left" && [ ! -s "$work/left" ] || return 1
     done
 }

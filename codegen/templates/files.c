@@ -1,0 +1,117 @@
+static const net *gp_self(const void *gp_model)
+{
+    return (const net *)gp_model; /* no model has a name that begins so */
+}
+
+/* A parameter or state as files know it. */
+static gp_item item(const void *model, size_t i)
+{
+    const net_tensor *t = &tensor[SAVED + i];
+    void *at = data(gp_self(model), SAVED + i);
+#if MODEL_CUDA
+    const gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes,
+                           gp_self(model)->stream};
+#else
+    const gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes};
+#endif
+    return saved;
+}
+
+int net_load(net *m, const char *path)
+{
+    int code;
+#if MODEL_CUDA
+    WAIT;
+#endif
+    unsigned char seen[SAVED_COUNT / 8 + 1] = {0};
+#if MODEL_KEEPS_STATE
+    gp_note note[] = {{"step", 0}, {"seed", m->seed}};
+    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .needed = NEEDED_COUNT,
+                            .note = note, .notes = 2, .seen = seen, .detail = m->detail,
+                            .detail_size = sizeof m->detail};
+    if ((code = gp_load(path, &items)) != GP_OK)
+        return code;
+    m->step = note[0].number;
+    m->seed = note[1].number;
+    if (NEEDED_COUNT < SAVED_COUNT && !(seen[NEEDED_COUNT / 8] >> NEEDED_COUNT % 8 & 1)) {
+        m->step = 0; /* parameters alone */
+#if MODEL_CUDA
+        code = initialize(m, NEEDED_COUNT, m->seed);
+#else
+        initialize(m, NEEDED_COUNT, m->seed);
+#endif
+    }
+#else
+    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .needed = SAVED_COUNT,
+                            .seen = seen, .detail = m->detail, .detail_size = sizeof m->detail};
+    code = gp_load(path, &items);
+#endif
+    return code;
+}
+
+static int save_to(net *m, const char *path)
+{
+#if MODEL_CUDA
+    int code;
+    WAIT;
+#endif
+#if MODEL_KEEPS_STATE
+    gp_note note[] = {{"step", m->step}, {"seed", m->seed}};
+    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .note = note,
+                            .notes = 2, .detail = m->detail, .detail_size = sizeof m->detail};
+#else
+    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .detail = m->detail,
+                            .detail_size = sizeof m->detail};
+#endif
+    return gp_save(path, &items);
+}
+
+static net *gp_own(const net *gp_model)
+{
+    return (net *)(uintptr_t)gp_model; /* init wrote to it, so it is no constant */
+}
+
+int net_save(const net *m, const char *path)
+{
+    return save_to(gp_own(m), path); /* which changes what net_error says, and nothing else */
+}
+
+#if MODEL_HAS_CONSTANTS
+/* Which of the saved tensors are in MODEL_CONSTANTS_NAME. */
+static const size_t constants[] = {
+    MODEL_CONSTANTS
+};
+
+static gp_item constant(const void *model, size_t i)
+{
+    return item(model, constants[i]);
+}
+
+int net_load_constants(net *m, const char *path)
+{
+    enum { COUNT = sizeof constants / sizeof *constants };
+#if MODEL_CUDA
+    int code;
+    WAIT;
+#endif
+    unsigned char seen[COUNT / 8 + 1] = {0};
+    const gp_items items = {.item = constant, .model = m, .count = COUNT, .needed = COUNT,
+                            .seen = seen, .detail = m->detail, .detail_size = sizeof m->detail};
+    return gp_load(path, &items);
+}
+
+#endif
+#if MODEL_BINDS_PARAMS
+int net_bind(net *m, const char *name, void *data_)
+{
+    for (size_t i = SAVED; i < SAVED + SAVED_COUNT; i++)
+        if (strcmp(tensor[i].name, name) == 0 && slot[i] >= 0) {
+            m->external[slot[i]] = data_;
+            m->detail[0] = 0;
+            return NET_OK;
+        }
+    snprintf(m->detail, sizeof m->detail, "%s: no parameter has this name", name);
+    return NET_ETENSOR;
+}
+
+#endif

@@ -1,0 +1,309 @@
+/* The model MODEL_NAME, compiled by gplan from MODEL_SOURCE. Its API is in MODEL_HEADER_NAME.
+ *
+ * Compile with -O3 -march=native -fopenmp. -DGPLAN_PROFILE adds a time per op, -DGPLAN_CHECK_NAN
+ * stops at the first op that makes a NaN, -DGPLAN_POISON fills dead buffers with NaN.
+ *
+ * The arena has MODEL_ARENA_COUNT bytes, MODEL_PERSISTENT of them for parameters, state and inputs.
+ * MODEL_LARGEST
+ */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include MODEL_HEADER
+
+#ifdef GPLAN_PROFILE
+#include <time.h>
+#endif
+MODEL_INCLUDES
+
+#include "runtime/c/types.h"
+MODEL_TYPES
+
+_Static_assert(sizeof(gp_real) == 4, "the arena was planned for floats");
+
+/* ---- The program ---- */
+
+/* Where operands are in memory. */
+#define AT(offset) ((void *)(m->arena + (offset)))
+#if MODEL_BINDS
+#define EXTERNAL(slot, offset) ((void *)((unsigned char *)m->external[slot] + (offset)))
+#endif
+/* Runs an op; returns from the function where it failed. */
+#define OP(number, call)                                \
+    do {                                                \
+        if ((code = op_end(m, number, call)) != NET_OK) \
+            return code;                                \
+    } while (0)
+static int op_end(net *m, int op, int code);
+
+MODEL_FUNCTIONS_DECLARED
+
+MODEL_PROGRAM
+
+/* ---- Running it ---- */
+
+enum { RAN_FORWARD = 1, RAN_EVAL, RAN_STEP }; /* in m->ran */
+
+MODEL_ACCESSORS
+
+static void poison(net *m, int op);
+#ifdef GPLAN_PROFILE
+static double now(void);
+#endif
+#if MODEL_BINDS
+static int is_bound(net *m);
+#endif
+
+/* What holds for all ops of a run. */
+static gp_run run_begin(net *m, int ops)
+{
+    const gp_run run = {.seed = m->seed, .step = m->step, .threads = m->threads};
+    m->detail[0] = 0;
+    m->ran = m->done = 0;
+    m->ops = ops;
+#ifdef GPLAN_PROFILE
+    m->clock = now();
+#endif
+    poison(m, -1);
+    return run;
+}
+
+#if MODEL_HAS_FORWARD
+int net_forward(net *m)
+{
+    int code;
+    gp_run run = run_begin(m, MODEL_FORWARD_OPS);
+#if MODEL_BINDS
+    if (!is_bound(m))
+        return NET_EBIND;
+#endif
+#if MODEL_FORWARD_IS_SPLIT
+    for (run.micros = MODEL_FORWARD_MICROS; run.micro < run.micros; run.micro++)
+        if ((code = forward(m, &run)) != NET_OK)
+            return code;
+#else
+    if ((code = forward(m, &run)) != NET_OK)
+        return code;
+#endif
+    m->ran = RAN_FORWARD;
+    return NET_OK;
+}
+
+#endif
+#if MODEL_TRAINS
+int net_eval(net *m, float *loss)
+{
+    int code;
+    gp_run run = run_begin(m, MODEL_EVAL_OPS);
+#if MODEL_BINDS
+    if (!is_bound(m))
+        return NET_EBIND;
+#endif
+#if MODEL_WEIGHS_SAMPLES
+    run.batch = NET_BATCH;
+    run.valid = m->valid;
+#endif
+#if MODEL_EVAL_IS_SPLIT
+    double sum = 0; /* each micro-batch has its share of the mean */
+    for (run.micros = MODEL_EVAL_MICROS; run.micro < run.micros; run.micro++) {
+        if ((code = eval(m, &run)) != NET_OK)
+            return code;
+        sum += (double)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+    }
+    *loss = (float)sum;
+#else
+    if ((code = eval(m, &run)) != NET_OK)
+        return code;
+    *loss = (float)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+#endif
+    m->ran = RAN_EVAL;
+    return NET_OK;
+}
+
+int net_step(net *m, float *loss)
+{
+    int code;
+    gp_run run = run_begin(m, MODEL_STEP_OPS);
+#if MODEL_BINDS
+    if (!is_bound(m))
+        return NET_EBIND;
+#endif
+    run.lr = net_lr(m);
+#if MODEL_WEIGHS_SAMPLES
+    run.batch = NET_BATCH;
+    run.valid = m->valid;
+#endif
+#if MODEL_STEP_IS_SPLIT
+    double sum = 0; /* each micro-batch has its share of the mean */
+    for (run.micros = MODEL_STEP_MICROS; run.micro < run.micros; run.micro++) {
+        if ((code = step(m, &run)) != NET_OK)
+            return code;
+        sum += (double)*(const gp_real *)AT(MODEL_STEP_LOSS);
+    }
+#else
+    if ((code = step(m, &run)) != NET_OK)
+        return code;
+    const gp_real sum = *(const gp_real *)AT(MODEL_STEP_LOSS);
+#endif
+#if MODEL_HAS_UPDATE
+    poison(m, -1);
+    if ((code = update(m, &run)) != NET_OK)
+        return code;
+#endif
+    m->step++;
+    m->ran = RAN_STEP;
+    if (loss)
+        *loss = (float)sum;
+    return NET_OK;
+}
+
+#endif
+/* ---- Kernels ---- */
+
+#include "runtime/c/file_load.h"
+#include "runtime/c/file_save.h"
+#if MODEL_HAS_PARAMS
+#include "runtime/c/init.h"
+#endif
+#if MODEL_TRAINS
+#include "runtime/c/schedule.h"
+#endif
+MODEL_KERNELS
+
+/* ---- Ops: kernels with the shapes of this model, and loops over elements ---- */
+
+MODEL_FUNCTIONS
+
+/* ---- Tables ---- */
+
+#include "tables.c"
+
+/* ---- After each op: checks and the progress function ---- */
+
+#include "errors.c"
+
+#ifdef GPLAN_CHECK_NAN
+#if MODEL_BINDS
+#define RESULT(i) \
+    (result[i].slot < 0 ? AT(result[i].offset) : EXTERNAL(result[i].slot, result[i].offset))
+#else
+#define RESULT(i) AT(result[i].offset)
+#endif
+
+static int makes_nan(net *m, int op)
+{
+    for (size_t i = FIND_OP(result, op); result[i].op == op; i++) {
+        const gp_real *at = RESULT(i);
+        for (int64_t row = 0; row < result[i].rows; row++, at += result[i].stride)
+            for (int64_t k = 0; k < result[i].count; k++)
+                if (at[k] != at[k])
+                    return 1;
+    }
+    return 0;
+}
+
+#endif
+/* Fills what is dead after an op; -1: what is free before the first. All bits set is a NaN, and an
+ * index out of range. */
+static void poison(net *m, int op)
+{
+#ifdef GPLAN_POISON
+    for (size_t i = FIND_OP(death, op); death[i].op == op && death[i].bytes > 0; i++)
+        memset(m->arena + death[i].offset, 0xff, death[i].bytes);
+#else
+    (void)m;
+    (void)op;
+#endif
+}
+
+#ifdef GPLAN_PROFILE
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+#endif
+static GP_NOINLINE int op_end(net *m, int op, int code)
+{
+    if (code != GP_OK)
+        return op_failed(m, op, code);
+#ifdef GPLAN_CHECK_NAN
+    if (makes_nan(m, op))
+        return op_failed(m, op, NET_ENAN);
+#endif
+    poison(m, op);
+#ifdef GPLAN_PROFILE
+    const double time = now();
+    if (m->seconds)
+        m->seconds[op] += time - m->clock;
+    m->clock = time;
+#endif
+    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)
+        return failed(m, NET_ECANCEL);
+    return NET_OK;
+}
+
+/* ---- Memory, parameters and files ---- */
+
+int net_init(net *m, void *arena, size_t bytes)
+{
+    memset(m, 0, sizeof *m);
+#if MODEL_HAS_ARENA
+    if (!arena || bytes < NET_ARENA_BYTES || (uintptr_t)arena % NET_ARENA_ALIGN) {
+        snprintf(m->detail, sizeof m->detail, "the arena must have %llu bytes, aligned to %d",
+                 NET_ARENA_BYTES, NET_ARENA_ALIGN);
+        return NET_EARENA;
+    }
+#else
+    (void)bytes;
+#endif
+    m->arena = arena;
+    m->threads = gp_threads(NET_THREADS_MAX);
+#if MODEL_TRAINS
+    m->lr = MODEL_LR;
+#endif
+#if MODEL_HAS_SCHEDULE
+    net_schedule(m, MODEL_SCHEDULE);
+#endif
+    return NET_OK;
+}
+
+#if MODEL_HAS_PARAMS
+/* Parameters and state from `first` on, as they are after a reset. */
+static void initialize(net *m, size_t first, uint64_t seed)
+{
+    const gp_run run = {.seed = seed, .threads = m->threads};
+    for (size_t i = first; i < SAVED_COUNT; i++) {
+        const net_tensor *t = &tensor[SAVED + i];
+        int64_t count = 1;
+        for (int d = 0; d < t->rank; d++)
+            count *= t->dim[d];
+        if (data(m, SAVED + i))
+            gp_initialize(&run, &init[i], t->name, data(m, SAVED + i), t->dtype, 0, count);
+    }
+}
+
+#endif
+void net_reset(net *m, uint64_t seed)
+{
+    m->detail[0] = 0;
+    m->seed = seed;
+    m->step = 0;
+#if MODEL_HAS_PARAMS
+    initialize(m, 0, seed);
+#endif
+}
+
+#include "files.c"
+
+/* ---- Settings ---- */
+
+void net_threads(net *m, int threads)
+{
+    m->threads = threads < 1 ? 1 : threads > NET_THREADS_MAX ? NET_THREADS_MAX : threads;
+}
+
+#include "settings.c"

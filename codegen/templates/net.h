@@ -1,0 +1,215 @@
+/* MODEL_HEADER_NAME: the model MODEL_NAME, compiled by gplan from MODEL_SOURCE. */
+#ifndef NET_H
+#define NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if MODEL_IS_RENAMED
+/* C would refuse the name MODEL_NAME, so names begin with net_ instead. */
+
+#endif
+#if MODEL_CUDA
+/* All that it needs on the device is one arena of MODEL_ARENA_SIZE. The CUDA context and cuBLAS
+ * have memory of their own. */
+#else
+/* All that it needs is one arena of MODEL_ARENA_SIZE: it allocates nothing. */
+#endif
+#define NET_ARENA_BYTES MODEL_ARENA_BYTES
+#define NET_ARENA_ALIGN MODEL_ARENA_ALIGN
+#if !MODEL_CUDA
+#define NET_THREADS_MAX MODEL_THREADS_MAX
+#endif
+#define NET_OPS MODEL_OPS
+#if MODEL_WEIGHS_SAMPLES
+#define NET_BATCH MODEL_BATCH /* samples */
+#endif
+MODEL_COUNTS
+
+/* Return codes. Those of an op have its number above the lowest four bits. */
+enum {
+    NET_OK,
+    NET_EINDEX,   /* an index out of range, e.g. an invalid token id */
+    NET_ENAN,     /* an op made a NaN (compiled with -DGPLAN_CHECK_NAN) */
+    NET_EARENA,   /* the arena is too small or misaligned */
+    NET_EFILE,    /* a file cannot be opened, read or written */
+    NET_EFORMAT,  /* not a safetensors file, or truncated */
+    NET_ETENSOR,  /* a tensor is missing in it, or has another shape or dtype */
+    NET_ECANCEL,  /* the progress function asked to stop */
+    NET_EBIND,    /* a tensor in the caller's memory is not bound yet */
+    NET_EDEVICE,  /* CUDA or cuBLAS refused a call; op NET_OPS: outside of one */
+    NET_ESAMPLES, /* a negative count of samples, or more than a batch has */
+    NET_EOUTPUT   /* the last run did not compute this output */
+};
+#define NET_ERROR_KIND(code) ((code)&15)
+#define NET_ERROR_OP(code) ((code) >> 4)
+
+enum { NET_INPUT, NET_OUTPUT, NET_PARAM, NET_STATE };
+enum { NET_F32, NET_F16, NET_BF16, NET_I32, NET_I64, NET_U8, NET_BOOL };
+typedef struct {
+    const char *name;
+    int kind, dtype, rank;
+    int64_t dim[8];
+    size_t offset; /* in the arena, or NET_EXTERNAL; of an output: after its first run */
+    size_t bytes;
+} net_tensor;
+#define NET_EXTERNAL ((size_t)-1) /* the caller's memory */
+
+/* A model. The caller owns it and its arena; several can run at once. */
+typedef struct {
+    unsigned char *arena;
+#if MODEL_CUDA
+    int device;
+    void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */
+    void *graph, *owned;  /* a cudaGraphExec_t; the arena of net_create */
+    uint64_t told, bound; /* hashes of what the device knows, of what the graph holds */
+#else
+    int threads;
+#endif
+    uint64_t seed, step;
+    int done, ops; /* of the current run */
+    int ran;       /* the last run; 0: none, or it failed */
+    int (*progress)(void *user, uint64_t step, int op, int ops);
+    void *user;
+    double *seconds; /* of net_profile */
+#if MODEL_CUDA
+    void *mark[2]; /* two cudaEvent_t for it */
+#else
+    double clock;
+#endif
+#if MODEL_TRAINS
+    double lr;
+    int schedule; /* of net_schedule, as are the next three */
+    uint64_t warmup, steps;
+    double share;
+    int64_t valid; /* samples of the batch that count; 0: all */
+#endif
+#if MODEL_BINDS
+    void *external[MODEL_SLOTS]; /* the caller's memory */
+#endif
+    char detail[200]; /* of net_error */
+} net;
+
+#if MODEL_CUDA
+/* Takes memory of the current device, which is neither read nor written yet. All work is put on
+ * the stream, a cudaStream_t of this device; NULL: its default stream. The model stays on this
+ * device: every function makes it the current one while it runs. */
+int net_init(net *m, void *arena, size_t bytes, void *stream);
+/* The same with one cudaMalloc of NET_ARENA_BYTES; net_free gives back what either took. */
+int net_create(net *m, void *stream);
+void net_free(net *m);
+/* Waits for the stream; returns what went wrong since the last wait. */
+int net_sync(net *m);
+#else
+/* Takes the arena, which is neither read nor written yet. */
+int net_init(net *m, void *arena, size_t bytes);
+#endif
+#if MODEL_TRAINS
+/* Initial parameters and optimizer state; step 0. */
+#else
+/* Initial parameters. */
+#endif
+#if MODEL_CUDA
+int net_reset(net *m, uint64_t seed);
+#else
+void net_reset(net *m, uint64_t seed);
+#endif
+#if MODEL_TRAINS
+/* A safetensors file of parameters and optimizer state, with step and seed as metadata: a run that
+ * is saved and loaded continues bit for bit. From a file of parameters alone the optimizer starts
+ * at step 0. A file that does not fit changes nothing, but one that is truncated or written to
+ * while it is read leaves a mixture. Saving replaces the file as a whole or not at all. */
+#else
+/* Parameters as a safetensors file. A file that does not fit changes nothing, but one that is
+ * truncated or written to while it is read leaves a mixture. Saving replaces the file as a whole or
+ * not at all. */
+#endif
+int net_load(net *m, const char *path);
+int net_save(const net *m, const char *path);
+#if MODEL_HAS_CONSTANTS
+/* Constants too long for the C text are in a file beside it, MODEL_CONSTANTS_NAME:
+ *   MODEL_CONSTANT_NAMES
+ * Load them after init (reset leaves them alone); what net_save wrote has them too. */
+int net_load_constants(net *m, const char *path);
+#endif
+#if MODEL_BINDS_PARAMS
+/* Parameters are the caller's memory: bind each by name before the first run. reset and load
+ * write to it. */
+int net_bind(net *m, const char *name, void *data);
+#endif
+
+MODEL_ACCESSORS_DECLARED
+
+#if MODEL_CUDA
+#if MODEL_HAS_FORWARD
+/* Computes the outputs. Returns before that is done: net_sync sees an index out of range. */
+int net_forward(net *m);
+#endif
+#if MODEL_TRAINS
+/* The loss of the batch, without dropout; changes no parameters or state. */
+int net_eval(net *m, float *loss);
+/* One training step on the batch; the loss is from before the update. For both, loss may be NULL:
+ * then nobody waits for the device. An index out of range is skipped, and whoever waits next gets
+ * the error: load or reset then. */
+int net_step(net *m, float *loss);
+/* The step as a CUDA graph. Capture once, after a plain step; each replay is the next step, with
+ * its learning rate and random numbers. Replay captures where there is no graph yet. The progress
+ * function is not called. */
+int net_capture(net *m);
+int net_replay(net *m, float *loss);
+#endif
+#else
+#if MODEL_HAS_FORWARD
+/* Computes the outputs. */
+int net_forward(net *m);
+#endif
+#if MODEL_TRAINS
+/* The loss of the batch, without dropout; changes no parameters or state. */
+int net_eval(net *m, float *loss);
+/* One training step on the batch; the loss, which may be NULL, is from before the update. After
+ * NET_EINDEX parameters and state are unchanged; after NET_ECANCEL some may not be: load or reset
+ * then. */
+int net_step(net *m, float *loss);
+#endif
+#endif
+#if MODEL_TRAINS
+/* The learning rate rises from lr / warmup to lr over the first `warmup` steps. Then it stays
+ * (CONSTANT); falls linearly or as a cosine to share * lr at step `steps` (LINEAR, COSINE); or is
+ * multiplied by `share` every `steps` steps (STEPS). Not saved: set again after a load. */
+enum { NET_CONSTANT, NET_LINEAR, NET_COSINE, NET_STEPS };
+void net_set_lr(net *m, double lr);
+void net_schedule(net *m, int kind, uint64_t warmup, uint64_t steps, double share);
+double net_lr(const net *m);              /* of the next step */
+void net_seed(net *m, uint64_t seed); /* of dropout; reset and load set it too */
+#endif
+#if MODEL_WEIGHS_SAMPLES
+/* For a last batch that is not full: only its first samples count in the loss of eval and step,
+ * until it is set again. 0: all of NET_BATCH. */
+int net_valid(net *m, int64_t samples);
+#endif
+#if !MODEL_CUDA
+void net_threads(net *m, int threads); /* 1 to NET_THREADS_MAX; no bit of a result depends on it */
+#endif
+/* `see` is called after each op of a run with the number of ops done; not 0 cancels the run. */
+void net_progress(net *m, int (*see)(void *user, uint64_t step, int op, int ops), void *user);
+
+const char *net_strerror(int code);
+const char *net_error(const net *m); /* the last failure in detail: the file, the tensor, the op */
+const char *net_op_name(int op);     /* e.g. of NET_ERROR_OP(code) */
+const net_tensor *net_tensors(size_t *count); /* every input, output, parameter and state */
+size_t net_sizeof(void);                      /* of a net, for other languages */
+#ifdef GPLAN_PROFILE
+/* Adds the seconds of each op to seconds[NET_OPS]; prints them, the longest first. */
+void net_profile(net *m, double *seconds);
+void net_profile_print(const net *m);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

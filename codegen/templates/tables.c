@@ -1,0 +1,72 @@
+/* Inputs and outputs, then what files hold: parameters and state. */
+static const net_tensor tensor[] = {
+    MODEL_TENSORS
+};
+enum {
+    SAVED = MODEL_SAVED, /* the first that files hold */
+#if MODEL_TRAINS
+    NEEDED_COUNT = MODEL_NEEDED_COUNT, /* without the state of the optimizer */
+#endif
+    SAVED_COUNT = MODEL_SAVED_COUNT
+};
+
+#if MODEL_BINDS
+/* The index of a tensor in external[]; -1: it is in the arena. */
+static const int slot[] = {
+    MODEL_TENSOR_SLOTS
+};
+
+static void *data(const net *m, size_t i)
+{
+    return slot[i] < 0 ? m->arena + tensor[i].offset : m->external[slot[i]];
+}
+
+static int is_bound(net *m)
+{
+    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++)
+        if (slot[i] >= 0 && !m->external[slot[i]]) {
+            snprintf(m->detail, sizeof m->detail, "%s: no memory is bound to it", tensor[i].name);
+            return 0;
+        }
+    return 1;
+}
+#else
+static void *data(const net *m, size_t i)
+{
+    return m->arena + tensor[i].offset;
+}
+#endif
+
+#if MODEL_HAS_PARAMS
+MODEL_INIT_LISTS
+/* Initial values of parameters and state. */
+static const gp_init init[] = {
+    MODEL_INITS
+};
+
+#endif
+static const char *const op_name[] = {
+    MODEL_OP_NAMES
+};
+
+#ifdef GPLAN_CHECK_NAN
+/* What an op writes of floating point; slot: its index in external[], or -1. */
+static const struct {
+    int op, slot;
+    uint64_t offset;
+    int64_t rows, count, stride; /* of rows, numbers in a row, from row to row */
+} result[] = {
+    MODEL_RESULTS
+};
+
+#endif
+#ifdef GPLAN_POISON
+/* What is dead after an op; -1: free before the first. */
+static const struct {
+    int op;
+    uint64_t offset, bytes;
+} death[] = {
+    MODEL_DEATHS
+};
+
+#endif
