@@ -232,7 +232,7 @@ static void write_line(Reader *r, const char *line, const char *end)
     bool on = is_on(r);
     const char *word = lone_word(line, end);
     size_t length = r->o->length;
-    if (take_condition(r, line, end))
+    if (take_condition(r, line, end) || starts(line, "/* clang-format o"))
         return;
     if (on && starts(line, "#include \"")) {
         take_include(r, line, end);

@@ -105,4 +105,7 @@ lint:
 	@$(MAKE) --no-print-directory -j2 $(G)/parser.h $(G)/lexer.h $(G)/ops.inc $(G)/adapters.c
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=missingIncludeSystem \
 	  --enable=warning,performance,portability -I. -I$(G) -D_POSIX_C_SOURCE=200809L -j2 \
-	  frontend planner codegen examples runtime/embed.c $(G)/adapters.c
+	  -icodegen/templates frontend planner codegen examples runtime/embed.c $(G)/adapters.c
+	cppcheck --quiet --std=c11 --error-exitcode=1 --suppress=missingIncludeSystem -I. \
+	  --enable=warning,performance,portability --include=codegen/templates/sample.h \
+	  codegen/templates/net.c

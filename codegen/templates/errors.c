@@ -33,7 +33,7 @@ static GP_UNUSED int op_failed(net *m, int op, int kind)
 /* The first row of a table of what ops do that is of this op, or of a later one. The last row of
  * each is of no op. */
 #define FIND_OP(table, op) \
-    find_op(&(table)[0].op, sizeof *(table), sizeof(table) / sizeof *(table) - 1, op)
+    find_op(&(table)[0].op, sizeof *(table), (sizeof(table) / sizeof *(table)) - 1, op)
 static size_t find_op(const int *first, size_t row_bytes, size_t high, int op)
 {
     size_t low = 0;

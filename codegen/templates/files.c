@@ -1,3 +1,4 @@
+/* clang-format off */
 static const net *gp_self(const void *gp_model)
 {
     return (const net *)gp_model; /* no model has a name that begins so */
@@ -115,3 +116,4 @@ int net_bind(net *m, const char *name, void *data_)
 }
 
 #endif
+/* clang-format on */

@@ -183,7 +183,7 @@ int net_step(net *m, float *loss);
 enum { NET_CONSTANT, NET_LINEAR, NET_COSINE, NET_STEPS };
 void net_set_lr(net *m, double lr);
 void net_schedule(net *m, int kind, uint64_t warmup, uint64_t steps, double share);
-double net_lr(const net *m);              /* of the next step */
+double net_lr(const net *m);          /* of the next step */
 void net_seed(net *m, uint64_t seed); /* of dropout; reset and load set it too */
 #endif
 #if MODEL_WEIGHS_SAMPLES

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Inputs and outputs, then what files hold: parameters and state. */
 static const net_tensor tensor[] = {
     MODEL_TENSORS
@@ -70,3 +71,4 @@ static const struct {
 };
 
 #endif
+/* clang-format on */

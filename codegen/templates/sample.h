@@ -1,0 +1,149 @@
+/* A model called net, so that templates compile as they stand: -include sample.h. Each fact holds
+ * unless it is defined otherwise. Not a template: gplan fills these in itself (source.c). */
+#ifndef SAMPLE_H
+#define SAMPLE_H
+
+/* ---- Facts ---- */
+
+#ifndef MODEL_CUDA
+#define MODEL_CUDA 0
+#endif
+#ifndef MODEL_TRAINS
+#define MODEL_TRAINS 1
+#endif
+#ifndef MODEL_HAS_FORWARD
+#define MODEL_HAS_FORWARD 1
+#endif
+#ifndef MODEL_HAS_PARAMS
+#define MODEL_HAS_PARAMS 1
+#endif
+#ifndef MODEL_HAS_ARENA
+#define MODEL_HAS_ARENA 1
+#endif
+#ifndef MODEL_BINDS
+#define MODEL_BINDS 1
+#endif
+#ifndef MODEL_IS_RENAMED
+#define MODEL_IS_RENAMED 1
+#endif
+#ifndef MODEL_USES_BLAS
+#define MODEL_USES_BLAS 1
+#endif
+#ifndef MODEL_FORWARD_IS_SPLIT
+#define MODEL_FORWARD_IS_SPLIT 1
+#endif
+/* These need others of them. */
+#ifndef MODEL_BINDS_PARAMS
+#define MODEL_BINDS_PARAMS (MODEL_BINDS && MODEL_HAS_PARAMS)
+#endif
+#ifndef MODEL_HAS_CONSTANTS
+#define MODEL_HAS_CONSTANTS MODEL_HAS_PARAMS
+#endif
+#ifndef MODEL_KEEPS_STATE
+#define MODEL_KEEPS_STATE (MODEL_TRAINS && MODEL_HAS_PARAMS)
+#endif
+#ifndef MODEL_WEIGHS_SAMPLES
+#define MODEL_WEIGHS_SAMPLES MODEL_TRAINS
+#endif
+#ifndef MODEL_HAS_SCHEDULE
+#define MODEL_HAS_SCHEDULE MODEL_TRAINS
+#endif
+#ifndef MODEL_HAS_UPDATE
+#define MODEL_HAS_UPDATE MODEL_TRAINS
+#endif
+#ifndef MODEL_EVAL_IS_SPLIT
+#define MODEL_EVAL_IS_SPLIT MODEL_TRAINS
+#endif
+#ifndef MODEL_STEP_IS_SPLIT
+#define MODEL_STEP_IS_SPLIT MODEL_TRAINS
+#endif
+
+/* ---- The header ---- */
+
+#define MODEL_ARENA_BYTES 4096ull
+#define MODEL_ARENA_ALIGN 64
+#define MODEL_THREADS_MAX 1
+#define MODEL_OPS 1
+#define MODEL_BATCH 4
+#define MODEL_SLOTS 1
+#define MODEL_COUNTS enum { NET_X_COUNT = 4, NET_Y_COUNT = 4 };
+#define MODEL_ACCESSORS_DECLARED \
+    float *net_x(net *m);        \
+    const float *net_y(const net *m);
+
+/* ---- The source ---- */
+
+#define MODEL_HEADER "net.h"
+#define MODEL_INCLUDES
+#define MODEL_TYPES
+#define MODEL_KERNELS
+#define MODEL_FUNCTIONS_DECLARED static int copy_0(const gp_run *run, const gp_real *x, gp_real *y);
+#define MODEL_FUNCTIONS                                                \
+    static int copy_0(const gp_run *run, const gp_real *x, gp_real *y) \
+    {                                                                  \
+        (void)run;                                                     \
+        (void)x;                                                       \
+        (void)y;                                                       \
+        return GP_OK;                                                  \
+    }
+#define SAMPLE_PROGRAM(name)                                     \
+    static GP_UNUSED int name(net *m, const gp_run *run)         \
+    {                                                            \
+        int code;                                                \
+        OP(0, copy_0(run, (gp_real *)AT(0), (gp_real *)AT(64))); \
+        return NET_OK;                                           \
+    }
+#define MODEL_PROGRAM       \
+    SAMPLE_PROGRAM(forward) \
+    SAMPLE_PROGRAM(eval)    \
+    SAMPLE_PROGRAM(step)    \
+    SAMPLE_PROGRAM(update)
+#define MODEL_ACCESSORS                              \
+    float *net_x(net *m)                             \
+    {                                                \
+        return (float *)(void *)m->arena;            \
+    }                                                \
+    const float *net_y(const net *m)                 \
+    {                                                \
+        switch (m->ran) {                            \
+        case RAN_FORWARD:                            \
+        case RAN_EVAL:                               \
+        case RAN_STEP:                               \
+            return (float *)(void *)(m->arena + 64); \
+        default:                                     \
+            return NULL;                             \
+        }                                            \
+    }
+#define MODEL_STATE 1024
+#define MODEL_LR 0.1
+#define MODEL_SCHEDULE NET_COSINE, 10, 100, 0.1
+#define MODEL_FORWARD_OPS 1
+#define MODEL_FORWARD_MICROS 2
+#define MODEL_EVAL_OPS 1
+#define MODEL_EVAL_MICROS 2
+#define MODEL_EVAL_LOSS 64
+#define MODEL_STEP_OPS 1
+#define MODEL_STEP_MICROS 2
+#define MODEL_STEP_LOSS 64
+
+/* ---- Its tables ---- */
+
+#define MODEL_SAVED 2
+#if MODEL_HAS_PARAMS
+#define MODEL_SAVED_COUNT 2
+#else
+#define MODEL_SAVED_COUNT 0
+#endif
+#define MODEL_NEEDED_COUNT 1
+#define MODEL_TENSORS                                                                     \
+    {"x", NET_INPUT, NET_F32, 1, {4}, 0, 16}, {"y", NET_OUTPUT, NET_F32, 1, {4}, 64, 16}, \
+        {"w", NET_PARAM, NET_F32, 1, {4}, 128, 16}, {"w.v", NET_STATE, NET_F32, 1, {4}, 192, 16},
+#define MODEL_TENSOR_SLOTS -1, -1, 0, -1
+#define MODEL_INIT_LISTS static const double list_0[] = {0, 1, 2, 3};
+#define MODEL_INITS {GP_INIT_LIST, 0, 0, list_0, 4}, {GP_INIT_CONST, 0, 0, NULL, 0},
+#define MODEL_OP_NAMES "copy y (net.g:3)",
+#define MODEL_RESULTS {0, -1, 64, 1, 4, 0}, {1, -1, 0, 0, 0, 0},
+#define MODEL_DEATHS {0, 0, 16}, {1, 0, 0},
+#define MODEL_CONSTANTS 0
+
+#endif
