@@ -69,7 +69,7 @@ $(B)/gen/%.o: $(G)/%.c
 $(B)/frontend/ops.o: $(G)/ops.inc
 # Kernels give the same bits here as in emitted code that was compiled without contraction. Threads
 # are real ones, so that tests see what they do, and small results take the way of large ones.
-$(B)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP) -DGP_STREAM_LEAST=64
+$(B)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP) -DGP_STREAM_FROM=64
 # What flex and bison write is not ours to warn about.
 $(B)/gen/lexer.o $(B)/gen/parser.o: private CFLAGS += -w
 $(FRONT_OBJECTS): | $(G)/parser.h $(G)/lexer.h

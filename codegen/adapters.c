@@ -92,8 +92,22 @@ static void print_adapter(const OpRow *op, const char *result, const char *suffi
     puts(";\n    call->attr = NULL;\n    return result;\n}\n");
 }
 
+static bool has_ways(const OpRow *op)
+{
+    return made == C && op_has_kernel(op) && defines(file_of(op), op, "GP_WAYS");
+}
+
+static void print_ways(const OpRow *op)
+{
+    printf("static void %s_ways(gp_call *call, const gp_setting *s, gp_ways *ways)\n{\n", op->name);
+    print_attr(op);
+    printf("    gp_%s_ways(call, ways);\n    call->attr = NULL;\n}\n\n", op->name);
+}
+
 static void print_kernel(const OpRow *op)
 {
+    if (has_ways(op))
+        print_ways(op);
     if (made != WORK)
         print_adapter(op, "int", "_run",
                       made == C ? "gp_%s(call)" : "each_call_kernel(call, gp_%s)");
@@ -209,11 +223,12 @@ static void print_table(const char *find)
         const bool workspace = has_workspace(op);
         if (op->build || (made == WORK && !workspace))
             continue;
-        printf("    {\"%s\", %s%s, %s%s},\n", op->name, made == WORK ? "NULL" : op->name,
+        printf("    {\"%s\", %s%s, %s%s, %s%s},\n", op->name, made == WORK ? "NULL" : op->name,
                made == WORK ? "" : "_run", workspace ? op->name : "NULL",
-               workspace ? "_workspace" : "");
+               workspace ? "_workspace" : "", has_ways(op) ? op->name : "NULL",
+               has_ways(op) ? "_ways" : "");
     }
-    printf("    {NULL, NULL, NULL},\n};\n\n"
+    printf("    {NULL, NULL, NULL, NULL},\n};\n\n"
            "const gp_kernel *%s(const char *op)\n"
            "{\n"
            "    for (size_t i = 0; kernel[i].op; i++)\n"

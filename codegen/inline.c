@@ -2,7 +2,7 @@
  * include, each once and in order, the definitions that the rest of the file reaches. What nobody
  * names stays out, and so do comments that speak of nothing else, and conditionals around nothing.
  * System includes are collected at the top. */
-#include "codegen/units.h"
+#include "codegen/ways.h"
 #include "runtime/runtime.h"
 
 #include <stdlib.h>
@@ -254,11 +254,29 @@ static void write_system(const Inliner *n, Out *o)
             out(o, "#include %s\n", all.at[i]);
 }
 
-Inlined inline_files(const Graph *g, const char *const *file, size_t count, const char *rest)
+/* Of each kernel by itself: what it reaches, and what it has to say of that. */
+static void cut_ways(Inliner *n, Ways *ways)
 {
+    for (size_t i = 0; i < ways->op.count; i++) {
+        Inliner one = *n;
+        one.reached = names_new(n->arena);
+        one.keep = ARENA_ARRAY(n->arena, bool, n->units.unit.count + 1);
+        reach(&one, arena_printf(n->arena, "gp_%s", ways->op.at[i]));
+        for (Id k = 0; k < n->units.unit.count; k++)
+            if (one.keep[k])
+                ways_need(ways, ways->op.at[i], &n->units.unit.at[k]);
+    }
+    for (Id k = 0; k < n->units.unit.count; k++)
+        ways_cut(ways, &n->units.unit.at[k]);
+}
+
+Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest)
+{
+    const Graph *g = e->plan->graph;
     Inliner n = read_files(g->arena, file, count);
     Out system = out_new(g->arena), types = out_new(g->arena), body = out_new(g->arena),
         kernels = out_new(g->arena);
+    cut_ways(&n, ways_of_calls(e));
     for (Id i = 0; i < n.units.unit.count; i++)
         if (n.units.unit.at[i].kind == UNIT_CODE && n.units.unit.at[i].need == NEED_ALWAYS)
             keep(&n, i);

@@ -229,7 +229,7 @@ typedef struct {
     const char *types;   /* of the first file */
     const char *kernels; /* of the others, behind the settings of kernels */
 } Inlined;
-Inlined inline_files(const Graph *g, const char *const *file, size_t count, const char *rest);
+Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest);
 /* Whether that text has a certain file in it. */
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
 

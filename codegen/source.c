@@ -303,7 +303,7 @@ static void fill_runtime(Emission *e, Template *t)
         ARRAY_PUSH(e->arena, &file, t->need.at[i]);
     for (size_t i = 0; i < e->file.count; i++)
         ARRAY_PUSH(e->arena, &file, e->file.at[i]);
-    Inlined text = inline_files(e->plan->graph, file.at, file.count, body.at);
+    Inlined text = inline_files(e, file.at, file.count, body.at);
     template_text(t, "INCLUDES", text.system);
     template_text(t, "TYPES", text.types);
     template_text(t, "KERNELS", text.kernels);

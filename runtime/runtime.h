@@ -21,7 +21,8 @@ typedef struct {
 typedef struct {
     const char *op; /* name of the row */
     int (*run)(gp_call *c, const gp_setting *setting);
-    size_t (*workspace)(gp_call *c, const gp_setting *setting); /* NULL: none */
+    size_t (*workspace)(gp_call *c, const gp_setting *setting);         /* NULL: none */
+    void (*ways)(gp_call *c, const gp_setting *setting, gp_ways *ways); /* NULL: it has one */
 } gp_kernel;
 
 /* NULL where the op has none; elementwise ops have one that loops over a single expression. */

@@ -161,6 +161,7 @@ int net_step(net *m, float *loss)
 #endif
 /* ---- Kernels ---- */
 
+#include "runtime/c/planned.h"
 #include "runtime/c/file_load.h"
 #include "runtime/c/file_save.h"
 #if MODEL_HAS_PARAMS

@@ -98,11 +98,24 @@ typedef struct {
 
 /* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */
 #define GP_KERNEL(name) static GP_NOINLINE int gp_##name(const gp_call *c)
+
 /* GP_WORKSPACE(conv2d) { return bytes; } data pointers may be NULL here, dims are right. The
  * answer covers every instruction set that the emitted file may be compiled for. */
 #define GP_WORKSPACE(name) static GP_UNUSED size_t gp_##name##_workspace(const gp_call *c)
-/* What only the host calls, and what kernels call too. */
-#define GP_HOST static inline GP_UNUSED
+
+/* `if (GP_WAY(name, condition))` is a branch that gplan leaves out where no call takes it.
+ * GP_WAYS(conv2d) { gp_way(ways, "name", condition); } says which side a call takes, by dims,
+ * strides and settings alone; it says both where another instruction set might take another. */
+#define GP_WAY(name, condition) (condition)
+#define GP_WAYS(name) static GP_UNUSED void gp_##name##_ways(const gp_call *c, gp_ways *ways)
+
+/* What only the host calls, where time is no matter, and what kernels call too. */
+#if defined(__GNUC__)
+#define GP_HOST static __attribute__((cold, noinline, unused))
+#else
+#define GP_HOST static
+#endif
+
 #ifdef GP_CUDA
 #define GP_FUNCTION __host__ __device__ static inline GP_UNUSED
 #else
@@ -121,6 +134,26 @@ GP_HOST int gp_threads(int planned)
     (void)planned;
     return 1;
 #endif
+}
+
+/* What calls of kernels do at branches with a name. */
+enum { GP_TAKEN = 1, GP_PASSED = 2, GP_MAX_WAYS = 24 };
+typedef struct {
+    int count;
+    struct {
+        const char *name;
+        int can;
+    } at[GP_MAX_WAYS];
+} gp_ways;
+
+GP_FUNCTION void gp_way(gp_ways *ways, const char *name, int taken)
+{
+    int i = 0;
+    while (i < ways->count && strcmp(ways->at[i].name, name) != 0)
+        i++;
+    ways->count += i == ways->count;
+    ways->at[i].name = name;
+    ways->at[i].can |= taken ? GP_TAKEN : GP_PASSED;
 }
 
 /* Bytes of one element. */

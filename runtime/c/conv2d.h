@@ -119,14 +119,20 @@ GP_FUNCTION gp_winograd gp_conv_as_wino(const gp_conv *v)
     return w;
 }
 
+/* What a thread needs for blocks, and whichever way it goes: elements. */
+GP_FUNCTION int64_t gp_conv_unit_work(const gp_conv *v)
+{
+    return gp_gemm_work(v->places, v->depth) + GP_FEW * GP_LINE + GP_NC_LARGEST +
+           gp_patch_work(&v->in) + GP_NR_LARGEST * gp_least(v->depth, GP_KC);
+}
+
 GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
 {
     if (gp_conv_is_wino(v)) {
         const gp_winograd w = gp_conv_as_wino(v);
         return gp_wino_work(&w);
     }
-    return gp_gemm_work(v->places, v->depth) + GP_FEW * GP_LINE + GP_NC_LARGEST +
-           gp_patch_work(&v->in) + GP_NR_LARGEST * gp_least(v->depth, GP_KC);
+    return gp_conv_unit_work(v);
 }
 
 /* From one weight of a row to the next, where all lie evenly; else 0. */
@@ -165,19 +171,14 @@ GP_FUNCTION void gp_conv_gather_weights(gp_real *restrict to, const gp_conv *v, 
     }
 }
 
-/* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
-GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, int64_t group,
-                                      int64_t i, int64_t height, int64_t p, int64_t k)
+/* The same where at least those of a row of the window lie evenly. */
+GP_FUNCTION void gp_conv_copy_weights(gp_real *restrict to, const gp_conv *v, const gp_real *from,
+                                      int64_t height, int64_t p, int64_t k)
 {
     const gp_weights *w = &v->w;
-    const gp_real *from = w->at + group * w->group + i * w->row;
-    const int64_t window = v->in.kernel[0] * v->in.kernel[1], step = gp_conv_step(v);
+    const int64_t window = v->in.kernel[0] * v->in.kernel[1];
     const int even = w->place[0] == v->in.kernel[1] * w->place[1];
     const int64_t wide = even ? window : v->in.kernel[1];
-    if (step) {
-        gp_pack_a(to, (gp_matrix){(gp_real *)from + p * step, w->row, step}, height, k);
-        return;
-    }
     if (wide < 4) {
         gp_conv_gather_weights(to, v, from, height, p, k);
         return;
@@ -190,6 +191,19 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
         for (int64_t j = 0; j < height; j++)
             gp_copy(to + j * GP_LINE + done, at + j * w->row, w->place[1], count);
     }
+}
+
+/* The panel of weights: rows i .. i + height - 1, elements p .. p + k - 1 of their depth. */
+GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, int64_t group,
+                                      int64_t i, int64_t height, int64_t p, int64_t k)
+{
+    const gp_weights *w = &v->w;
+    const gp_real *from = w->at + group * w->group + i * w->row;
+    const int64_t step = gp_conv_step(v);
+    if (GP_WAY(conv_weights_even, step))
+        gp_pack_a(to, (gp_matrix){(gp_real *)from + p * step, w->row, step}, height, k);
+    else
+        gp_conv_copy_weights(to, v, from, height, p, k);
 }
 
 /* The weights that are packed after those of rows up to i (of m): the next rows, or the first ones
@@ -416,7 +430,7 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     for (int64_t p = 0; p < v->depth; p += depth) {
         const int64_t k = gp_least(depth, v->depth - p);
         gp_conv_pack(v, x, p, k, at, n, line, patches);
-        if (few)
+        if (GP_WAY(conv_few, few))
             gp_conv_take(v, patches, n, k, lines);
         for (int64_t i = 0, from = 0, to; from < m; from = to) {
             const int64_t out = group * v->rows + i0 + from;
@@ -426,7 +440,7 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
                 gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
             gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
                            patches, at, n - few, p, k, p > 0 || bias);
-            if (few)
+            if (GP_WAY(conv_few, few))
                 gp_conv_few(v, out, to - from, rows, lines, k, p > 0 || bias);
             if (p + k == v->depth)
                 gp_conv_finish(v, out, to - from, at, n);
@@ -442,19 +456,14 @@ GP_FUNCTION int gp_conv_alike(const gp_conv *v, const gp_conv *w)
            !gp_conv_is_wino(w);
 }
 
-/* One convolution, or several that are alike. */
-GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, int count, gp_real *work)
+/* One convolution, or several that are alike, block by block. */
+GP_FUNCTION void gp_conv_units(const gp_run *run, const gp_conv *v, int count, gp_real *work)
 {
     const int64_t units = v->groups * v->down * v->across;
     int64_t own = 0;
     (void)run; /* has a say only where there are threads */
-    if (gp_conv_is_wino(v)) {
-        const gp_winograd w = gp_conv_as_wino(v);
-        gp_wino_conv(&w, work);
-        return;
-    }
     for (int i = 0; i < count; i++)
-        own = gp_conv_work(&v[i]) > own ? gp_conv_work(&v[i]) : own;
+        own = gp_conv_unit_work(&v[i]) > own ? gp_conv_unit_work(&v[i]) : own;
     if (units == 1) { /* calling threads takes as long as a small convolution */
         for (int i = 0; i < count; i++)
             gp_conv_unit(&v[i], 0, work);
@@ -464,6 +473,30 @@ GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, int count, gp_
     for (int64_t unit = 0; unit < units; unit++)
         for (int i = 0; i < count; i++)
             gp_conv_unit(&v[i], unit, work + gp_thread() * own);
+}
+
+GP_FUNCTION void gp_conv_run(const gp_run *run, const gp_conv *v, int count, gp_real *work)
+{
+    if (GP_WAY(conv_winograd, gp_conv_is_wino(v))) {
+        const gp_winograd w = gp_conv_as_wino(v);
+        gp_wino_conv(&w, work);
+    } else {
+        gp_conv_units(run, v, count, work);
+    }
+}
+
+GP_FUNCTION void gp_conv_ways(const gp_conv *v, gp_ways *ways)
+{
+    const int wino = gp_conv_is_wino(v);
+    gp_way(ways, "conv_winograd", wino);
+    if (wino) {
+        const gp_winograd w = gp_conv_as_wino(v);
+        gp_few_ways(ways, "wino_few", w.tiles);
+        return;
+    }
+    gp_few_ways(ways, "conv_few", v->places);
+    gp_way(ways, "conv_weights_even", gp_conv_step(v) != 0);
+    gp_way(ways, "patch_splits", gp_patch_splits(&v->in));
 }
 
 /* The same where each output channel sees one; `rows` of them see the same. */
@@ -505,10 +538,18 @@ GP_WORKSPACE(conv2d)
                                 : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
 }
 
+GP_WAYS(conv2d)
+{
+    const gp_conv v = gp_conv2d_plan(c);
+    gp_way(ways, "conv_depthwise", c->in[1].dim[1] == 1);
+    if (c->in[1].dim[1] != 1)
+        gp_conv_ways(&v, ways);
+}
+
 GP_KERNEL(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
-    if (c->in[1].dim[1] == 1) {
+    if (GP_WAY(conv_depthwise, c->in[1].dim[1] == 1)) {
         const gp_depthwise each = gp_conv_each(&v);
         gp_depthwise_run(c->run, &each);
     } else {

@@ -185,28 +185,38 @@ GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, gp_real *restrict 
                        v->rows);
 }
 
+GP_FUNCTION void gp_weight_grad_units(const gp_call *c, const gp_weight_grad *v)
+{
+    const int64_t own = gp_weight_grad_work(v), units = v->groups * v->across;
+    const int64_t aside = gp_weight_grad_part(v);
+    gp_real *work = c->work, *sums = work + own * c->run->threads, *dw = c->out[0].data;
+    GP_PARALLEL(c->run, units * v->parts > 1 && gp_count(v->dy) * v->depth > 32768)
+    for (int64_t i = 0; i < units * v->parts; i++) {
+        const int64_t part = i / units;
+        gp_weight_grad_unit(v, i % units, part * v->places / v->parts,
+                            (part + 1) * v->places / v->parts, aside ? sums + part * aside : dw,
+                            work + gp_thread() * own);
+    }
+    if (aside)
+        gp_weight_grad_join(v, sums, dw);
+}
+
+GP_WAYS(conv2d_weight_grad)
+{
+    gp_way(ways, "weight_depthwise", c->out[0].dim[1] == 1);
+}
+
 GP_KERNEL(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
-    const int64_t own = gp_weight_grad_work(&v), units = v.groups * v.across;
-    const int64_t aside = gp_weight_grad_part(&v);
-    if (c->out[0].dim[1] == 1) {
+    if (GP_WAY(weight_depthwise, c->out[0].dim[1] == 1)) {
         const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
         GP_PARALLEL(c->run, gp_count(v.dy) > 8192)
         for (int64_t out = 0; out < v.dy->dim[1]; out++)
             gp_depthwise_weights(&each, out, c->out[0].data);
-        return GP_OK;
+    } else {
+        gp_weight_grad_units(c, &v);
     }
-    gp_real *work = c->work, *sums = work + own * c->run->threads, *dw = c->out[0].data;
-    GP_PARALLEL(c->run, units * v.parts > 1 && gp_count(v.dy) * v.depth > 32768)
-    for (int64_t i = 0; i < units * v.parts; i++) {
-        const int64_t part = i / units;
-        gp_weight_grad_unit(&v, i % units, part * v.places / v.parts,
-                            (part + 1) * v.places / v.parts, aside ? sums + part * aside : dw,
-                            work + gp_thread() * own);
-    }
-    if (aside)
-        gp_weight_grad_join(&v, sums, dw);
     return GP_OK;
 }
 

@@ -209,22 +209,48 @@ GP_FUNCTION void gp_transpose_each(const gp_call *c)
         each.dilation[i] = a->dilation[i];
         each.pad[i] = spreads ? a->pad[i] : (w->dim[2 + i] - 1) * a->dilation[i] - a->pad[i];
     }
-    if (spreads)
+    if (GP_WAY(depthwise_spreads, spreads))
         gp_depthwise_spread(c->run, &each);
     else
         gp_depthwise_run(c->run, &each);
 }
 
-GP_KERNEL(conv_transpose2d)
+GP_WAYS(conv_transpose2d)
 {
-    if (gp_transpose_is_depthwise(c)) {
-        gp_transpose_each(c);
-    } else if (gp_transpose_spreads(c)) {
+    const gp_conv_transpose2d_attr *a = c->attr;
+    const int depthwise = gp_transpose_is_depthwise(c), spreads = gp_transpose_spreads(c);
+    const int64_t phases = a->stride[0] * a->stride[1];
+    gp_way(ways, "transpose_depthwise", depthwise);
+    if (depthwise)
+        gp_way(ways, "depthwise_spreads", phases > 1);
+    else
+        gp_way(ways, "transpose_spreads", spreads);
+    for (int64_t i = 0; !depthwise && !spreads && i < phases; i++) {
+        gp_phases p;
+        gp_phases_at(&p, c, i / a->stride[1], i % a->stride[1]);
+        if (gp_phase_sees(&p)) {
+            const gp_conv v = gp_phase_conv(&p);
+            gp_conv_ways(&v, ways);
+        }
+    }
+}
+
+GP_FUNCTION void gp_transpose_all(const gp_call *c)
+{
+    if (GP_WAY(transpose_spreads, gp_transpose_spreads(c))) {
         const gp_spread v = gp_spread_plan(c);
         gp_spread_run(&v, c->work);
     } else {
         gp_phases_run(c);
     }
+}
+
+GP_KERNEL(conv_transpose2d)
+{
+    if (GP_WAY(transpose_depthwise, gp_transpose_is_depthwise(c)))
+        gp_transpose_each(c);
+    else
+        gp_transpose_all(c);
     return GP_OK;
 }
 

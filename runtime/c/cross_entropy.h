@@ -31,7 +31,7 @@ GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
     if (a->ignore && id == a->ignored)
         return 0;
     gp_real loss = rest - (1 - smooth) * (x[id] - most);
-    if (smooth > 0) /* the share that goes to all classes alike */
+    if (GP_WAY(loss_smooths, smooth > 0)) /* the share that goes to all classes alike */
         loss -= smooth * (gp_row_offsets(x, most, n) / (gp_real)n);
     return loss;
 }
@@ -48,6 +48,12 @@ GP_FUNCTION void gp_class_slope(const gp_real *x, gp_real *dx, int64_t n, int64_
         dx[i] = part * gp_exp_below(x[i] - most, low) - each;
     if (up != 0)
         dx[id] -= up * (1 - smooth);
+}
+
+GP_WAYS(cross_entropy_rows)
+{
+    const gp_cross_entropy_rows_attr *a = c->attr;
+    gp_way(ways, "loss_smooths", a->label_smoothing > 0);
 }
 
 GP_KERNEL(cross_entropy_rows)

@@ -214,12 +214,12 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
-    if (!p->thin) {
+    if (GP_WAY(matmul_thin, p->thin)) {
+        gp_thin_tile(c, a, b, m, n, p->k);
+        gp_finish(end, c, m, n);
+    } else {
         gp_gemm(c, a, b, m, n, p->k, 0, work, end);
-        return;
     }
-    gp_thin_tile(c, a, b, m, n, p->k);
-    gp_finish(end, c, m, n);
 }
 
 /* The same for whatever strides, though they decide which batches merge and what is turned. */
@@ -230,6 +230,12 @@ GP_WORKSPACE(matmul)
     if (n <= GP_THIN || m <= GP_THIN)
         return 0;
     return (size_t)(gp_gemm_work(m > n ? m : n, k) * c->run->threads) * sizeof(gp_real);
+}
+
+GP_WAYS(matmul)
+{
+    const gp_product p = gp_product_plan(c);
+    gp_way(ways, "matmul_thin", p.thin);
 }
 
 GP_KERNEL(matmul)

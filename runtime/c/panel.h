@@ -370,6 +370,14 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
  * rows at a time. */
 enum { GP_FEW = GP_BLOCK(4, 2) };
 
+/* What is known of a branch for the last few of n: whether there are any hangs on the lanes. */
+GP_FUNCTION void gp_few_ways(gp_ways *ways, const char *name, int64_t n)
+{
+    gp_way(ways, name, 0);
+    if (GP_TINY || n % 8 != 0)
+        gp_way(ways, name, 1);
+}
+
 #if defined(__GNUC__)
 static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const gp_real *a,
                                                 int64_t rows, const gp_real *b, int64_t k)

@@ -264,7 +264,7 @@ static GP_NOINLINE void gp_patch_panels(const gp_sliding *v, int64_t group, int6
         const int64_t plane =
             group + at / v->outputs * v->x->stride[0] + (p + done) / window * v->x->stride[1];
         count = gp_least(window - first, k - done);
-        if (gp_patch_splits(v))
+        if (GP_WAY(patch_splits, gp_patch_splits(v)))
             gp_patch_split(&b, x + plane);
         gp_patch_channel(&b, x, plane, group, first, first + count, p + done, to + done * GP_NR,
                          GP_NR * k);

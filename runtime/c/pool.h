@@ -141,11 +141,11 @@ GP_FUNCTION int gp_pool_lines(const gp_pool *v, const gp_real *plane, int64_t fi
 /* Outputs at .. at + n - 1 of some rows, `apart` and `out` apart. The columns of all rows first:
  * what is read soon after it was written, by vectors that lie otherwise, has to wait. */
 GP_FUNCTION void gp_pool_block(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
-                               int64_t at, int64_t n, gp_real *to, int64_t apart, int64_t out)
+                               int64_t at, int64_t n, gp_real *to, int64_t apart, int64_t out,
+                               int how)
 {
     const int64_t width = (n - 1) * v->stride[1] + v->kernel[1];
     const int64_t left = at * v->stride[1] - v->pad[1];
-    int how = v->mean ? GP_POOL_SUM : GP_POOL_FINITE;
     gp_real lines[GP_POOL_LINES];
     if (width <= GP_POOL_LINES && !gp_pool_lines(v, plane, first, count, left, width, lines, how))
         gp_pool_lines(v, plane, first, count, left, width, lines, how = GP_POOL_MAX);
@@ -155,7 +155,7 @@ GP_FUNCTION void gp_pool_block(const gp_pool *v, const gp_real *plane, int64_t f
                           how);
         else /* n is 1 */
             to[i * apart] = gp_pool_one(v, plane, first + i, at, how);
-        if (v->mean)
+        if (how == GP_POOL_SUM)
             gp_pool_divide(v->mean, v->x->dim + 2, first + i, at, to + i * apart, out, n);
     }
 }
@@ -188,11 +188,10 @@ GP_FUNCTION int gp_pool_pair_rows(const gp_pool *v, const gp_real *plane, int64_
 
 /* Some rows of outputs of a plane. */
 GP_FUNCTION void gp_pool_rows(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
-                              gp_real *to, int64_t apart, int64_t out)
+                              gp_real *to, int64_t apart, int64_t out, int how)
 {
 #if defined(GP_SHUFFLES)
     if (v->pairs && out == 1) {
-        const int how = v->mean ? GP_POOL_SUM : GP_POOL_FINITE;
         if (!gp_pool_pair_rows(v, plane, first, count, to, apart, how))
             gp_pool_pair_rows(v, plane, first, count, to, apart, GP_POOL_MAX);
         return;
@@ -202,47 +201,70 @@ GP_FUNCTION void gp_pool_rows(const gp_pool *v, const gp_real *plane, int64_t fi
         rows = count - i < v->block[0] ? count - i : v->block[0];
         for (int64_t at = 0; at < v->y->dim[3]; at += v->block[1]) {
             const int64_t n = v->y->dim[3] - at < v->block[1] ? v->y->dim[3] - at : v->block[1];
-            gp_pool_block(v, plane, first + i, rows, at, n, to + i * apart + at * out, apart, out);
+            gp_pool_block(v, plane, first + i, rows, at, n, to + i * apart + at * out, apart, out,
+                          how);
         }
     }
 }
 
 /* Straight to y, or made aside and streamed. */
-GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, int64_t count)
+GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, int64_t count,
+                              int how)
 {
     const gp_real *x = gp_plane(v->x, plane);
-    gp_real *y = gp_plane(v->y, plane) + first * v->y->stride[2], band[GP_POOL_BAND];
-    if (v->streams) {
-        gp_pool_rows(v, x, first, count, band, v->y->dim[3], 1);
+    gp_real *y = gp_plane(v->y, plane) + first * v->y->stride[2];
+    if (GP_WAY(pool_streams, v->streams)) {
+        gp_real band[GP_POOL_BAND];
+        gp_pool_rows(v, x, first, count, band, v->y->dim[3], 1, how);
         gp_stream(y, band, count * v->y->dim[3], NULL);
     } else {
-        gp_pool_rows(v, x, first, count, y, v->y->stride[2], v->y->stride[3]);
+        gp_pool_rows(v, x, first, count, y, v->y->stride[2], v->y->stride[3], how);
     }
     gp_stream_end();
 }
 
-GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v)
+/* `how` is a constant in each kernel, so that what is not asked for is not compiled. */
+GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v, int how)
 {
     const int64_t units = v.y->dim[0] * v.y->dim[1] * v.bands, height = v.y->dim[2];
     (void)run; /* has a say only where there are threads */
     GP_PARALLEL(run, gp_count(v.x) > 32768)
     for (int64_t i = 0; i < units; i++) {
         const int64_t first = i % v.bands * v.rows;
-        gp_pool_band(&v, i / v.bands, first, height - first < v.rows ? height - first : v.rows);
+        gp_pool_band(&v, i / v.bands, first, height - first < v.rows ? height - first : v.rows,
+                     how);
     }
     return GP_OK;
+}
+
+/* Whether it streams hangs on the instruction set, too. */
+GP_FUNCTION void gp_pool_ways(const gp_call *c, gp_ways *ways)
+{
+    gp_way(ways, "pool_streams", 0);
+    if (gp_count(&c->out[0]) >= GP_STREAM_LEAST)
+        gp_way(ways, "pool_streams", 1);
+}
+
+GP_WAYS(maxpool2d)
+{
+    gp_pool_ways(c, ways);
+}
+
+GP_WAYS(avgpool2d)
+{
+    gp_pool_ways(c, ways);
 }
 
 GP_KERNEL(maxpool2d)
 {
     const gp_maxpool2d_attr *a = c->attr;
-    return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL));
+    return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL), GP_POOL_FINITE);
 }
 
 GP_KERNEL(avgpool2d)
 {
     const gp_avgpool2d_attr *a = c->attr;
-    return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, a));
+    return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), GP_POOL_SUM);
 }
 
 /* Where element i of a plane lies. */

@@ -49,6 +49,12 @@ GP_FUNCTION void gp_fold_join(int how, gp_real *to, const gp_real *x, int64_t n)
     }
 }
 
+/* The same once for many rows: one copy for all who call it. */
+static GP_NOINLINE void gp_fold_carry(int how, gp_real *to, const gp_real *x, int64_t n)
+{
+    gp_fold_join(how, to, x, n);
+}
+
 GP_FUNCTION void gp_fold_squares(gp_real *to, const gp_real *x, const gp_real *mean, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -85,11 +91,11 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
             continue;
         blocks++; /* a block is full: as a binary counter, equal levels are joined */
         for (int64_t carry = blocks; carry % 2 == 0; carry /= 2, depth--)
-            gp_fold_join(how, level[depth - 1], level[depth], lanes);
+            gp_fold_carry(how, level[depth - 1], level[depth], lanes);
         depth++;
     }
     while (--depth > 0)
-        gp_fold_join(how, level[depth - 1], level[depth], lanes);
+        gp_fold_carry(how, level[depth - 1], level[depth], lanes);
     memcpy(sum, level[0], (size_t)lanes * sizeof *sum);
 }
 
@@ -97,7 +103,7 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
 GP_FUNCTION gp_real gp_fold_lanes(int how, gp_real *lane, int64_t lanes)
 {
     for (; lanes > 1; lanes = (lanes + 1) / 2)
-        gp_fold_join(how, lane, lane + (lanes + 1) / 2, lanes / 2);
+        gp_fold_carry(how, lane, lane + (lanes + 1) / 2, lanes / 2);
     return lane[0];
 }
 
@@ -159,8 +165,8 @@ GP_FUNCTION void gp_fold_all(const gp_call *c, const gp_fold *fold, int how, con
         return;
     for (int64_t step = 1; step < grid.chunks; step *= 2)
         for (int64_t i = 0; i + step < grid.chunks; i += 2 * step)
-            gp_fold_join(how, part + i * grid.outputs, part + (i + step) * grid.outputs,
-                         grid.outputs);
+            gp_fold_carry(how, part + i * grid.outputs, part + (i + step) * grid.outputs,
+                          grid.outputs);
     memcpy(to, part, (size_t)grid.outputs * sizeof *to);
 }
 
@@ -197,7 +203,7 @@ GP_FUNCTION int gp_reduce(const gp_call *c, int how)
 {
     const gp_sum_attr *a = c->attr;
     gp_fold fold = gp_fold_of(&c->in[0], a->axes);
-    if (c->out[0].dtype == GP_F32)
+    if (GP_WAY(reduce_reals, c->out[0].dtype == GP_F32))
         gp_fold_all(c, &fold, how, NULL, c->work, c->out[0].data);
     else
         gp_fold_ints(c, &fold, how);
@@ -219,6 +225,11 @@ GP_WORKSPACE(sum)
     return gp_reduce_workspace(c, ((const gp_sum_attr *)c->attr)->axes);
 }
 
+GP_WAYS(sum)
+{
+    gp_way(ways, "reduce_reals", c->out[0].dtype == GP_F32);
+}
+
 GP_KERNEL(sum)
 {
     return gp_reduce(c, GP_FOLD_SUM);
@@ -237,6 +248,11 @@ GP_KERNEL(prod)
 GP_WORKSPACE(max)
 {
     return gp_reduce_workspace(c, ((const gp_max_attr *)c->attr)->axes);
+}
+
+GP_WAYS(max)
+{
+    gp_way(ways, "reduce_reals", c->out[0].dtype == GP_F32);
 }
 
 GP_KERNEL(max)
@@ -264,6 +280,11 @@ GP_FUNCTION void gp_reduce_divide(const gp_tensor *t, int64_t by)
 GP_WORKSPACE(mean)
 {
     return gp_reduce_workspace(c, ((const gp_mean_attr *)c->attr)->axes);
+}
+
+GP_WAYS(mean)
+{
+    gp_way(ways, "reduce_reals", c->out[0].dtype == GP_F32);
 }
 
 GP_KERNEL(mean)

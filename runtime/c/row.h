@@ -134,7 +134,7 @@ GP_FUNCTION void gp_row_add_exps(gp_real *restrict lane, const gp_real *x, gp_re
 
 /* The sum of exp(x - shift), which are written to `to` unless that is NULL; it may be x. No x is
  * larger than shift. */
-GP_FUNCTION gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, int64_t n)
+static GP_NOINLINE gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, int64_t n)
 {
     if (n > GP_ROW_STRETCH) {
         int64_t half = gp_row_half(n);

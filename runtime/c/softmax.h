@@ -82,22 +82,44 @@ GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
     GP_PARALLEL(c->run, outer * n * inner > 2048)
     for (int64_t from = 0; from < tasks; from += GP_ROW_BLOCK) {
         const int64_t some = tasks - from < GP_ROW_BLOCK ? tasks - from : GP_ROW_BLOCK;
-        if (streams) {
+        if (GP_WAY(softmax_streams, streams)) {
             gp_softmax_stream(x + from * n, to + from * n, some, n);
             gp_stream_end();
             continue;
         }
         for (int64_t task = from; task < from + some; task++) {
-            const int64_t first = task % tiles * GP_SOFTMAX_LANES, left = inner - first;
+            const int64_t first = task % tiles * GP_SOFTMAX_LANES;
             const int64_t at = task / tiles * n * inner + first;
-            if (inner == 1)
+            if (GP_WAY(softmax_rows, inner == 1))
                 gp_softmax_row(x + at, to + at, n, is_log);
             else
-                gp_softmax_columns(x + at, to + at, n, inner,
-                                   left < GP_SOFTMAX_LANES ? left : GP_SOFTMAX_LANES, is_log);
+                gp_softmax_columns(
+                    x + at, to + at, n, inner,
+                    inner - first < GP_SOFTMAX_LANES ? inner - first : GP_SOFTMAX_LANES, is_log);
         }
     }
     return GP_OK;
+}
+
+/* Whether it streams hangs on the instruction set, too. */
+GP_FUNCTION void gp_softmax_any_ways(const gp_call *c, int axis, int is_log, gp_ways *ways)
+{
+    const gp_tensor *t = &c->in[0];
+    const int rows = gp_span(t, axis + 1, t->rank) == 1;
+    gp_way(ways, "softmax_rows", rows);
+    gp_way(ways, "softmax_streams", 0);
+    if (!is_log && rows && gp_count(t) >= GP_STREAM_LEAST)
+        gp_way(ways, "softmax_streams", 1);
+}
+
+GP_WAYS(softmax)
+{
+    gp_softmax_any_ways(c, (int)((const gp_softmax_attr *)c->attr)->axis, 0, ways);
+}
+
+GP_WAYS(log_softmax)
+{
+    gp_softmax_any_ways(c, (int)((const gp_log_softmax_attr *)c->attr)->axis, 1, ways);
 }
 
 GP_KERNEL(softmax)

@@ -391,7 +391,7 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
     const int in_order = v->place == 1 && v->channel == 9 && v->row == 9 * v->inputs;
     const int64_t few = at + n == v->tiles ? v->few : 0;
     gp_wino_tiles(v, at, n, seen);
-    if (few)
+    if (GP_WAY(wino_few, few))
         gp_wino_take(v, seen, n, lines);
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
@@ -399,7 +399,7 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
             for (int64_t o = from; o < to; o++)
                 gp_wino_weights(v, first + o, c, gp_least(GP_KC, v->inputs - c), weights,
                                 panel + c / GP_KC * GP_WINO * GP_GEMM_ROWS + (o - from) * GP_LINE);
-        if (few)
+        if (GP_WAY(wino_few, few))
             gp_wino_few(v, to - from, panel, lines, sums + n - few);
         gp_wino_sums(v, to - from, n - few, panel, seen, sums,
                      in_order ? v->at + (first + (to < m ? to : 0)) * v->row : NULL);

@@ -239,6 +239,17 @@ for model in ../../examples/gpt2 ../../examples/resnet50 ../costs/digits layers;
     check "what $model reaches in CUDA" reached "$model" cu
 done
 
+# Of the ways of its kernels those that its shapes can take, behind a check that they do.
+ways() {
+    "$gplan" "$here/../costs/digits.g" --quiet -o digits.c &&
+        ! grep -q 'gp_wino_conv\|gp_thin_tile\|gp_softmax_stream\|GP_WAY' digits.c &&
+        grep -q 'GP_PLANNED(!(gp_conv_is_wino(v)));' digits.c &&
+        "$gplan" "$here/../../examples/resnet50.g" --quiet -o resnet50.c &&
+        grep -q 'if (gp_conv_is_wino(v)) {' resnet50.c && grep -q gp_wino_conv resnet50.c &&
+        ! grep -q gp_depthwise_run resnet50.c
+}
+check 'ways of kernels' ways
+
 # 10,000 steps compile in less than a minute.
 check 'emit many' emit many
 for flags in -O2 '-O3 -march=native'; do
