@@ -66,7 +66,9 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "HAS_PARAMS", params);
     template_fact(&t, "HAS_CONSTANTS", constants_count(api) > 0);
     template_fact(&t, "BINDS", api->slots > 0);
-    template_fact(&t, "BINDS_PARAMS", params && api->tensor[api->saved_begin].slot != NONE);
+    bool bound = params && api->tensor[api->saved_begin].slot != NONE;
+    template_fact(&t, "BINDS_PARAMS", bound);
+    template_fact(&t, "MAPS", bound && !api->dialect->device);
     template_fact(&t, "WEIGHS_SAMPLES", weighs_samples(api));
     template_fact(&t, "IS_RENAMED", is_renamed(api));
     fill_comment(&t, "NAME", g->name);

@@ -18,19 +18,33 @@ static gp_item item(const void *model, size_t i)
     return saved;
 }
 
-int net_load(net *m, const char *path)
+/* items: empty, or the mapped file that is bound instead. */
+static int load_from(net *m, const char *path, gp_items items)
 {
     int code;
 #if MODEL_CUDA
     WAIT;
 #endif
     unsigned char seen[SAVED_COUNT / 8 + 1] = {0};
+    items.item = item;
+    items.model = m;
+    items.count = items.needed = SAVED_COUNT;
+    items.seen = seen;
+    items.detail = m->detail;
+    items.detail_size = sizeof m->detail;
 #if MODEL_KEEPS_STATE
     gp_note note[] = {{"step", 0}, {"seed", m->seed}};
-    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .needed = NEEDED_COUNT,
-                            .note = note, .notes = 2, .seen = seen, .detail = m->detail,
-                            .detail_size = sizeof m->detail};
-    if ((code = gp_load(path, &items)) != GP_OK)
+    items.needed = NEEDED_COUNT;
+    items.note = note;
+    items.notes = 2;
+#endif
+#if MODEL_MAPS
+    code = items.mapped ? gp_map(&items) : gp_load(path, &items);
+#else
+    code = gp_load(path, &items);
+#endif
+#if MODEL_KEEPS_STATE
+    if (code != GP_OK)
         return code;
     m->step = note[0].number;
     m->seed = note[1].number;
@@ -42,12 +56,14 @@ int net_load(net *m, const char *path)
         initialize(m, NEEDED_COUNT, m->seed);
 #endif
     }
-#else
-    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .needed = SAVED_COUNT,
-                            .seen = seen, .detail = m->detail, .detail_size = sizeof m->detail};
-    code = gp_load(path, &items);
 #endif
     return code;
+}
+
+int net_load(net *m, const char *path)
+{
+    const gp_items file = {0};
+    return load_from(m, path, file);
 }
 
 static int save_to(net *m, const char *path)
@@ -113,6 +129,28 @@ int net_bind(net *m, const char *name, void *data_)
         }
     snprintf(m->detail, sizeof m->detail, "%s: no parameter has this name", name);
     return NET_ETENSOR;
+}
+
+#endif
+#if MODEL_MAPS
+static void take_mapped(const void *model, size_t i, const unsigned char *at)
+{
+    net *m = gp_own(gp_self(model));
+    if (slot[SAVED + i] >= 0)
+        m->external[slot[SAVED + i]] = (void *)(uintptr_t)at;
+    else
+        memcpy(data(m, SAVED + i), at, tensor[SAVED + i].bytes);
+}
+
+int net_map(net *m, const void *file, size_t bytes)
+{
+    gp_items items = {0};
+    if (!file)
+        return failed(m, NET_EFILE);
+    items.mapped = file;
+    items.mapped_bytes = bytes;
+    items.bind = take_mapped;
+    return load_from(m, NULL, items);
 }
 
 #endif

@@ -141,6 +141,12 @@ int net_load_constants(net *m, const char *path);
  * write to it. */
 int net_bind(net *m, const char *name, void *data);
 #endif
+#if MODEL_MAPS
+/* Binds all of them to a safetensors file in memory (mmap), which must stay there; what the model
+ * has in its arena is copied. Training and reset write to it: map it writable, MAP_PRIVATE. A file
+ * that does not fit changes nothing. */
+int net_map(net *m, const void *file, size_t bytes);
+#endif
 
 MODEL_ACCESSORS_DECLARED
 

@@ -37,6 +37,9 @@ typedef struct {
     unsigned char *seen; /* loading: a bit for each tensor, all 0 */
     char *detail;        /* what went wrong, in words */
     size_t detail_size;
+    const unsigned char *mapped; /* the file in memory; NULL: it is read */
+    size_t mapped_bytes;
+    void (*bind)(const void *model, size_t i, const unsigned char *at); /* takes a tensor of it */
 } gp_items;
 
 /* What went wrong, in words. Untouched where there is nothing to clear: threads may save one model

@@ -91,6 +91,15 @@ GP_HOST uint64_t gp_hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
+/* Bytes of the file, which is long enough. */
+GP_HOST int gp_fetch(const gp_reader *r, void *to, size_t bytes, uint64_t at)
+{
+    if (!r->items->mapped)
+        return gp_read_at(r->file, to, bytes, at);
+    memcpy(to, r->items->mapped + at, bytes);
+    return 1;
+}
+
 /* The next character of the header; 0 at its end and after an error. */
 GP_HOST int gp_peek(gp_reader *r)
 {
@@ -98,7 +107,7 @@ GP_HOST int gp_peek(gp_reader *r)
         const uint64_t left = r->data - r->at;
         r->used = 0;
         r->filled = left < sizeof r->buffer ? (size_t)left : sizeof r->buffer;
-        if (!gp_read_at(r->file, r->buffer, r->filled, r->at))
+        if (!gp_fetch(r, r->buffer, r->filled, r->at))
             gp_complain(r, GP_EFILE, r->path, "cannot be read");
         r->hash = gp_hash_bytes(r->hash, r->buffer, r->filled);
         r->at += r->filled;
@@ -369,6 +378,9 @@ GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
         gp_complain(r, GP_ETENSOR, t->name, "is %s in the file, %s in the model", have, want);
     } else if (e->end - e->begin != t->bytes) {
         gp_complain(r, GP_EFORMAT, t->name, "its place in the file does not have its size");
+    } else if (r->items->mapped) {
+        if ((uintptr_t)(r->items->mapped + r->data + e->begin) % gp_size(t->dtype))
+            gp_complain(r, GP_ETENSOR, t->name, "is misaligned in memory");
     } else if (!t->data) {
         gp_complain(r, GP_ETENSOR, t->name, "has no memory bound to it");
     }
@@ -418,7 +430,9 @@ GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
     const gp_item t = r->items->item(r->items->model, i);
     unsigned char *seen = &r->items->seen[i / 8];
     if (pass == GP_PASS_LOAD) {
-        if (!gp_read_data(r->file, &t, r->data + e->begin))
+        if (r->items->mapped)
+            r->items->bind(r->items->model, i, r->items->mapped + r->data + e->begin);
+        else if (!gp_read_data(r->file, &t, r->data + e->begin))
             gp_complain(r, GP_EFILE, r->path, "%s cannot be read", gp_shorten(t.name).text);
         return;
     }
@@ -577,7 +591,7 @@ GP_HOST void gp_read_length(gp_reader *r)
 {
     unsigned char length[8];
     uint64_t bytes = 0;
-    if (r->file_end < 8 || !gp_read_at(r->file, length, 8, 0)) {
+    if (r->file_end < 8 || !gp_fetch(r, length, 8, 0)) {
         gp_broken(r, "shorter than its first 8 bytes");
         return;
     }
@@ -589,11 +603,12 @@ GP_HOST void gp_read_length(gp_reader *r)
     r->data = 8 + bytes;
 }
 
+/* status: of a file that is not mapped. */
 GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
 {
     gp_window window = {.from = 0};
     r->window = &window;
-    r->file_end = (uint64_t)status->st_size;
+    r->file_end = status ? (uint64_t)status->st_size : r->items->mapped_bytes;
     gp_read_length(r);
     gp_read_header(r, GP_PASS_CHECK);
     const uint64_t hash = r->hash;
@@ -601,7 +616,7 @@ GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
     gp_check_names(r);
     gp_check_extents(r);
     gp_read_header(r, GP_PASS_LOAD);
-    if (r->hash != hash || !gp_is_unchanged(r->file, status))
+    if (r->hash != hash || (status && !gp_is_unchanged(r->file, status)))
         gp_complain(r, GP_EFILE, r->path, "was changed while it was read");
     r->window = NULL;
 }
@@ -622,6 +637,18 @@ GP_HOST int gp_load(const char *path, const gp_items *items)
         gp_read_items(&r, &status);
     if (r.file >= 0)
         close(r.file);
+    if (r.code == GP_OK)
+        gp_no_detail(items);
+    return r.code;
+}
+
+/* The same of a file in memory: its tensors are bound where they lie. */
+GP_HOST int gp_map(const gp_items *items)
+{
+    gp_reader r = {.file = -1};
+    r.path = "the mapped file";
+    r.items = items;
+    gp_read_items(&r, NULL);
     if (r.code == GP_OK)
         gp_no_detail(items);
     return r.code;
