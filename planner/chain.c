@@ -126,7 +126,7 @@ static uint64_t structure(const Chain *c, RematId b, const RematId *place)
     for (RematId m = c->start[b]; m < c->start[b + 1]; m++) {
         RematId n = c->member[m];
         const RematNode *node = &p->node[n];
-        hash = mix_bits(mix(hash, (uint64_t)node->work), node->cost);
+        hash = mix_bits(mix(hash, (uint64_t)node->workspace), node->cost);
         hash = mix(hash, (uint64_t)node->flags << 2 | (n > c->back) << 1 | c->asked[n]);
         for (RematId v = node->value; v < node->value + node->values; v++)
             hash = mix(mix(hash, (uint64_t)p->value[v].size), c->droppable[v]);

@@ -139,7 +139,7 @@ static void ask_lane(const Question *q, Lane *lane)
                      .end = lane->spans.place[lane->spans.places - 1]};
     if (l->of[q->buffer] != NONE && lane == &l->lane[l->of[q->buffer]])
         find_period(l, q->buffer, &period);
-    spans_meet(&lane->spans, period.begin, period.end, q->stays, q->data);
+    spans_visit(&lane->spans, period.begin, period.end, q->stays, q->data);
     lane->listed = !spans_empty(&lane->spans);
 }
 
@@ -155,11 +155,11 @@ static bool ask(uint32_t item, void *data)
     return lane->listed;
 }
 
-void lanes_meet(Lanes *l, Id buffer, bool (*stays)(uint32_t item, void *), void *data)
+void lanes_visit(Lanes *l, Id buffer, bool (*stays)(uint32_t item, void *), void *data)
 {
     Question q = {l, buffer, stays, data};
     uint64_t begin, end;
     l->questions++;
     extents_of(l->extents, buffer, &begin, &end);
-    spans_meet(&l->spans, begin, end, ask, &q);
+    spans_visit(&l->spans, begin, end, ask, &q);
 }

@@ -35,7 +35,7 @@ void lanes_clear(Lanes *lanes);
 /* An item that lies where the buffer does; below 2^31. */
 void lanes_add(Lanes *lanes, Id buffer, uint32_t item);
 /* Asks `stays` for every item that may share a byte with the buffer, some of them more than once;
- * an item that does not stay is taken out, where it was met. */
-void lanes_meet(Lanes *lanes, Id buffer, bool (*stays)(uint32_t item, void *), void *data);
+ * an item that does not stay is taken out, where it was found. */
+void lanes_visit(Lanes *lanes, Id buffer, bool (*stays)(uint32_t item, void *), void *data);
 
 #endif

@@ -237,7 +237,7 @@ static bool check_apart(Lives *v)
     for (uint32_t i = 0; i < roots; i++) {
         const Buffer *b = root[i].b;
         Birth birth = {.root = root, .born = &root[i]};
-        spans_meet(&spans, b->offset, b->offset + b->bytes, is_alive, &birth);
+        spans_visit(&spans, b->offset, b->offset + b->bytes, is_alive, &birth);
         if (birth.other)
             return fail(v, "%s and %s share bytes at step %u", name_of(v, birth.other->id),
                         name_of(v, root[i].id), b->birth);

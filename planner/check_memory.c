@@ -69,7 +69,7 @@ static bool survives(Id id, void *data)
 bool memory_cover(Check *c, Id buffer, uint32_t time, bool spares)
 {
     Write write = {c, buffer, time, spares};
-    lanes_meet(&c->lanes, buffer, survives, &write);
+    lanes_visit(&c->lanes, buffer, survives, &write);
     return !c->error;
 }
 

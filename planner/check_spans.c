@@ -60,17 +60,17 @@ static void push(Spans *spans, size_t node, uint32_t item)
     spans->head[node] = id;
 }
 
-/* The stretch of a node: from the place `low` on, `size` of them. */
+/* The range of a node: from the place `low` on, `size` of them. */
 typedef struct {
     size_t node, low, size;
-} Stretch;
+} Range;
 
-static Stretch half(Stretch s, size_t which)
+static Range half(Range s, size_t which)
 {
-    return (Stretch){2 * s.node + which, s.low + which * (s.size / 2), s.size / 2};
+    return (Range){2 * s.node + which, s.low + which * (s.size / 2), s.size / 2};
 }
 
-static void add(Spans *spans, Stretch s, size_t from, size_t to, uint32_t item)
+static void add(Spans *spans, Range s, size_t from, size_t to, uint32_t item)
 {
     if (from >= s.low + s.size || to <= s.low)
         return;
@@ -85,7 +85,7 @@ static void add(Spans *spans, Stretch s, size_t from, size_t to, uint32_t item)
 
 void spans_add(Spans *spans, uint64_t begin, uint64_t end, uint32_t item)
 {
-    add(spans, (Stretch){1, 0, spans->nodes / 2}, number_of(spans, begin), number_of(spans, end),
+    add(spans, (Range){1, 0, spans->nodes / 2}, number_of(spans, begin), number_of(spans, end),
         item);
 }
 
@@ -95,7 +95,7 @@ typedef struct {
     void *data;
 } Question;
 
-static void meet(Spans *spans, Stretch s, const Question *q)
+static void visit(Spans *spans, Range s, const Question *q)
 {
     if (q->from >= s.low + s.size || q->to <= s.low || !spans->filled[s.node])
         return;
@@ -113,16 +113,16 @@ static void meet(Spans *spans, Stretch s, const Question *q)
     }
     bool below = false;
     if (s.size > 1) {
-        meet(spans, half(s, 0), q);
-        meet(spans, half(s, 1), q);
+        visit(spans, half(s, 0), q);
+        visit(spans, half(s, 1), q);
         below = spans->filled[2 * s.node] || spans->filled[2 * s.node + 1];
     }
     spans->filled[s.node] = below || spans->head[s.node] != UINT32_MAX;
 }
 
-void spans_meet(Spans *spans, uint64_t begin, uint64_t end, bool (*stays)(uint32_t item, void *),
-                void *data)
+void spans_visit(Spans *spans, uint64_t begin, uint64_t end, bool (*stays)(uint32_t item, void *),
+                 void *data)
 {
     Question q = {number_of(spans, begin), number_of(spans, end), stays, data};
-    meet(spans, (Stretch){1, 0, spans->nodes / 2}, &q);
+    visit(spans, (Range){1, 0, spans->nodes / 2}, &q);
 }

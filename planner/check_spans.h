@@ -1,7 +1,7 @@
-/* Spans of bytes, each with an item, for the checker alone: which of them does a write meet?
+/* Spans of bytes, each with an item, for the checker alone: which of them does a write overlap?
  *
  * A tree over the places where spans may begin and end. A span lies in the few nodes that make it
- * up, so adding one and finding those that meet another take time logarithmic in the places, and
+ * up, so adding one and finding those that overlap another take time logarithmic in the places, and
  * linear in what is found.
  */
 #ifndef GPLAN_CHECK_SPANS_H
@@ -32,8 +32,8 @@ void spans_clear(Spans *spans);
 bool spans_empty(const Spans *spans);
 void spans_add(Spans *spans, uint64_t begin, uint64_t end, uint32_t item);
 /* Asks `stays` for every item that shares a byte with the span, some of them more than once; an
- * item that does not stay is taken out, where it was met. */
-void spans_meet(Spans *spans, uint64_t begin, uint64_t end, bool (*stays)(uint32_t item, void *),
-                void *data);
+ * item that does not stay is taken out, where it was found. */
+void spans_visit(Spans *spans, uint64_t begin, uint64_t end, bool (*stays)(uint32_t item, void *),
+                 void *data);
 
 #endif

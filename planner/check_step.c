@@ -111,11 +111,11 @@ static bool check_args(Check *c, const Occurrence *o, uint32_t time)
 {
     const Clusters *clusters = c->plan->clusters;
     const Cluster *cluster = &clusters->at[o->cluster];
-    uint64_t work = c->target->workspace(c->target, c->g, clusters, o->cluster);
-    if (work && (o->workspace == NONE || o->workspace >= c->plan->buffers ||
-                 c->plan->buffer[o->workspace].bytes < work))
+    uint64_t needed = c->target->workspace(c->target, c->g, clusters, o->cluster);
+    if (needed && (o->workspace == NONE || o->workspace >= c->plan->buffers ||
+                   c->plan->buffer[o->workspace].bytes < needed))
         return check_fail(c, "step %u has less workspace than the %llu bytes it needs", time,
-                          (unsigned long long)work);
+                          (unsigned long long)needed);
     for (Id k = 0; k < cluster->operands + cluster->results; k++) {
         Id buffer = c->plan->arg[o->arg + k];
         Id value = k < cluster->operands

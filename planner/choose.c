@@ -1,7 +1,7 @@
 /* From a model to a plan: chooses in how many micro-batches it runs, whether the loss of a product
  * is computed in chunks, and whether elementwise ops run inside products.
  *
- * The first two cost work and save memory, so both wait for a budget to ask for them: without one
+ * The first two cost time and save memory, so both wait for a budget to ask for them: without one
  * the model is built as it stands. Epilogues cost least and mostly take the fewest bytes, but not
  * always: the operands of both have to be there at once.
  *
@@ -9,9 +9,9 @@
  * is planned first, and the next only where it could still be cheaper than what was found. Every
  * choice has plans that cost no more with a larger budget, so what is chosen costs no more either.
  * A model is lowered for a choice when that choice is the next to be looked at: until then, its
- * least cost is bounded by that of fewer micro-batches, since to divide the work saves none of it.
- * What is lowered is planned from the same graph, and what cannot be of use for its size (its floor
- * is above the budget, or above a plan that is known) is not searched.
+ * least cost is bounded by that of fewer micro-batches, since dividing a step saves none of its
+ * time. What is lowered is planned from the same graph, and what cannot be of use for its size (its
+ * floor is above the budget, or above a plan that is known) is not searched.
  */
 #include "frontend/base/clock.h"
 #include "frontend/base/size.h"
@@ -156,7 +156,7 @@ static void cluster(Chooser *s, size_t i, Lowered *lowered)
     lowered->users++;
     c->clusters = fuse(lowered->arena, lowered->graph, c->choice.epilogues);
     c->least = plan_cost(lowered->graph, c->clusters, s->target);
-    say(s, "fused    into %u clusters, %.4g s of work at least", c->clusters->count, c->least);
+    say(s, "fused    into %u clusters, %.4g s at least", c->clusters->count, c->least);
     if (is_as_it_stands(s, lowered->graph, c->choice))
         s->least_cost = c->least;
 }
@@ -298,7 +298,7 @@ static Trial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
     c->hopeless = b->search.hopeless;
     c->fits = is_valid(&trial) && how->budget && b->plan->arena <= how->budget;
     c->cost = b->plan->cost;
-    say(s, "planned  micro-batches %u, loss %s, epilogues %s: %s%s, %.4g s of work, effort %llu",
+    say(s, "planned  micro-batches %u, loss %s, epilogues %s: %s%s, %.4g s, effort %llu",
         b->plan->program[PROGRAM_STEP].times, c->choice.chunked_loss ? "chunked" : "whole",
         c->choice.epilogues ? "fused" : "apart", c->hopeless ? "no less than " : "",
         size_text(s->arena, c->hopeless ? b->plan->floor : b->plan->arena), b->plan->cost,

@@ -18,7 +18,7 @@ typedef struct {
     const Windows *windows;
     const Target *target;
     const PlanOptions *options;
-    const uint64_t *work; /* by cluster: bytes of workspace */
+    const uint64_t *workspace; /* by cluster, in bytes */
     Plan *plan;
     ARRAY(Buffer) buffer;
     uint32_t *last;  /* by value, of what was made of it last: time of the last reader, plus 1; the
@@ -75,7 +75,7 @@ static void find_outputs(Live *l)
     }
 }
 
-/* From the end to the beginning: readers that were met belong to the maker that is met next. */
+/* From the end to the beginning: readers seen so far belong to the next maker. */
 static void find_deaths(Live *l, const Program *program)
 {
     for (Id i = program->count; i-- > 0;) {
@@ -301,7 +301,7 @@ static void add_results(Live *l, const Cluster *c, const Occurrence *o, uint32_t
 
 static void add_workspace(Live *l, Occurrence *o, uint32_t time, int program)
 {
-    uint64_t bytes = l->work[o->cluster];
+    uint64_t bytes = l->workspace[o->cluster];
     if (bytes)
         o->workspace = add_buffer(l, (Buffer){.value = NONE,
                                               .root = NONE,
@@ -351,7 +351,7 @@ Plan *live(Arena *arena, const Task *task, const Order *order, const Windows *wi
               .windows = windows,
               .target = task->target,
               .options = task->options,
-              .work = task->workspace,
+              .workspace = task->workspace,
               .plan = ARENA_NEW(arena, Plan),
               .last = ARENA_ARRAY(arena, uint32_t, g->value.count),
               .ends = ARENA_ARRAY(arena, uint32_t, g->value.count),

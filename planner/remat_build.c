@@ -170,7 +170,7 @@ static void add_nodes(Build *b, uint32_t times)
         Id cluster = b->a.cluster[n];
         RematNode *node = &b->a.problem.node[n];
         node->cost = times * cluster_cost(b->g, b->clusters, b->target, cluster);
-        node->work = (int64_t)round_up(b->workspace[cluster], b->target->align);
+        node->workspace = (int64_t)round_up(b->workspace[cluster], b->target->align);
         node->flags = has_effect(b, cluster) ? REMAT_ONCE : 0;
         add_reads(b, node, &b->clusters->at[cluster], b->waits[n]);
         add_results(b, node, cluster, n);

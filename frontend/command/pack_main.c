@@ -83,7 +83,7 @@ static void report(FILE *out, const PackSolution *solution, double seconds)
     fprintf(out, "gap          %.3f%%%s\n", gap, solution->optimal ? " (optimal)" : "");
     fprintf(out, "time         %.3f s\n", seconds);
     fprintf(out, "stopped      %s, effort %llu\n", pack_stop_name(solution->stop),
-            (unsigned long long)solution->work);
+            (unsigned long long)solution->effort);
 }
 
 /* Why there is nothing to write; the exit status. */

@@ -40,17 +40,17 @@ typedef struct {
     uint64_t *offset;
     uint64_t height; /* NOWHERE: nothing yet */
     uint64_t bound;
-    uint64_t target;      /* good enough: the capacity or the bound */
-    uint64_t work, limit; /* effort used, and where the part at hand has to stop */
-    double deadline;      /* seconds of the clock, or 0 */
-    uint64_t next_look;   /* at the clock, in work */
+    uint64_t target;        /* good enough: the capacity or the bound */
+    uint64_t effort, limit; /* used, and where the part at hand has to stop */
+    double deadline;        /* seconds of the clock, or 0 */
+    uint64_t next_look;     /* at the clock, in effort */
     bool out_of_time;
 } Pack;
 
 /* Builds the model; a wrong problem leaves NULL and says why in the solution. */
 Model *pack_model(Arena *arena, const PackProblem *problem, PackSolution *solution);
 
-/* Counts work; false when the limit or the seconds are used up. */
+/* Counts effort; false when the limit or the seconds are used up. */
 bool pack_spend(Pack *pack, uint64_t steps);
 static inline bool pack_done(const Pack *pack)
 {
@@ -78,7 +78,7 @@ static inline uint64_t pack_random(uint64_t *state)
 /* The parts of the portfolio; each offers what it finds. */
 void pack_fit_orders(Pack *pack);
 void pack_sweep(Pack *pack);
-void pack_squeak(Pack *pack, uint32_t turns);
+void pack_squeak(Pack *pack, uint32_t rounds);
 void pack_search(Pack *pack);
 
 /* The highest top over each section; all operations take the logarithm of the sections. */

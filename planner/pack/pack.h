@@ -88,7 +88,7 @@ typedef struct PackSolution {
     uint64_t bound;   /* no packing is smaller */
     bool optimal;     /* height == bound */
     PackStop stop;
-    uint64_t work;   /* effort used: give it as `effort` to repeat a run that the clock cut */
+    uint64_t effort; /* used: give it as `effort` to repeat a run that the clock cut */
     size_t bad;      /* PACK_INVALID: the buffer at fault */
     const char *why; /* PACK_INVALID: a short text, never to be freed */
 } PackSolution;

@@ -233,8 +233,8 @@ static Outcome try_capacity(Driver *driver, uint64_t capacity, uint64_t effort)
 {
     Search *search = &driver->search;
     Pack *pack = search->pack;
-    uint64_t left = pack->options.effort > pack->work ? pack->options.effort - pack->work : 0;
-    pack->limit = pack->work + (effort < left ? effort : left);
+    uint64_t left = pack->options.effort > pack->effort ? pack->options.effort - pack->effort : 0;
+    pack->limit = pack->effort + (effort < left ? effort : left);
     Outcome outcome = STOPPED;
     while (outcome == STOPPED && pack_spend(pack, search->steps)) {
         uint64_t run = driver->runs++;

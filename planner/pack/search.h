@@ -64,7 +64,7 @@ typedef struct {
     uint64_t *refuted; /* hashes of states known to have no solution */
     uint64_t lifted;   /* taken from the capacity by parts that span the component at hand */
     uint64_t refutations, limit; /* of this run */
-    uint64_t steps;              /* not yet counted as work */
+    uint64_t steps;              /* not yet counted as effort */
     uint64_t random;
     float snug;   /* how much a candidate gains by each wall it touches or levels with */
     bool plain;   /* no fixed offsets, one alignment, no trims: packings may be reordered */

@@ -39,7 +39,7 @@ struct Shelf {
     Block *block;
     Placed (*placed)[BLOCK]; /* by block */
     uint32_t blocks;
-    uint64_t work;
+    uint64_t effort;
 };
 
 /* How many chains of a level the items are in, all together. */
@@ -86,7 +86,7 @@ void shelf_clear(Shelf *shelf)
 
 uint64_t shelf_work(const Shelf *shelf)
 {
-    return shelf->work;
+    return shelf->effort;
 }
 
 static void touch(Block *block, const Placed *placed)
@@ -130,7 +130,7 @@ static void insert(Shelf *shelf, uint32_t chain, const Placed *placed)
     list[at] = *placed;
     block->lowest = list[0].offset;
     touch(block, placed);
-    shelf->work += steps;
+    shelf->effort += steps;
 }
 
 void shelf_add(Shelf *shelf, uint32_t item, uint64_t offset)
@@ -182,9 +182,9 @@ static uint64_t fit(Shelf *shelf, const Item *item, bool best)
     Gap gap = {0, UINT64_MAX, NOWHERE};
     for (uint32_t b = chain_for(shelf, item);; b = shelf->block[b].next) {
         const Block *block = &shelf->block[b];
-        shelf->work += 2;
+        shelf->effort += 2;
         if (block->first <= item->last && block->last >= item->first) {
-            shelf->work += block->count;
+            shelf->effort += block->count;
             if (scan(shelf->placed[b], block->count, item, best, &gap))
                 break;
         }

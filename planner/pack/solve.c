@@ -5,16 +5,16 @@
 
 #include <string.h>
 
-enum { LOOK = 200000 }; /* work between looks at the clock: about a millisecond */
+enum { LOOK = 200000 }; /* effort between looks at the clock: about a millisecond */
 
 bool pack_spend(Pack *pack, uint64_t steps)
 {
-    pack->work += steps;
-    if (pack->deadline > 0 && pack->work >= pack->next_look) {
-        pack->next_look = pack->work + LOOK;
+    pack->effort += steps;
+    if (pack->deadline > 0 && pack->effort >= pack->next_look) {
+        pack->next_look = pack->effort + LOOK;
         pack->out_of_time |= clock_seconds() >= pack->deadline;
     }
-    return pack->work < pack->limit && !pack->out_of_time;
+    return pack->effort < pack->limit && !pack->out_of_time;
 }
 
 uint64_t pack_height(const Model *model, const uint64_t *offset)
@@ -77,7 +77,7 @@ static PackStatus finish(const Pack *pack, PackSolution *solution)
     solution->height = pack->height;
     solution->bound = pack->bound;
     solution->optimal = pack->height == pack->bound;
-    solution->work = pack->work;
+    solution->effort = pack->effort;
     uint64_t capacity = problem->capacity;
     if (capacity && pack->bound > capacity)
         solution->stop = PACK_STOP_PROVED;

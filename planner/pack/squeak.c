@@ -1,7 +1,7 @@
 /* Local search over orders, for problems near their bound or too large to search completely: pack
  * by first fit, and what ended above the target goes a little earlier in the next round (squeaky
  * wheel optimization: Joslin and Clements, 1999). It starts from orders by peaks, where most
- * large problems are nearly solved already, and gives each of them turns.
+ * large problems are nearly solved already, and gives each of them rounds.
  */
 #include "planner/pack/internal.h"
 
@@ -14,7 +14,7 @@ enum { STARTS = 3, TURN = 12 };
 typedef struct {
     double place; /* smaller goes first */
     uint32_t item;
-} Turn;
+} Slot;
 
 typedef struct {
     uint32_t *order, *kept; /* this round's, and the one of the least height */
@@ -23,32 +23,32 @@ typedef struct {
 
 static int by_place(const void *a, const void *b)
 {
-    const Turn *x = a, *y = b;
+    const Slot *x = a, *y = b;
     if (x->place != y->place)
         return x->place < y->place ? -1 : 1;
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
 /* Those above the target move up. */
-static void complain(const Pack *pack, Wheel *wheel, const uint64_t *offset, Turn *turn, bool lost)
+static void complain(const Pack *pack, Wheel *wheel, const uint64_t *offset, Slot *slot, bool lost)
 {
     const Model *model = pack->model;
     for (uint32_t i = 0; i < model->count; i++) {
         uint32_t index = wheel->order[i];
         const Item *item = &model->item[index];
-        turn[i] = (Turn){i, index};
+        slot[i] = (Slot){i, index};
         if (offset[index] + (item->size - item->trim) > pack->target) {
             double dice = 0x1p-53 * (double)(pack_random(&wheel->random) >> 11);
-            turn[i].place *= lost ? dice : EARLIER;
+            slot[i].place *= lost ? dice : EARLIER;
         }
     }
-    qsort(turn, model->count, sizeof *turn, by_place);
+    qsort(slot, model->count, sizeof *slot, by_place);
     for (uint32_t i = 0; i < model->count; i++)
-        wheel->order[i] = turn[i].item;
+        wheel->order[i] = slot[i].item;
 }
 
 /* Rounds until TURN of them brought nothing. */
-static void turn_wheel(Pack *pack, Shelf *shelf, Wheel *wheel, uint64_t *offset, Turn *turn)
+static void run_round(Pack *pack, Shelf *shelf, Wheel *wheel, uint64_t *offset, Slot *slot)
 {
     size_t bytes = pack->model->count * sizeof *wheel->order;
     for (uint32_t idle = 0; idle < TURN && !pack_done(pack); idle++) {
@@ -64,17 +64,17 @@ static void turn_wheel(Pack *pack, Shelf *shelf, Wheel *wheel, uint64_t *offset,
         } else if (lost) {
             memcpy(wheel->order, wheel->kept, bytes);
         }
-        complain(pack, wheel, offset, turn, lost);
+        complain(pack, wheel, offset, slot, lost);
     }
 }
 
-void pack_squeak(Pack *pack, uint32_t turns)
+void pack_squeak(Pack *pack, uint32_t rounds)
 {
     static const PackOrder start[STARTS] = {BY_PEAK_SIZE, BY_PEAK_WIDTH, BY_SIZE};
     const Model *model = pack->model;
     Arena *arena = arena_new();
     uint64_t *offset = ARENA_ARRAY(arena, uint64_t, model->count);
-    Turn *turn = ARENA_ARRAY(arena, Turn, model->count);
+    Slot *slot = ARENA_ARRAY(arena, Slot, model->count);
     Shelf *shelf = shelf_new(arena, model);
     Wheel wheel[STARTS];
     for (uint32_t w = 0; w < STARTS; w++) {
@@ -83,8 +83,8 @@ void pack_squeak(Pack *pack, uint32_t turns)
                     ARENA_ARRAY(arena, uint32_t, model->count), NOWHERE, pack->options.seed + w};
         pack_order(model, start[w], wheel[w].order);
     }
-    for (uint32_t t = 0; t < turns && !pack_done(pack) && pack_spend(pack, 0); t++) {
-        turn_wheel(pack, shelf, &wheel[t % STARTS], offset, turn);
+    for (uint32_t t = 0; t < rounds && !pack_done(pack) && pack_spend(pack, 0); t++) {
+        run_round(pack, shelf, &wheel[t % STARTS], offset, slot);
         if (pack->height == NOWHERE && t + 1 >= STARTS)
             break; /* the offsets overflow, whichever way */
     }

@@ -1,7 +1,7 @@
 /* Annealing over schedules: extra cost plus a price on the bytes above the budget.
  *
  * The price moves: while the schedule fits it falls, while it does not it rises, so the search
- * swings about the border of what fits, where the good schedules are. Work is counted in events
+ * swings about the border of what fits, where the good schedules are. Effort is counted in events
  * touched, so the same problem gives the same answer on every machine. */
 #include "planner/remat/internal.h"
 
@@ -188,7 +188,7 @@ static void step(RematSearch *search, double temperature)
         note_best(search);
 }
 
-/* One round: the temperature falls from hot to cold over `ticks` of work. */
+/* One round: the temperature falls from hot to cold over `ticks` of effort. */
 void remat_anneal(RematSearch *search, const RematRecipe *recipe, uint64_t ticks)
 {
     RematState *state = search->state;

@@ -16,7 +16,7 @@
 
 enum { MAX_ENTRIES = 1 << 21, MAX_STEPS = 2000 };
 static const double MAX_EXTRA = 0x1p62;  /* of a bound: where no plan exists it has no end */
-static const double MAX_WORK = 1e8;      /* entries visited by all subgradient steps */
+static const double MAX_EFFORT = 1e8;    /* entries visited by all subgradient steps */
 static const double MAX_TRAVERSAL = 1e8; /* edges visited to find the rows */
 
 typedef struct {
@@ -33,7 +33,7 @@ typedef struct {
     int32_t stamp;
     int64_t floor;
     int64_t budget; /* above base; negative: no rows wanted */
-    double work;
+    double effort;
     ARRAY(Entry) entry;
     ARRAY(size_t) start;  /* of rows, and the end of the last */
     ARRAY(double) demand; /* of rows */
@@ -50,7 +50,7 @@ static void mark_ancestors(Rows *rows, int32_t x)
         int32_t y = rows->stack[--depth];
         for (int32_t i = model->reads.start[y]; i < model->reads.start[y + 1]; i++) {
             int32_t z = model->producer[model->reads.item[i]];
-            rows->work++;
+            rows->effort++;
             if (z >= 0 && rows->mark[z] != rows->stamp) {
                 rows->mark[z] = rows->stamp;
                 rows->stack[depth++] = z;
@@ -70,7 +70,7 @@ static void mark_descendants(Rows *rows, int32_t x)
             int32_t value = model->writes.item[i];
             for (int32_t j = rows->readers.start[value]; j < rows->readers.start[value + 1]; j++) {
                 int32_t z = rows->readers.item[j];
-                rows->work++;
+                rows->effort++;
                 if (rows->mark[z] != -rows->stamp) {
                     rows->mark[z] = -rows->stamp;
                     rows->stack[depth++] = z;
@@ -92,7 +92,7 @@ static bool reads_value(const RematModel *model, int32_t x, int32_t value)
 static int64_t footprint(const RematModel *model, int32_t x)
 {
     const RematInPlace *pairs = model->problem->in_place;
-    int64_t bytes = model->work[x];
+    int64_t bytes = model->workspace[x];
     for (int32_t i = model->reads.start[x]; i < model->reads.start[x + 1]; i++)
         bytes += model->size[model->reads.item[i]];
     for (int32_t i = model->kills.start[x]; i < model->kills.start[x + 1]; i++)
@@ -140,7 +140,7 @@ static void add_row(Rows *rows, int32_t x)
         else if (bytes)
             ARRAY_PUSH(model->arena, &rows->entry, (Entry){u, (double)bytes});
     }
-    rows->work += model->nodes;
+    rows->effort += model->nodes;
     rows->floor = held > rows->floor ? held : rows->floor;
     if (rows->budget < 0 || live <= rows->budget) {
         rows->entry.count = first;
@@ -181,7 +181,7 @@ static void find_rows(Rows *rows, const RematModel *model, int64_t budget)
     for (size_t step = stride; step >= 1; step /= 2)
         for (size_t x = step == stride ? 0 : step; x < nodes;
              x += step == stride ? nodes : 2 * step) {
-            if (rows->work > MAX_TRAVERSAL || rows->entry.count > MAX_ENTRIES)
+            if (rows->effort > MAX_TRAVERSAL || rows->entry.count > MAX_ENTRIES)
                 return;
             add_row(rows, (int32_t)x);
         }
@@ -270,8 +270,8 @@ static void first_prices(Dual *dual, Arena *arena)
 static double raise_prices(Dual *dual)
 {
     double best = 0, scale = 0.5;
-    double work = (double)dual->rows->entry.count * 2 + (double)dual->rows->model->nodes + 1;
-    int steps = work * MAX_STEPS > MAX_WORK ? (int)(MAX_WORK / work) : MAX_STEPS, stale = 0;
+    double effort = (double)dual->rows->entry.count * 2 + (double)dual->rows->model->nodes + 1;
+    int steps = effort * MAX_STEPS > MAX_EFFORT ? (int)(MAX_EFFORT / effort) : MAX_STEPS, stale = 0;
     for (int step = 0; step < steps && scale > 1e-5; step++) {
         double value = dual_value(dual), norm = 0;
         if (!isfinite(value)) /* no plan meets the rows, so prices grow without end */

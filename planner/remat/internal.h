@@ -19,17 +19,17 @@ typedef struct {
     const RematProblem *problem;
     Arena *arena;
     int32_t nodes, values;
-    int64_t *cost, *work;     /* by node */
-    bool *once;               /* by node */
-    int64_t *size;            /* by value */
-    int32_t *producer;        /* by value; -1: there from the start */
-    bool *output;             /* by value */
-    bool *watched;            /* by value: its deaths or lives matter at some slot */
-    RematTable reads, writes; /* by node: tracked values, killed ones not in reads */
-    RematTable kills;         /* by node: values whose bytes it overwrites */
-    RematTable overlays;      /* by node: indices into problem->in_place */
-    RematTable drops;         /* by node: values that must not live across it */
-    RematTable dropped;       /* by value: the nodes of drops */
+    int64_t *cost, *workspace; /* by node */
+    bool *once;                /* by node */
+    int64_t *size;             /* by value */
+    int32_t *producer;         /* by value; -1: there from the start */
+    bool *output;              /* by value */
+    bool *watched;             /* by value: its deaths or lives matter at some slot */
+    RematTable reads, writes;  /* by node: tracked values, killed ones not in reads */
+    RematTable kills;          /* by node: values whose bytes it overwrites */
+    RematTable overlays;       /* by node: indices into problem->in_place */
+    RematTable drops;          /* by node: values that must not live across it */
+    RematTable dropped;        /* by value: the nodes of drops */
 } RematModel;
 
 RematModel *remat_model(const RematProblem *problem, Arena *arena);
@@ -65,7 +65,7 @@ typedef struct {
     int32_t repeats;
     int64_t budget, penalty, extra; /* extra: cost of occurrences beyond the first */
     int32_t length, bad;            /* bad: values read before they are made or after a kill */
-    uint64_t ticks;                 /* work done, by events touched */
+    uint64_t ticks;                 /* effort so far, in events touched */
     ARRAY(RematEdit) journal;       /* since the last commit */
     ARRAY(RematEdit) log;           /* committed since the last layout */
 } RematState;
@@ -165,7 +165,7 @@ typedef struct {
     bool fits;          /* there is a best: in `best`, or marked in the log */
     RematSchedule best; /* within the budget */
     int64_t best_extra, best_peak;
-    RematSchedule nearest; /* with the smallest peak met at the end of a round */
+    RematSchedule nearest; /* with the smallest peak at the end of a round */
     int64_t nearest_peak;
     RematId *kept; /* the slots that the log of the state starts from */
     size_t kept_slots, kept_capacity, best_capacity;

@@ -99,7 +99,8 @@ static void sum_profile(RematState *state)
     int64_t sum = 0;
     for (int32_t i = 0; i < state->slots; i++) {
         sum += state->live[i];
-        state->live[i] = sum + (state->at[i] < 0 ? -FREE_SLOT : state->model->work[state->at[i]]);
+        state->live[i] =
+            sum + (state->at[i] < 0 ? -FREE_SLOT : state->model->workspace[state->at[i]]);
     }
     for (int32_t block = 0; block < state->blocks; block++)
         state->top[block] = remat_block_top(state, block);

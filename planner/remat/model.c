@@ -52,7 +52,7 @@ static void fill_costs(RematModel *model)
     double scale = total > 0 ? (double)COST_ONE / total : 0;
     for (int32_t x = 0; x < model->nodes; x++) {
         model->cost[x] = (int64_t)(problem->node[x].cost * scale + 0.5);
-        model->work[x] = problem->node[x].work;
+        model->workspace[x] = problem->node[x].workspace;
         model->once[x] = problem->node[x].flags & REMAT_ONCE;
     }
 }
@@ -118,7 +118,7 @@ RematModel *remat_model(const RematProblem *problem, Arena *arena)
     model->nodes = (int32_t)problem->nodes;
     model->values = (int32_t)problem->values;
     model->cost = ARENA_ARRAY(arena, int64_t, problem->nodes);
-    model->work = ARENA_ARRAY(arena, int64_t, problem->nodes);
+    model->workspace = ARENA_ARRAY(arena, int64_t, problem->nodes);
     model->once = ARENA_ARRAY(arena, bool, problem->nodes);
     model->size = ARENA_ARRAY(arena, int64_t, problem->values);
     model->producer = ARENA_ARRAY(arena, int32_t, problem->values);

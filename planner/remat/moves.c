@@ -316,7 +316,7 @@ static int32_t slot_above_budget(RematMover *mover)
     return -1;
 }
 
-/* The read that ends an idle stretch of `value` across the slot, or -1. */
+/* The read that ends an idle range of `value` across the slot, or -1. */
 static int32_t read_after_idle(const RematState *state, int32_t value, int32_t slot)
 {
     const RematEvents *list = &state->events[value];

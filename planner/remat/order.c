@@ -158,7 +158,7 @@ static int32_t readers_left(const Lister *lister, int32_t value)
     return left + lister->graph->model->output[value];
 }
 
-/* Forwards, the last reader frees; backwards, the first reader met allocates. */
+/* Forwards, the last reader frees; backwards, the first reader allocates. */
 static int64_t growth_of(const Lister *lister, int32_t x)
 {
     const RematModel *model = lister->graph->model;

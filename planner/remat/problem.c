@@ -32,7 +32,7 @@ static const char *node_error(const RematProblem *problem, RematId x, RematId *r
     const RematNode *node = &problem->node[x];
     if (!(node->cost >= 0 && node->cost <= 1e300))
         return "a cost is negative or not finite";
-    if (node->work < 0 || node->work > LARGEST_SUM)
+    if (node->workspace < 0 || node->workspace > LARGEST_SUM)
         return "a workspace is negative or too large";
     if (node->reads > problem->reads || node->read > problem->reads - node->reads)
         return "a node reads outside the table";
@@ -252,7 +252,7 @@ static bool step_back(Replay *replay, size_t t)
         use(replay, problem->read[node->read + i], t);
     for (RematId v = replay->kills.head[x]; v != REMAT_NONE; v = replay->kills.next[v])
         use(replay, v, t);
-    int64_t now = problem->base + replay->bytes + node->work - saved_in_place(replay, x, t);
+    int64_t now = problem->base + replay->bytes + node->workspace - saved_in_place(replay, x, t);
     if (now >= replay->result.peak) {
         replay->result.peak = now;
         replay->result.at = t;

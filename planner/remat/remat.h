@@ -51,7 +51,7 @@ typedef struct {
 
 typedef struct {
     double cost;
-    int64_t work;          /* workspace bytes, live while the node runs */
+    int64_t workspace;     /* bytes, live while the node runs */
     RematId read, reads;   /* RematProblem.read[read .. read + reads), no value twice */
     RematId value, values; /* the outputs: RematProblem.value[value .. value + values) */
     uint32_t flags;
@@ -98,7 +98,7 @@ typedef struct {
 
 typedef struct {
     int64_t budget;
-    uint64_t effort; /* counted work, in about 10,000 steps; 0: the default */
+    uint64_t effort; /* counted, in about 10,000 steps; 0: the default */
     double seconds;  /* caps the effort; 0: no cap */
     uint64_t seed;
     const RematSchedule *start; /* further schedules to start from, all valid; may be NULL */
@@ -120,7 +120,7 @@ typedef enum {
 } RematStop;
 
 typedef struct {
-    RematSchedule schedule; /* the best within the budget; when none fits, the smallest met */
+    RematSchedule schedule; /* the best within the budget; when none fits, the smallest found */
     bool fits;
     RematStop stop;
     int64_t peak, floor;    /* floor: no schedule can be smaller */

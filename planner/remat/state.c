@@ -345,7 +345,7 @@ static void do_insert(RematState *state, int32_t x, int32_t slot)
     if (runs->count == 1)
         set_repeated(state, x, true);
     remat_list_insert(state, runs, remat_event_index(runs, slot), slot << 2);
-    add_range(state, slot, slot, FREE_SLOT + model->work[x]);
+    add_range(state, slot, slot, FREE_SLOT + model->workspace[x]);
     for (int32_t i = model->writes.start[x]; i < model->writes.start[x + 1]; i++)
         event_insert(state, model->writes.item[i], slot, EVENT_MADE);
     for (int32_t i = model->reads.start[x]; i < model->reads.start[x + 1]; i++)
@@ -369,7 +369,7 @@ static void do_remove(RematState *state, int32_t slot)
         event_remove(state, model->reads.item[i], slot);
     for (int32_t i = model->kills.start[x]; i < model->kills.start[x + 1]; i++)
         event_remove(state, model->kills.item[i], slot);
-    add_range(state, slot, slot, -FREE_SLOT - model->work[x]);
+    add_range(state, slot, slot, -FREE_SLOT - model->workspace[x]);
     list_remove(runs, remat_event_index(runs, slot));
     if (runs->count)
         state->extra -= model->cost[x];
@@ -387,8 +387,8 @@ static void do_shift(RematState *state, int32_t from, int32_t to)
     state->at[to] = x;
     list_remove(runs, remat_event_index(runs, from));
     remat_list_insert(state, runs, remat_event_index(runs, to), to << 2);
-    add_range(state, from, from, -FREE_SLOT - model->work[x]);
-    add_range(state, to, to, FREE_SLOT + model->work[x]);
+    add_range(state, from, from, -FREE_SLOT - model->workspace[x]);
+    add_range(state, to, to, FREE_SLOT + model->workspace[x]);
     for (int32_t i = model->writes.start[x]; i < model->writes.start[x + 1]; i++)
         event_shift(state, model->writes.item[i], from, to);
     for (int32_t i = model->reads.start[x]; i < model->reads.start[x + 1]; i++)

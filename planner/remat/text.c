@@ -225,7 +225,7 @@ static bool read_property(Reader *reader, const char *word, RematNode *node, int
     else if (!strncmp(word, "size=", 5))
         return parse_bytes(reader, word + 5, "a size", size);
     else if (!strncmp(word, "work=", 5))
-        return parse_bytes(reader, word + 5, "a workspace", &node->work);
+        return parse_bytes(reader, word + 5, "a workspace", &node->workspace);
     else if (!strncmp(word, "cost=", 5))
         return parse_cost(reader, word + 5, &node->cost);
     else

@@ -297,11 +297,11 @@ Test(pack, the_same_seed_gives_the_same_packing)
     PackProblem problem = generate_random(arena, 300, 400, 80, 1000, 11);
     PackOptions options = {.effort = 3000000, .seed = 5};
     cr_assert_eq(solve_with(&problem, options), PACK_OK);
-    uint64_t *first = ARENA_ARRAY(arena, uint64_t, problem.count), work = solution.work;
+    uint64_t *first = ARENA_ARRAY(arena, uint64_t, problem.count), work = solution.effort;
     memcpy(first, offset, problem.count * sizeof *first);
     memset(offset, 0xff, sizeof offset);
     cr_assert_eq(solve_with(&problem, options), PACK_OK);
-    cr_assert_eq(solution.work, work);
+    cr_assert_eq(solution.effort, work);
     cr_assert_arr_eq(first, offset, problem.count * sizeof *first);
 }
 
@@ -330,9 +330,9 @@ Test(pack, the_search_is_the_same_everywhere)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         PackOptions options = {.effort = 1000000, .seed = i, .skip = row[i].skip};
         cr_assert_eq(solve_with(&row[i].problem, options), PACK_OK);
-        cr_expect(solution.height == row[i].height && solution.work == row[i].work,
+        cr_expect(solution.height == row[i].height && solution.effort == row[i].work,
                   "row %zu: %llu bytes after %llu steps", i, (unsigned long long)solution.height,
-                  (unsigned long long)solution.work);
+                  (unsigned long long)solution.effort);
     }
 }
 

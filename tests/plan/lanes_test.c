@@ -44,7 +44,7 @@ static size_t count_questions(const Planned *p)
     Asked asked = {.asked = ARENA_ARRAY(p->arena, uint32_t, p->plan->buffers)};
     for (Id i = 0; i < p->plan->buffers; i++) {
         asked.now = i;
-        lanes_meet(&lanes, i, stays, &asked);
+        lanes_visit(&lanes, i, stays, &asked);
         for (Id k = 0; k < i; k++)
             if (extents_overlap(&extents, i, k))
                 cr_assert_eq(asked.asked[k], i + 1, "%u does not meet %u", i, k);
@@ -120,10 +120,10 @@ Test(lanes, are_left_behind_when_they_are_empty)
             added++;
         }
     cr_assert_neq(root, NONE);
-    lanes_meet(&lanes, root, leaves, &met);
+    lanes_visit(&lanes, root, leaves, &met);
     cr_assert_geq(met, added);
     met = 0;
-    lanes_meet(&lanes, root, leaves, &met);
+    lanes_visit(&lanes, root, leaves, &met);
     cr_assert_eq(met, 0);
     planned_free(&p);
 }

@@ -28,7 +28,7 @@ static void ask(Spans *spans, Span *span, uint64_t begin, uint64_t end)
 {
     for (int i = 0; i < ITEMS; i++)
         span[i].met = false;
-    spans_meet(spans, begin, end, stays, span);
+    spans_visit(spans, begin, end, stays, span);
     for (int i = 0; i < ITEMS; i++) {
         bool meets = span[i].there && span[i].begin < end && begin < span[i].end;
         if (i % 3 || meets) /* what left may still lie in other parts of its span */

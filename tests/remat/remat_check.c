@@ -53,7 +53,7 @@ static int64_t live_at_occurrence(const RematProblem *problem, const RematSchedu
                                   size_t t)
 {
     RematId x = schedule->node[t];
-    int64_t bytes = problem->base + problem->node[x].work - saved_at(problem, schedule, t);
+    int64_t bytes = problem->base + problem->node[x].workspace - saved_at(problem, schedule, t);
     for (RematId v = 0; v < problem->values; v++) {
         const RematValue *value = &problem->value[v];
         if (value->flags & REMAT_PINNED)

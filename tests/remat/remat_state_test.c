@@ -19,7 +19,7 @@ static RematProblem rich_problem(Arena *arena, uint64_t seed)
     RematProblem problem = generate_random(arena, 40, 9, seed);
     problem.in_place = ARENA_ARRAY(arena, RematInPlace, problem.reads);
     for (RematId x = 0; x < problem.nodes; x++) {
-        problem.node[x].work = (int64_t)(generate_bits(&seed) % 4);
+        problem.node[x].workspace = (int64_t)(generate_bits(&seed) % 4);
         for (RematId i = 0; i < problem.node[x].reads; i++) {
             RematId input = problem.read[problem.node[x].read + i];
             if (problem.value[input].size >= problem.value[x].size)

@@ -243,7 +243,7 @@ Test(remat, counts_workspace_outputs_and_the_base)
     RematId a = generate_node(&g, 1, 10, NULL, 0);
     generate_node(&g, 1, 3, &a, 1);
     generate_node(&g, 1, 2, NULL, 0);
-    g.node.at[2].work = 7;
+    g.node.at[2].workspace = 7;
     g.value.at[a].flags = REMAT_OUTPUT;
     RematProblem problem = generate_end(&g);
     problem.base = 100;

@@ -56,7 +56,7 @@ Test(remat_text, reads_names_in_any_order_of_lines)
     cr_expect_str_eq(problem.name[1], "b");
     cr_expect_str_eq(problem.name[2], "c");
     cr_expect_eq(problem.reads, 3u);
-    cr_expect_eq(problem.node[2].work, 7);
+    cr_expect_eq(problem.node[2].workspace, 7);
     cr_expect_eq(problem.node[2].flags, REMAT_ONCE);
     cr_expect_eq(problem.value[2].flags, REMAT_OUTPUT);
     char *written;
