@@ -158,7 +158,7 @@ static void broken()
     expect(ops == 2, "the third op is not started");
     expect(LOOKUP_ERROR_KIND(code) == LOOKUP_EDEVICE, "the code of the device");
     expect(LOOKUP_ERROR_OP(code) == LOOKUP_OPS, "no op is blamed");
-    expect(has(lookup_error(&model), "ran before"), "in words");
+    expect(has(lookup_error(&model), "failed before"), "in words");
     expect(has(lookup_error(&model), "unspecified launch failure"), "in CUDA's words");
 }
 
@@ -228,7 +228,7 @@ static void two_devices()
                cudaSetDevice(0) == cudaSuccess,
            "memory there");
     expect(lookup_init(&model, arena, ARENA, NULL) == LOOKUP_EARENA, "memory of another device");
-    expect(has(lookup_error(&model), "lies on device 1"), "in words");
+    expect(has(lookup_error(&model), "is on device 1"), "in words");
     expect(cudaFree(arena) == cudaSuccess, "the arena is the caller's");
 }
 
