@@ -50,7 +50,7 @@ static const char *about(const Api *api)
 static void declare(const Api *api, const ApiTensor *t, Out *o)
 {
     Arena *arena = api->plan->graph->arena;
-    const char *type = c_api_type(dtype_of(api, t));
+    const char *type = dtype_row(dtype_of(api, t))->api_type;
     bool input = is_input(t);
     if (t->copy)
         out(o, "int %s(%s *m, %s%s *host);\n", t->copy, api->prefix, input ? "const " : "", type);
@@ -119,7 +119,7 @@ void accessors_write(const Api *api, Out *o)
         const ApiTensor *t = &api->tensor[i];
         if (!t->accessor)
             continue;
-        const char *type = c_api_type(dtype_of(api, t));
+        const char *type = dtype_row(dtype_of(api, t))->api_type;
         if (t->slot != NONE)
             out(o, "void %s(%s *m, %s%s *data_)\n{\n    m->external[%u] = (void *)data_;\n}\n\n",
                 t->bind, api->prefix, is_input(t) ? "const " : "", type, t->slot);

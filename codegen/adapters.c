@@ -131,6 +131,8 @@ static void print_loop(const OpRow *op)
                    type, i, op->args[i].name);
         }
     puts("    (void)s;");
+    if (op->flags & OP_STORED)
+        puts("    if (each_is_stored(call))\n        return each_cast_all(call);");
     if (!(op->flags & OP_FLOAT)) {
         printf("    if (each_type(call) == GP_I32)\n        EACH(int32_t, int, %s);\n", op->expr);
         printf("    if (each_type(call) == GP_I64)\n        EACH(int64_t, int, %s);\n", op->expr);

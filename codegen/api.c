@@ -3,30 +3,6 @@
 
 #include <string.h>
 
-static const struct {
-    const char *type, *api_type, *name;
-} dtypes[DTYPES] = {
-    [F32] = {"gp_real", "float", "F32"},       [F16] = {"uint16_t", "uint16_t", "F16"},
-    [BF16] = {"uint16_t", "uint16_t", "BF16"}, [I32] = {"int32_t", "int32_t", "I32"},
-    [I64] = {"int64_t", "int64_t", "I64"},     [U8] = {"uint8_t", "uint8_t", "U8"},
-    [BOOL] = {"uint8_t", "uint8_t", "BOOL"},
-};
-
-const char *c_type(Dtype dtype)
-{
-    return dtypes[dtype].type;
-}
-
-const char *c_api_type(Dtype dtype)
-{
-    return dtypes[dtype].api_type;
-}
-
-const char *c_dtype(Dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-
 /* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
     "tensor",   "init",    "reset",   "load",          "save",

@@ -1,5 +1,6 @@
 /* Constants that are too long for the C text: a safetensors file beside it. */
 #include "codegen/internal.h"
+#include "runtime/c/stored.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,22 +40,31 @@ static void put_bits(Out *o, uint64_t bits, size_t bytes)
         out_text(o, &(char){(char)(bits >> 8 * i)}, 1);
 }
 
+double constant_number(Dtype dtype, double number)
+{
+    return dtype == F16 ? gp_to_f16(number) : dtype == BF16 ? gp_to_bf16(number) : number;
+}
+
 static void put_number(Out *o, Dtype dtype, double number)
 {
-    if (dtype == F32) {
+    if (dtype == F64) {
+        uint64_t bits;
+        memcpy(&bits, &number, sizeof bits);
+        put_bits(o, bits, sizeof bits);
+    } else if (dtype == F32) {
         float real = (float)number;
         uint32_t bits;
         memcpy(&bits, &real, sizeof bits);
         put_bits(o, bits, sizeof bits);
     } else {
-        put_bits(o, (uint64_t)(int64_t)number, dtype_size(dtype));
+        put_bits(o, (uint64_t)(int64_t)constant_number(dtype, number), dtype_size(dtype));
     }
 }
 
 static void put_entry(const Api *api, Out *o, const ApiTensor *t, uint64_t offset, uint64_t bytes)
 {
     out(o, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", t->name,
-        c_dtype((Dtype)api->plan->graph->value.at[t->value].dtype));
+        dtype_row((Dtype)api->plan->graph->value.at[t->value].dtype)->id);
     for (int d = 0; d < t->view.rank; d++)
         out(o, "%s%lld", d ? "," : "", (long long)t->view.dim[d]);
     out(o, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)offset,

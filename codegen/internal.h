@@ -83,9 +83,6 @@ typedef struct {
 } Api;
 
 Api *api_make(const Plan *plan, const EmitOptions *options);
-const char *c_type(Dtype dtype);     /* gp_real, int32_t */
-const char *c_api_type(Dtype dtype); /* float, int32_t */
-const char *c_dtype(Dtype dtype);    /* F32: after GP_ or the prefix */
 
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
@@ -222,6 +219,7 @@ void tables_constants(const Emission *e, Out *o);
  * (constants.c). */
 bool constant_is_long(const Api *api, size_t tensor);
 size_t constants_count(const Api *api);
+double constant_number(Dtype dtype, double number); /* as gp_set takes it: f16, bf16 as bits */
 const char *constants_name(const Api *api);
 /* What `rest` reaches of runtime files, each definition once (inline.c). */
 typedef struct {

@@ -50,7 +50,7 @@ void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *synta
 
 static void write_tensor(Out *o, const char *name, Dtype dtype, const View *view)
 {
-    out(o, "        {(void *)%s, GP_%s, %d, ", name, c_dtype(dtype), view->rank);
+    out(o, "        {(void *)%s, GP_%s, %d, ", name, dtype_row(dtype)->id, view->rank);
     write_numbers(o, view->rank, view->dim);
     out(o, ", ");
     write_numbers(o, view->rank, view->stride);
@@ -91,7 +91,7 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
     assert(value->kind != VALUE_LITERAL); /* kernels get a copy of one */
     Id buffer = access_buffer(e->plan, o, use.value, i);
     View view = access_view(e->plan, use, buffer);
-    out(&p->parameters, ", const %s *%s", c_type((Dtype)value->dtype), name);
+    out(&p->parameters, ", const %s *%s", dtype_row((Dtype)value->dtype)->type, name);
     emission_address(e, access_address(e->api, buffer, &view));
     write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
 }
@@ -112,7 +112,7 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
     }
     View view = access_view(e->plan, use_of(id), buffer);
     const char *name = name_claim(&p->names, i == 0 ? "y" : arena_printf(e->arena, "y_%u", i));
-    out(&p->parameters, ", %s *%s", c_type((Dtype)value->dtype), name);
+    out(&p->parameters, ", %s *%s", dtype_row((Dtype)value->dtype)->type, name);
     emission_address(e, access_address(e->api, buffer, &view));
     write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
 }

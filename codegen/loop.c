@@ -158,7 +158,7 @@ void loop_indent(const Loop *l, int depth)
  * then no mistake in a compiler's eyes. */
 static const char *local_type(Dtype dtype)
 {
-    return dtype == U8 || dtype == BOOL ? "int32_t" : c_type(dtype);
+    return dtype == U8 || dtype == BOOL ? "int32_t" : dtype_row(dtype)->type;
 }
 
 static void write_literal(Loop *l, const Value *value)
@@ -259,6 +259,31 @@ static void write_expr(Loop *l, const Node *node)
     }
 }
 
+/* To or from a dtype that is only stored; see each.h in the runtime. */
+static void write_cast(Loop *l, const Node *node, Dtype from, Dtype to)
+{
+    const DtypeRow *row = dtype_row(to);
+    const char *open = "(", *close = ")";
+    emission_need(l->e, "c/stored.h");
+    if (to == BOOL)
+        close = ") != 0";
+    else if (to == F16 || to == BF16)
+        open =
+            arena_printf(l->e->arena, "gp_to_%s(%s", row->name, from == I64 ? "gp_odd_f64(" : ""),
+        close = from == I64 ? "))" : ")";
+    else if (row->is_float || !dtype_is_float(from))
+        open = arena_printf(l->e->arena, "(%s)(", row->type);
+    else if (to == I64)
+        open = "gp_f64_to_i64(";
+    else
+        open = arena_printf(l->e->arena, "(%s)gp_within(", row->type),
+        close = arena_printf(l->e->arena, ", %.0f, %.0f)", row->low, row->high);
+    bool narrow = from == F16 || from == BF16;
+    out(l->text, narrow ? "%sgp_from_%s(" : "%s", open, dtype_name(from));
+    write_expr(l, node);
+    out(l->text, "%s%s", narrow ? ")" : "", close);
+}
+
 /* From the type of the expression to the dtype of the result; see each.h in the runtime. */
 static void write_converted(Loop *l, const Node *node)
 {
@@ -266,6 +291,11 @@ static void write_converted(Loop *l, const Node *node)
         [I32] = "gp_to_i32(", [I64] = "gp_to_i64(", [U8] = "gp_to_u8("};
     const char *before = "", *after = "";
     Dtype dtype = (Dtype)l->g->value.at[node->value].dtype;
+    Dtype first = node->uses ? (Dtype)l->g->value.at[node_use(l->g, node, 0).value].dtype : dtype;
+    if (first != dtype && !(dtype_computes(first) && dtype_computes(dtype))) {
+        write_cast(l, node, first, dtype);
+        return;
+    }
     bool from_float = false, from_number = false;
     for (Id u = 0; u < node->uses; u++) {
         Id value = node_use(l->g, node, u).value;
@@ -355,7 +385,7 @@ void loop_element(Loop *l, int depth)
     if (l->here) {
         l->local[0] = l->locals++;
         loop_indent(l, depth);
-        out(l->text, "const %s v%d = %s;\n", c_type(F32), l->local[0], l->here);
+        out(l->text, "const %s v%d = %s;\n", dtype_row(F32)->type, l->local[0], l->here);
     }
     for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
@@ -423,7 +453,7 @@ static void list_parameters(Loop *l)
     int keys = 0;
     for (int i = 0; i < l->accesses; i++) {
         const Access *a = &l->access[i];
-        const char *type = c_type((Dtype)l->g->value.at[a->value].dtype);
+        const char *type = dtype_row((Dtype)l->g->value.at[a->value].dtype)->type;
         if (a->parameter != next)
             continue;
         Parameter p = {arena_printf(l->e->arena, "%s%s *", a->result ? "" : "const ", type),

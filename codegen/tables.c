@@ -23,7 +23,7 @@ void tables_tensors(const Emission *e, Out *o)
         out(o, "    {");
         out_string(o, t->name);
         out(o, ", %s_%s, %s_%s, %d, ", api->capitals, t->kind, api->capitals,
-            c_dtype((Dtype)value->dtype), t->view.rank);
+            dtype_row((Dtype)value->dtype)->id, t->view.rank);
         write_dims(o, t->view.rank, t->view.dim);
         if (t->slot == NONE)
             out(o, ", %llu, ", (unsigned long long)t->offset);
@@ -53,6 +53,13 @@ static const Init *init_of(const Emission *e, size_t tensor)
     return &e->plan->graph->value.at[e->api->tensor[tensor].value].init;
 }
 
+/* As gp_set takes it. */
+static double number_of(const Emission *e, size_t tensor, double number)
+{
+    const Value *value = &e->plan->graph->value.at[e->api->tensor[tensor].value];
+    return constant_number((Dtype)value->dtype, number);
+}
+
 static bool has_list(const Emission *e, size_t tensor)
 {
     return init_of(e, tensor)->kind == INIT_LIST && !constant_is_long(e->api, tensor);
@@ -67,7 +74,7 @@ void tables_init_lists(const Emission *e, Out *o)
         out(o, "static const double list_%zu[] = {", i);
         for (size_t k = 0; k < init->count; k++) {
             out(o, k % 8 ? " " : "\n    ");
-            out_number(o, init->list[k]);
+            out_number(o, number_of(e, i, init->list[k]));
             out(o, k + 1 < init->count ? "," : "\n};\n");
         }
     }
@@ -85,7 +92,7 @@ void tables_init(const Emission *e, Out *o)
         const Init *init = init_of(e, i);
         double a = init->kind == INIT_ONES ? 1 : init->kind == INIT_ZEROS ? 0 : init->a;
         out(o, "    {%s, ", constant_is_long(api, i) ? "GP_INIT_FILE" : kind[init->kind]);
-        out_number(o, a);
+        out_number(o, number_of(e, i, a));
         out(o, ", ");
         out_number(o, init->b);
         out(o, has_list(e, i) ? ", list_%zu, %zu}, /* " : ", NULL, 0}, /* ", i, init->count);

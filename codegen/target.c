@@ -13,9 +13,10 @@ gp_tensor tensor_describe(Dtype dtype, const View *view)
     return t;
 }
 
-_Static_assert((int)F32 == GP_F32 && (int)BF16 == GP_BF16 && (int)I64 == GP_I64 &&
-                   (int)BOOL == GP_BOOL && (int)MAX_RANK == GP_MAX_RANK,
+#define SAME(id, ...) &&(int)id == GP_##id
+_Static_assert((int)MAX_RANK == GP_MAX_RANK DTYPE_ROWS(SAME) && (int)DTYPES == GP_F64 + 1,
                "the frontend and the runtime number dtypes alike");
+#undef SAME
 
 /* What a kernel wants for this node. */
 static uint64_t ask(const gp_kernel *kernel, const Target *target, const Graph *g, const Node *node)

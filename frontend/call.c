@@ -299,8 +299,7 @@ static Dtype fixed_dtype(const OpRow *op, int operand)
 
 static int dtype_order(Dtype dtype) /* the later of two is what both become */
 {
-    static const int order[DTYPES] = {
-        [BOOL] = 0, [U8] = 1, [I32] = 2, [I64] = 3, [F16] = 4, [BF16] = 5, [F32] = 6};
+    static const int order[DTYPES] = {[BOOL] = 0, [U8] = 1, [I32] = 2, [I64] = 3, [F32] = 4};
     return order[dtype];
 }
 
@@ -466,6 +465,22 @@ static void add_node(Graph *g, Call *c)
     ARRAY_PUSH(g->arena, &g->node, node);
 }
 
+/* Those that are only stored are for cast, and for what moves tensors. */
+static bool check_stored(Graph *g, const Call *c)
+{
+    for (size_t i = 0; i < c->use.count; i++) {
+        const Use use = c->use.at[i];
+        const Dtype dtype = use.value == NONE ? F32 : (Dtype)g->value.at[use.value].dtype;
+        if (op_takes(c->op, dtype))
+            continue;
+        call_error_at(g, c, (int)i, "cannot take %s: %s is only stored", use_text(g, use),
+                      dtype_name(dtype));
+        diag_hint(g->diag, "cast it first: cast(x, %s)", dtype_computed_as(dtype));
+        return false;
+    }
+    return true;
+}
+
 static bool finish(Graph *g, Call *c)
 {
     const OpRow *op = c->op;
@@ -483,6 +498,8 @@ static bool finish(Graph *g, Call *c)
     }
     if (op->build)
         return op->build(g, c);
+    if (!check_stored(g, c))
+        return false;
     if (!(op->flags & OP_ELEMENTWISE ? elementwise(g, c) : op->shape(g, c)))
         return false;
     if (!copy_strided(g, c))

@@ -15,6 +15,7 @@
 #define GPLAN_FRONTEND_H
 
 #include "frontend/base/arena.h"
+#include "frontend/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,8 +75,6 @@ void diag_hint(Diag *diag, const char *format, ...) __attribute__((format(printf
 const char *suggest(const char *word, const char *const *names, size_t count);
 
 /* ---- The graph ------------------------------------------------------------------------------ */
-
-typedef enum { F32, F16, BF16, I32, I64, U8, BOOL, DTYPES } Dtype;
 
 typedef enum {
     VALUE_RESULT,   /* of a node */
@@ -261,11 +260,6 @@ static inline uint32_t program_times(const Graph *g, int program)
 
 /* ---- Views and shapes (view.c) -------------------------------------------------------------- */
 
-size_t dtype_size(Dtype dtype);
-const char *dtype_name(Dtype dtype); /* "f32" */
-Dtype dtype_find(const char *name);  /* DTYPES where there is none */
-bool dtype_is_float(Dtype dtype);
-
 View value_view(const Value *value);         /* the whole value, as it lies */
 View use_view(const Graph *g, Use use);      /* of an operand, whether or not it has one */
 Use use_of(Id value);                        /* the whole value */
@@ -327,6 +321,7 @@ enum {
     OP_JOINS = 4096,    /* puts its operands side by side along `axis`: each may be written straight
                            into its window of the result, and then there is nothing to do */
     OP_PRODUCT = 8192,  /* the matrix product of its two operands */
+    OP_STORED = 32768,  /* also for dtypes that are only stored */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
                        target has such kernels: gp_call.epilogue */
@@ -423,6 +418,7 @@ enum { ALL_OPERANDS = -1 };
 const OpRow *op_find(const char *name);
 const OpRow *op_at(size_t i);                  /* in order of name; NULL past the end */
 int op_arg(const OpRow *op, const char *name); /* its place in args, or -1 */
+bool op_takes(const OpRow *op, Dtype dtype);   /* as an operand */
 bool op_has_kernel(const OpRow *op);           /* rather than an expression or other ops */
 bool arg_is_setting(const Arg *arg);           /* that the kernel or the expression gets */
 

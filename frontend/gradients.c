@@ -278,7 +278,7 @@ static Use collect(Backward *b, const Call *at, Id value)
 
 static bool is_trained(const Value *value)
 {
-    return value->kind == VALUE_PARAM && !value->frozen && dtype_is_float((Dtype)value->dtype);
+    return value->kind == VALUE_PARAM && !value->frozen && dtype_is_real((Dtype)value->dtype);
 }
 
 static bool blocks(const OpRow *op)
@@ -301,7 +301,7 @@ static void find_needs(Backward *b, size_t nodes)
         }
         for (Id i = 0; any && i < node->values && !blocks(node->op); i++)
             b->needs[node_value(node, i)] =
-                dtype_is_float((Dtype)g->value.at[node_value(node, i)].dtype);
+                dtype_is_real((Dtype)g->value.at[node_value(node, i)].dtype);
     }
 }
 

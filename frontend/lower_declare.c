@@ -1,7 +1,6 @@
 /* Declarations: input, param, const, their types and initialisers. */
 #include "frontend/lower.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -14,20 +13,24 @@ typedef struct {
 
 static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
 {
-    static const char *const names[] = {"f32", "f16", "bf16", "i32", "i64", "u8", "bool"};
     *dtype = name.text ? dtype_find(name.text) : F32;
-    if (*dtype == F16 || *dtype == BF16)
-        return lower_error(l, frame, name.span,
-                           "nothing computes in %s yet; f32 is the only "
-                           "real type",
-                           name.text);
     if (*dtype != DTYPES)
         return true;
     static const char *const others[][2] = {
-        {"float", "f32"}, {"float32", "f32"}, {"int", "i32"},      {"int32", "i32"},
-        {"long", "i64"},  {"int64", "i64"},   {"half", "f16"},     {"uint8", "u8"},
-        {"byte", "u8"},   {"float16", "f16"}, {"bfloat16", "bf16"}};
-    const char *meant = suggest(name.text, names, sizeof names / sizeof *names);
+        {"float", "f32"},   {"float32", "f32"}, {"int", "i32"},       {"int32", "i32"},
+        {"long", "i64"},    {"int64", "i64"},   {"half", "f16"},      {"uint8", "u8"},
+        {"byte", "u8"},     {"float16", "f16"}, {"bfloat16", "bf16"}, {"double", "f64"},
+        {"float64", "f64"}, {"int8", "i8"},     {"uint16", "u16"},    {"uint32", "u32"}};
+    const char *names[DTYPES], *all = "";
+    for (int i = 0; i < DTYPES; i++) {
+        names[i] = dtype_name((Dtype)i);
+        all = arena_printf(l->arena, "%s%s%s", all,
+                           i == 0            ? ""
+                           : i == DTYPES - 1 ? " and "
+                                             : ", ",
+                           names[i]);
+    }
+    const char *meant = suggest(name.text, names, DTYPES);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i][0], name.text) == 0)
             meant = others[i][1];
@@ -35,7 +38,7 @@ static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
     else
-        diag_hint(l->diag, "the types are f32, f16, bf16, i32, i64, u8 and bool");
+        diag_hint(l->diag, "the types are %s", all);
     return false;
 }
 
@@ -210,6 +213,10 @@ static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, cons
     if (which >= UNIFORM && !dtype_is_float(dtype))
         return lower_error(l, frame, expr->span, "%s makes fractions, but this is %s", expr->text,
                            dtype_name(dtype));
+    if (which >= UNIFORM && !dtype_computes(dtype))
+        return lower_error(l, frame, expr->span,
+                           "%s draws f32, but this is %s, which is only stored", expr->text,
+                           dtype_name(dtype));
     return true;
 }
 
@@ -245,17 +252,6 @@ static bool init_call(Lower *l, Frame *frame, const Expr *expr, const Shape *sha
 
 /* ---- Numbers written out -------------------------------------------------------------------- */
 
-static bool fits(Dtype dtype, double number)
-{
-    static const double low[] = {
-        [I32] = -2147483648.0, [I64] = -9223372036854775808.0, [U8] = 0, [BOOL] = 0};
-    static const double high[] = {
-        [I32] = 2147483647.0, [I64] = 9223372036854774784.0, [U8] = 255, [BOOL] = 1};
-    if (dtype_is_float(dtype))
-        return true;
-    return number == floor(number) && number >= low[dtype] && number <= high[dtype];
-}
-
 typedef ARRAY(double) Numbers;
 
 /* Appends the numbers of a list of lists, whose lengths must be the dims from `axis` on. */
@@ -263,7 +259,7 @@ static bool flatten(Lower *l, Frame *frame, const Expr *expr, Val val, const Sha
                     Numbers *numbers)
 {
     if (axis == shape->rank) {
-        if (!val_is_number(val) || !fits(shape->dtype, val_number(val)))
+        if (!val_is_number(val) || !dtype_holds(shape->dtype, val_number(val)))
             return lower_error(l, frame, expr->span, "%s is no value for %s", val_text(l, val),
                                dtype_name(shape->dtype));
         ARRAY_PUSH(l->arena, numbers, val_number(val));
@@ -297,7 +293,7 @@ static bool init_value(Lower *l, Frame *frame, const Expr *expr, const Shape *sh
     if (!val_is_number(val))
         return lower_error(l, frame, expr->span, "an initialiser must be known now, not %s",
                            val_text(l, val));
-    if (!fits(shape->dtype, val_number(val)))
+    if (!dtype_holds(shape->dtype, val_number(val)))
         return lower_error(l, frame, expr->span, "%s is no value for %s", val_text(l, val),
                            dtype_name(shape->dtype));
     *init = init_const(val_number(val));
@@ -323,7 +319,7 @@ static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kin
     Shape shape;
     if (!lower_type(l, frame, &stmt->type, &shape))
         return NONE;
-    Init init = shape.rank < 2 || !dtype_is_float(shape.dtype)
+    Init init = shape.rank < 2 || !dtype_is_real(shape.dtype)
                     ? init_const(0)
                     : init_xavier(fan_in(&shape), fan_out(&shape));
     if (stmt->value && !lower_init(l, frame, stmt->value, &shape, &init))

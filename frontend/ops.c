@@ -153,6 +153,11 @@ int op_arg(const OpRow *op, const char *name)
     return -1;
 }
 
+bool op_takes(const OpRow *op, Dtype dtype)
+{
+    return dtype_computes(dtype) || op->flags & OP_STORED;
+}
+
 bool op_has_kernel(const OpRow *op)
 {
     return !op->build && !(op->flags & OP_ELEMENTWISE);

@@ -1,44 +1,11 @@
-/* Dtypes, dims and views: the arithmetic of shapes. Knows nothing of ops. */
+/* Dims and views: the arithmetic of shapes. Knows nothing of ops. */
 #include "frontend/frontend.h"
 
 #include <assert.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    uint8_t size;
-    bool is_float;
-} dtypes[DTYPES] = {
-    [F32] = {"f32", 4, true},    [F16] = {"f16", 2, true},  [BF16] = {"bf16", 2, true},
-    [I32] = {"i32", 4, false},   [I64] = {"i64", 8, false}, [U8] = {"u8", 1, false},
-    [BOOL] = {"bool", 1, false},
-};
-
 /* Bytes of one tensor: far above any machine, far below where sums of them overflow. */
 static const int64_t MAX_BYTES = INT64_C(1) << 56;
-
-size_t dtype_size(Dtype dtype)
-{
-    return dtypes[dtype].size;
-}
-
-const char *dtype_name(Dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-
-Dtype dtype_find(const char *name)
-{
-    Dtype dtype = F32;
-    while (dtype < DTYPES && strcmp(dtypes[dtype].name, name) != 0)
-        dtype++;
-    return dtype;
-}
-
-bool dtype_is_float(Dtype dtype)
-{
-    return dtypes[dtype].is_float;
-}
 
 static View dense_view(int rank, const int64_t *dim)
 {

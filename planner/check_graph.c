@@ -83,6 +83,9 @@ static bool check_views(GraphCheck *v, const Node *node)
             return fail(v, "%s: an operand has other dims than the result", node->name);
         if (!elementwise && v->g->value.at[use.value].kind == VALUE_LITERAL)
             return fail(v, "%s: %s does not take a literal", node->name, node->op->name);
+        if (!op_takes(node->op, (Dtype)v->g->value.at[use.value].dtype))
+            return fail(v, "%s: %s cannot take %s, which is only stored", node->name,
+                        node->op->name, use_text(v->g, use));
         if (!elementwise && !strided && !view_is_dense(&view))
             return fail(v, "%s: %s takes its operand %u only dense", node->name, node->op->name, i);
     }

@@ -86,6 +86,12 @@ static __global__ void each_loop(each_tensors t, Body body, const gp_run *run)
     }
 }
 
+static __global__ void each_cast_loop(each_tensors t)
+{
+    for (GP_EACH(i, t.count))
+        each_cast(&t.in[0], &t.out, i);
+}
+
 /* Body is an expression of the operands; `whole`: of integers where all operands are. */
 template <bool whole, class Body> static int each_launch(const gp_call *c, Body body)
 {
@@ -99,6 +105,10 @@ template <bool whole, class Body> static int each_launch(const gp_call *c, Body 
     const gp_run *run = gp_device_of(c)->run;
     const unsigned block = gp_block_of(t.count);
     const dim3 grid = gp_blocks(t.count, block);
+    if (each_is_stored(c)) {
+        GP_LAUNCH(c, each_cast_loop, grid, block, 0, t);
+        return GP_OK;
+    }
     if constexpr (whole) {
         if (each_type(c) == GP_I32) {
             GP_LAUNCH(c, (each_loop<int32_t, Body>), grid, block, 0, t, body, run);

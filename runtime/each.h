@@ -3,7 +3,7 @@
 #ifndef GPLAN_RUNTIME_EACH_H
 #define GPLAN_RUNTIME_EACH_H
 
-#include "runtime/c/scalar.h"
+#include "runtime/c/stored.h"
 
 /* Where element i of a tensor lies, counted in the order of its dims. */
 GP_FUNCTION int64_t each_place(const gp_tensor *t, int64_t i)
@@ -17,9 +17,20 @@ GP_FUNCTION int64_t each_place(const gp_tensor *t, int64_t i)
 GP_FUNCTION int64_t each_load_int(const gp_tensor *t, int64_t i)
 {
     int64_t at = each_place(t, i);
-    if (t->dtype == GP_I32)
+    switch (t->dtype) {
+    case GP_I32:
         return ((const int32_t *)t->data)[at];
-    return t->dtype == GP_I64 ? ((const int64_t *)t->data)[at] : ((const uint8_t *)t->data)[at];
+    case GP_I64:
+        return ((const int64_t *)t->data)[at];
+    case GP_I8:
+        return ((const int8_t *)t->data)[at];
+    case GP_U16:
+        return ((const uint16_t *)t->data)[at];
+    case GP_U32:
+        return ((const uint32_t *)t->data)[at];
+    default:
+        return ((const uint8_t *)t->data)[at];
+    }
 }
 
 GP_FUNCTION gp_real each_load_real(const gp_tensor *t, int64_t i)
@@ -53,6 +64,81 @@ GP_FUNCTION void each_store_real(const gp_tensor *t, int64_t i, gp_real x)
         ((int64_t *)t->data)[at] = gp_to_i64(x);
     else
         ((uint8_t *)t->data)[at] = t->dtype == GP_BOOL ? x != 0 : gp_to_u8(x);
+}
+
+/* ---- Dtypes that are only stored: cast, and copies of them ----------------------------------- */
+
+GP_FUNCTION int each_is_stored(const gp_call *call)
+{
+    const int dtype[] = {call->in[0].dtype, call->out[0].dtype};
+    for (int i = 0; i < 2; i++)
+        if (dtype[i] == GP_F16 || dtype[i] == GP_BF16 || dtype[i] > GP_BOOL)
+            return 1;
+    return 0;
+}
+
+GP_FUNCTION void each_cast_int(const gp_tensor *t, int64_t i, int64_t x)
+{
+    int64_t at = each_place(t, i);
+    if (t->dtype == GP_F64)
+        ((double *)t->data)[at] = (double)x;
+    else if (t->dtype == GP_F16)
+        ((uint16_t *)t->data)[at] = gp_to_f16(gp_odd_f64(x));
+    else if (t->dtype == GP_BF16)
+        ((uint16_t *)t->data)[at] = gp_to_bf16(gp_odd_f64(x));
+    else if (t->dtype == GP_U16)
+        ((uint16_t *)t->data)[at] = (uint16_t)x;
+    else if (t->dtype == GP_U32)
+        ((uint32_t *)t->data)[at] = (uint32_t)x;
+    else /* i8 in the bits of u8 */
+        each_store_int(t, i, x);
+}
+
+GP_FUNCTION void each_cast_real(const gp_tensor *t, int64_t i, double x)
+{
+    const double low[] = {0, 0, 0, INT32_MIN, 0, 0, 0, INT8_MIN, 0, 0};
+    const double high[] = {0, 0, 0, INT32_MAX, 0, 255, 1, 127, 65535, 4294967295.0};
+    int64_t at = each_place(t, i);
+    if (t->dtype == GP_F32)
+        ((gp_real *)t->data)[at] = (gp_real)x;
+    else if (t->dtype == GP_F64)
+        ((double *)t->data)[at] = x;
+    else if (t->dtype == GP_F16)
+        ((uint16_t *)t->data)[at] = gp_to_f16(x);
+    else if (t->dtype == GP_BF16)
+        ((uint16_t *)t->data)[at] = gp_to_bf16(x);
+    else if (t->dtype == GP_BOOL)
+        ((uint8_t *)t->data)[at] = x != 0;
+    else if (t->dtype == GP_I64)
+        ((int64_t *)t->data)[at] = gp_f64_to_i64(x);
+    else
+        each_cast_int(t, i, (int64_t)gp_within(x, low[t->dtype], high[t->dtype]));
+}
+
+GP_FUNCTION void each_cast(const gp_tensor *from, const gp_tensor *to, int64_t i)
+{
+    const int64_t at = each_place(from, i);
+    if (from->dtype == to->dtype)
+        memcpy((char *)to->data + each_place(to, i) * (int64_t)gp_size(to->dtype),
+               (const char *)from->data + at * (int64_t)gp_size(to->dtype), gp_size(to->dtype));
+    else if (from->dtype == GP_F32)
+        each_cast_real(to, i, ((const gp_real *)from->data)[at]);
+    else if (from->dtype == GP_F64)
+        each_cast_real(to, i, ((const double *)from->data)[at]);
+    else if (from->dtype == GP_F16)
+        each_cast_real(to, i, gp_from_f16(((const uint16_t *)from->data)[at]));
+    else if (from->dtype == GP_BF16)
+        each_cast_real(to, i, gp_from_bf16(((const uint16_t *)from->data)[at]));
+    else
+        each_cast_int(to, i, each_load_int(from, i));
+}
+
+GP_FUNCTION int each_cast_all(const gp_call *call)
+{
+    const int64_t count = gp_count(&call->out[0]);
+    for (int64_t i = 0; i < count; i++)
+        each_cast(&call->in[0], &call->out[0], i);
+    return GP_OK;
 }
 
 /* The type of the arithmetic, as C's own conversions would have it: GP_F32, GP_I64 or GP_I32. */

@@ -25,7 +25,7 @@ $(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double -DGP_CHUNK_REALS=16 -
 CUDA_TESTS := $(B)/tests/cuda_on_cpu/emulator_test $(B)/tests/cuda_on_cpu/large_test \
 	$(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \
 	$(B)/cuda/tests/ops/random_test $(B)/cuda/tests/ops/reduce_test \
-	$(B)/cuda/tests/ops/special_test \
+	$(B)/cuda/tests/ops/special_test $(B)/cuda/tests/ops/cast_test \
 	$(B)/cuda/tests/ops/concat_test $(B)/cuda/tests/plan/random_test \
 	$(B)/cuda/tests/gradients/ops_test
 $(B)/tests/cuda_on_cpu/emulator_test: $(B)/tests/cuda_on_cpu/emulator_test.o $(EMULATOR)

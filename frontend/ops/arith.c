@@ -9,9 +9,6 @@ static bool cast_shape(Graph *g, Call *c)
 {
     View x = call_view(g, c, 0);
     Dtype dtype = (Dtype)call_int(c, "dtype");
-    if (dtype == F16 || dtype == BF16)
-        return call_error(g, c, "nothing computes in %s yet; f32 is the only real type",
-                          dtype_name(dtype));
     return call_output(g, c, dtype, x.rank, x.dim);
 }
 
@@ -199,12 +196,11 @@ const OpRow ops_arith[] = {
     {.name = "cast",
      .expr = "a",
      .dexpr = {"dy"},
-     .args = {{.name = "x"},
-              {.name = "dtype", .kind = ARG_WORD, .words = "f32 f16 bf16 i32 i64 u8 bool"}},
+     .args = {{.name = "x"}, {.name = "dtype", .kind = ARG_WORD, .words = DTYPE_WORDS}},
      .shape = cast_shape,
-     .flags = OP_ELEMENTWISE,
+     .flags = OP_ELEMENTWISE | OP_STORED,
      .batch = batch_each,
-     .help = "x as another type; reals go towards zero and stop at the ends of the range"},
+     .help = "x as another type, as told under Types"},
     {.name = "stop_gradient",
      .args = ONE,
      .build = stop_gradient_build,
@@ -220,7 +216,7 @@ const OpRow ops_arith[] = {
      .expr = "a",
      .dexpr = {"dy"},
      .args = ONE,
-     .flags = OP_ELEMENTWISE | OP_HIDDEN,
+     .flags = OP_ELEMENTWISE | OP_HIDDEN | OP_STORED,
      .linear = LINEAR_FIRST,
      .batch = batch_each},
     {0},

@@ -141,7 +141,7 @@ const OpRow ops_update[] = {
      .shape = shape_collect,
      .updates = {1},
      .strided = 1 << 1,
-     .flags = OP_EFFECT | OP_HIDDEN,
+     .flags = OP_EFFECT | OP_HIDDEN | OP_STORED,
      .batch = batch_never},
     {.name = "clip_factor",
      .args = {{.name = "g", .flags = ARG_VARIADIC}, {.name = "limit", .kind = ARG_FLOAT}},

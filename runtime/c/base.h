@@ -70,7 +70,7 @@ int omp_get_num_procs(void);
 
 #define GP_MAX_RANK 8
 
-enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL };
+enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL, GP_I8, GP_U16, GP_U32, GP_F64 };
 
 typedef struct {
     void *data; /* NULL: an operand that was not given */
@@ -163,11 +163,14 @@ GP_FUNCTION size_t gp_size(int32_t dtype)
     case GP_F32:
         return sizeof(gp_real);
     case GP_I64:
+    case GP_F64:
         return 8;
     case GP_I32:
+    case GP_U32:
         return 4;
     case GP_F16:
     case GP_BF16:
+    case GP_U16:
         return 2;
     default:
         return 1;

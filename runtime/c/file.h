@@ -69,7 +69,8 @@ GP_HOST gp_brief gp_shorten(const char *name)
 
 GP_HOST const char *gp_dtype_name(int dtype)
 {
-    static const char *const name[] = {"F32", "F16", "BF16", "I32", "I64", "U8", "BOOL"};
+    static const char *const name[] = {"F32",  "F16", "BF16", "I32", "I64", "U8",
+                                       "BOOL", "I8",  "U16",  "U32", "F64"};
     return name[dtype];
 }
 

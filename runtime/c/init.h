@@ -22,16 +22,21 @@ GP_HOST uint64_t gp_key(const char *name)
     return hash;
 }
 
+/* A number of f16 and bf16 is given by its bits. */
 GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 {
     if (dtype == GP_F32)
         ((gp_real *)data)[i] = (gp_real)number;
-    else if (dtype == GP_I32)
-        ((int32_t *)data)[i] = (int32_t)number;
-    else if (dtype == GP_I64)
+    else if (dtype == GP_F64)
+        ((double *)data)[i] = number;
+    else if (gp_size(dtype) == 8)
         ((int64_t *)data)[i] = (int64_t)number;
+    else if (gp_size(dtype) == 4)
+        ((uint32_t *)data)[i] = (uint32_t)(int64_t)number;
+    else if (gp_size(dtype) == 2)
+        ((uint16_t *)data)[i] = (uint16_t)(int64_t)number;
     else
-        ((uint8_t *)data)[i] = (uint8_t)number;
+        ((uint8_t *)data)[i] = (uint8_t)(int64_t)number;
 }
 
 /* Elements from `from` on, a multiple of 4, `count` of them: so a tensor can be made in pieces. */

@@ -123,6 +123,8 @@ whole_models() {
     check 'each: the same file' cmp c/each.dump.safetensors cuda/each.dump.safetensors
     check 'betas' model betas "$here/betas.g" 1e-6
     check 'betas replayed' same betas replay ascending
+    check 'stored dtypes' model stored "$here/stored.g" 0
+    check 'stored dtypes: the same file' cmp c/stored.dump.safetensors cuda/stored.dump.safetensors
     check 'mlp' model mlp "$examples/mlp.g" 1e-4 -D B=4 -D H=19
     ways mlp
     check 'lenet' model lenet "$examples/lenet.g" 1e-4 -D B=2

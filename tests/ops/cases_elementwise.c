@@ -299,7 +299,7 @@ OP_ERRORS(elementwise) = {
     {"add", "f32[2]", "", "add: the argument y is missing"},
     {"and", "f32[2] f32[2]", "", "and: takes bool, not f32"},
     {"where", "f32[2] f32[2] f32[2]", "", "where: condition must be bool"},
-    {"cast", "f32[2]", "dtype = f16", "cast: nothing computes in f16 yet"},
+    {"add", "f16[2] f32[2]", "", "add: cannot take f16[2]: f16 is only stored"},
     {"prelu", "f32[2, 3, 4] f32[4]", "", "prelu: 4 slopes for the 3 channels of f32[2, 3, 4]"},
     {0},
 };

@@ -1,0 +1,60 @@
+/* The table of dtypes, and questions to it. */
+#include "frontend/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROW(id, name, size, type, api_type, is_float, use, low, high) \
+    [id] = {#id, name, size, type, api_type, is_float, use, low, high},
+static const DtypeRow dtypes[DTYPES] = {DTYPE_ROWS(ROW)};
+#undef ROW
+
+const DtypeRow *dtype_row(Dtype dtype)
+{
+    return &dtypes[dtype];
+}
+
+size_t dtype_size(Dtype dtype)
+{
+    return dtypes[dtype].size;
+}
+
+const char *dtype_name(Dtype dtype)
+{
+    return dtypes[dtype].name;
+}
+
+Dtype dtype_find(const char *name)
+{
+    Dtype dtype = F32;
+    while (dtype < DTYPES && strcmp(dtypes[dtype].name, name) != 0)
+        dtype++;
+    return dtype;
+}
+
+bool dtype_is_float(Dtype dtype)
+{
+    return dtypes[dtype].is_float;
+}
+
+bool dtype_computes(Dtype dtype)
+{
+    return dtypes[dtype].use == DTYPE_COMPUTES;
+}
+
+bool dtype_is_real(Dtype dtype)
+{
+    return dtype_is_float(dtype) && dtype_computes(dtype);
+}
+
+const char *dtype_computed_as(Dtype dtype)
+{
+    const DtypeRow *row = &dtypes[dtype];
+    return row->is_float ? "f32" : row->high <= dtypes[I32].high ? "i32" : "i64";
+}
+
+bool dtype_holds(Dtype dtype, double number)
+{
+    const DtypeRow *row = &dtypes[dtype];
+    return row->is_float || (number == floor(number) && number >= row->low && number <= row->high);
+}

@@ -1,0 +1,96 @@
+/* Dtypes that are only stored: i8, u16, u32, f16, bf16, f64. Nothing computes in them; these are
+ * the conversions of `cast`. Reals become integers as in scalar.h; they become f16 and bf16 by
+ * rounding to the nearest, of two equally near to the even one; denormal numbers are kept, too
+ * large ones are infinite. */
+#ifndef GP_STORED_H
+#define GP_STORED_H
+
+#include "scalar.h"
+
+/* Between the ends of an integer type; 0 for a NaN. What is left is cut off by the caller. */
+GP_FUNCTION double gp_within(double x, double low, double high)
+{
+    if (!(x > low))
+        return x != x ? 0 : low;
+    return x < high ? x : high;
+}
+
+GP_FUNCTION int64_t gp_f64_to_i64(double x)
+{
+    if (!(x > (double)INT64_MIN))
+        return x != x ? 0 : INT64_MIN;
+    return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
+}
+
+/* An integer of more digits than a double has, rounded so that rounding it once more to few digits
+ * gives what rounding it at once would: what is lost makes the last digit odd. */
+GP_FUNCTION double gp_odd_f64(int64_t x)
+{
+    const uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+    if (size >> 53 == 0)
+        return (double)x;
+    const double odd = (double)((size >> 11 | ((size & 2047) != 0)) << 11);
+    return x < 0 ? -odd : odd;
+}
+
+/* A double in 16 bits: `digits` of a fraction, an exponent that 0 is `bias` of. */
+GP_FUNCTION uint16_t gp_narrow(double x, int digits, int bias)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t size = bits & INT64_MAX, one = 1;
+    const uint32_t sign = (uint32_t)(bits >> 63) << 15, infinite = (2u * bias + 1) << digits;
+    const int exponent = (int)(size >> 52) - 1023 + bias;
+    const int shift = 52 - digits + (exponent < 1 ? 1 - exponent : 0);
+    if (size > (uint64_t)2047 << 52)
+        return (uint16_t)(sign | infinite | 1u << (digits - 1));
+    if (exponent > 2 * bias)
+        return (uint16_t)(sign | infinite);
+    if (shift > 53)
+        return (uint16_t)sign;
+    const uint64_t fraction = (size & ((one << 52) - 1)) | one << 52;
+    const uint64_t rest = fraction & ((one << shift) - 1), half = one << (shift - 1);
+    uint32_t rounded = (uint32_t)(fraction >> shift);
+    rounded += rest > half || (rest == half && (rounded & 1)); /* may reach the next exponent */
+    if (exponent > 1)
+        rounded += (uint32_t)(exponent - 1) << digits;
+    return (uint16_t)(sign | rounded);
+}
+
+GP_FUNCTION double gp_widen(uint16_t x, int digits, int bias)
+{
+    const uint64_t sign = (uint64_t)(x >> 15) << 63, exponent = (x & 0x7fffu) >> digits;
+    const uint64_t fraction = x & ((1u << digits) - 1);
+    uint64_t bits = sign | (exponent + 1023 - (uint64_t)bias) << 52 | fraction << (52 - digits);
+    double wide;
+    if (exponent == 2u * (unsigned)bias + 1)
+        bits = sign | (uint64_t)2047 << 52 | fraction << (52 - digits);
+    if (exponent == 0) /* denormal: so many of the smallest */
+        bits = (uint64_t)(1024 - bias - digits) << 52;
+    memcpy(&wide, &bits, sizeof wide);
+    if (exponent == 0)
+        wide *= sign ? -(double)fraction : (double)fraction;
+    return wide;
+}
+
+GP_FUNCTION uint16_t gp_to_f16(double x)
+{
+    return gp_narrow(x, 10, 15);
+}
+
+GP_FUNCTION uint16_t gp_to_bf16(double x)
+{
+    return gp_narrow(x, 7, 127);
+}
+
+GP_FUNCTION gp_real gp_from_f16(uint16_t x)
+{
+    return (gp_real)gp_widen(x, 10, 15);
+}
+
+GP_FUNCTION gp_real gp_from_bf16(uint16_t x)
+{
+    return (gp_real)gp_widen(x, 7, 127);
+}
+
+#endif
