@@ -26,8 +26,7 @@ OPENMP := $(if $(findstring clang,$(CC)),,-fopenmp)
 LDLIBS += -ljansson -lm $(OPENMP)
 
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh runtime/cuda/*.h))
-PAGES := $(sort $(wildcard codegen/web/*))
-TEMPLATES := $(sort $(wildcard codegen/templates/*.c codegen/templates/*.cu codegen/templates/*.h))
+PAGES := $(sort $(wildcard codegen/web/* codegen/templates/*.[ch]*))
 FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))
 FRONTEND := $(wildcard frontend/*.c frontend/base/*.c frontend/ops/*.c)
 COMMAND := $(filter-out frontend/command/gplan.c,$(wildcard frontend/command/*.c))
@@ -86,10 +85,10 @@ $(G)/parser.c $(G)/parser.h &: frontend/parser.y
 $(G)/lexer.c $(G)/lexer.h &: frontend/lexer.l
 	@mkdir -p $(@D)
 	flex --header-file=$(G)/lexer.h --outfile=$(G)/lexer.c $<
-$(G)/text.c: runtime/embed.c $(KERNELS) $(PAGES) $(TEMPLATES) Makefile
+$(G)/text.c: runtime/embed.c $(KERNELS) $(PAGES) Makefile
 	@mkdir -p $(@D) build/tools
 	$(CC) $(CPPFLAGS) -std=c11 -O1 $< -o build/tools/embed
-	build/tools/embed $(KERNELS) $(PAGES) $(TEMPLATES) > $@.new && mv $@.new $@
+	build/tools/embed $(KERNELS) $(PAGES) > $@.new && mv $@.new $@
 # The tables of kernels: C's, CUDA's, and what CUDA's want as workspace; and the structs of their
 # settings, which kernels include.
 build/tools/adapters: codegen/adapters.c codegen/settings.c codegen/text.c $(B)/libfrontend.a \

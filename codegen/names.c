@@ -54,7 +54,8 @@ static const char *const reserved[] = {
     " SEEK_SET SEEK_CUR SEEK_END CLOCK_MONOTONIC CLOCK_REALTIME CLOCKS_PER_SEC ",
     /* What an emitted file calls its own parts. */
     (" tensor slot init data item begin constant constants result death poison now op_end op_name"
-     " makes_nan failed op_failed save_to load_from take_mapped initialize is_bound run_begin find_op forward eval step"
+     " makes_nan failed op_failed save_to load_from take_mapped initialize is_bound run_begin "
+     "find_op forward eval step"
      " update AT OP EXTERNAL RESULT FIND_OP SAVED SAVED_COUNT NEEDED_COUNT RAN_FORWARD RAN_EVAL "
      "RAN_STEP "),
 };

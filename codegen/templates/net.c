@@ -161,9 +161,9 @@ int net_step(net *m, float *loss)
 #endif
 /* ---- Kernels ---- */
 
-#include "runtime/c/planned.h"
 #include "runtime/c/file_load.h"
 #include "runtime/c/file_save.h"
+#include "runtime/c/planned.h"
 #if MODEL_HAS_PARAMS
 #include "runtime/c/init.h"
 #endif

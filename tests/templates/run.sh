@@ -22,7 +22,7 @@ done
 for fact in $facts; do
     # shellcheck disable=SC2086
     check "net.c without $fact" gcc $strict $include $watch -D"$fact=0" -fsyntax-only "$templates/net.c"
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2086,SC2046
     check "net.cu without $fact" g++ $cpp -DGP_CUDA_ON_CPU -I"$root/tests/cuda_on_cpu" $include \
         -DMODEL_CUDA=1 $([ "$fact" = MODEL_CUDA ] || echo "-D$fact=0") -fsyntax-only -x c++ "$templates/net.cu"
 done
