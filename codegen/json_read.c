@@ -43,7 +43,7 @@ static bool as_integer(Reader *r, const json_t *json, const char *what, json_int
                        json_int_t most, json_int_t *number)
 {
     if (!json_is_integer(json))
-        return fail(r, "%s must be a whole number", what);
+        return fail(r, "%s must be an integer", what);
     json_int_t found = json_integer_value(json);
     if (found < least || found > most)
         return fail(r, "%s is %lld, outside %lld to %lld", what, (long long)found, (long long)least,
@@ -74,7 +74,7 @@ static const char *get_text(Reader *r, const json_t *row, const char *key)
 {
     const char *text = json_string_value(json_object_get(row, key));
     if (!text)
-        fail(r, "%s must be a text", key);
+        fail(r, "%s must be a string", key);
     return text ? arena_copy(r->arena, text, strlen(text)) : "";
 }
 
@@ -86,7 +86,7 @@ static uint8_t get_word(Reader *r, const json_t *row, const char *key, const cha
     for (int i = 0; i < count; i++)
         if (strcmp(text, words[i]) == 0)
             return (uint8_t)i;
-    fail(r, "%s is '%s', which is unknown", key, text);
+    fail(r, "unknown %s '%s'", key, text);
     return 0;
 }
 
@@ -146,9 +146,9 @@ static bool read_view(Reader *r, const json_t *json, int64_t count, View *view)
     view->rank = (uint8_t)rank;
     const char *why;
     if (!r->error && !dims_check(U8, rank, view->dim, &why))
-        return fail(r, "a view cannot be: %s", why);
+        return fail(r, "invalid view: %s", why);
     if (!r->error && (!view_reach(view, &low, &high) || low < 0 || high >= count))
-        return fail(r, "a view reaches outside its value");
+        return fail(r, "a view ends outside its value");
     return !r->error;
 }
 
@@ -228,9 +228,9 @@ static void read_value(Reader *r, const json_t *row)
     Dtype dtype = dtype_find(get_text(r, row, "dtype"));
     value.rank = (uint8_t)get_numbers(r, row, "dims", 1, value.dim);
     if (dtype == DTYPES)
-        fail(r, "there is no such dtype");
+        fail(r, "unknown dtype");
     else if (!r->error && !dims_check(dtype, value.rank, value.dim, &error))
-        fail(r, "%s cannot be: %s", value.name, error);
+        fail(r, "%s has invalid dims: %s", value.name, error);
     value.dtype = (uint8_t)(r->error ? F32 : dtype);
     if (value.kind == VALUE_LITERAL)
         value.literal = read_number(r, json_object_get(row, "literal"), "literal");
@@ -278,7 +278,7 @@ static Attr read_setting(Reader *r, const json_t *row, const Arg *arg)
         if (arg->kind != ARG_FLOAT && fabs(attr.number) <= (double)MAX_BYTES)
             attr.list[0] = (int64_t)attr.number;
         else if (arg->kind != ARG_FLOAT)
-            fail(r, "%s must be a whole number", arg->name);
+            fail(r, "%s must be an integer", arg->name);
     }
     return attr;
 }
@@ -439,7 +439,7 @@ static void read_program(Reader *r, const json_t *row)
     uint8_t kind = get_word(r, row, "name", program_names, PROGRAMS);
     Program *program = &r->plan->program[kind];
     if (program->at)
-        fail(r, "the program %s stands twice", program_names[kind]);
+        fail(r, "the program %s is there twice", program_names[kind]);
     program->begin = (uint32_t)get_integer(r, row, "begin", 0, INT32_MAX);
     program->times = (uint32_t)get_integer(r, row, "times", 1, INT32_MAX);
     const json_t *steps = get_list(r, row, "steps");

@@ -73,7 +73,7 @@ static bool check_homes(Check *c)
     for (Id v = 0; v < c->g->value.count; v++) {
         Id home = c->plan->home[v];
         if (home != NONE && (home >= c->plan->buffers || c->plan->buffer[home].value != v))
-            return check_fail(c, "the buffer of %s is another's", c->g->value.at[v].name);
+            return check_fail(c, "the buffer of %s holds another value", c->g->value.at[v].name);
     }
     for (Id i = 0; i < c->plan->buffers; i++) {
         Id value = c->plan->buffer[i].value;
@@ -85,7 +85,7 @@ static bool check_homes(Check *c)
         Id buffer = c->plan->output[i];
         if (buffer >= c->plan->buffers ||
             c->plan->buffer[buffer].value != c->g->output.at[i].use.value)
-            return check_fail(c, "the buffer of the output %s is another's",
+            return check_fail(c, "the buffer of the output %s holds another value",
                               c->g->output.at[i].name);
     }
     return true;
@@ -153,7 +153,7 @@ static bool check_epilogue(Check *c, const Cluster *cluster, const Node *kernel)
     if (!c->target->epilogues || !(kernel->op->flags & OP_EPILOGUE) || kernel->values != 1 ||
         cluster->results != 1 || clusters->result[cluster->result] != last->value ||
         c->g->value.at[kernel->value].dtype != F32 || c->g->value.at[last->value].dtype != F32)
-        return check_fail(c, "%s cannot run what stands behind it", kernel->name);
+        return check_fail(c, "%s takes no epilogue", kernel->name);
     return true;
 }
 
@@ -235,7 +235,7 @@ static bool makes_whole(Check *c, int program, int64_t part, int64_t whole, cons
     uint32_t times = c->plan->program[program].times;
     if (times != 0 && whole % times == 0 && whole / times == part)
         return true;
-    return check_fail(c, "a program runs %u times, which does not make %s whole", times, name);
+    return check_fail(c, "a program runs %u times, which does not cover %s", times, name);
 }
 
 /* What shows of how often a program runs. */
@@ -301,7 +301,7 @@ static bool has_state(Check *c)
     const Buffer *b = id < c->plan->buffers ? &c->plan->buffer[id] : NULL;
     bool good = b && b->value == NONE && b->kind == BUFFER_STATE && b->space == SPACE_ARENA &&
                 b->bytes >= c->target->state;
-    return good || check_fail(c, "there is no place for the target's state");
+    return good || check_fail(c, "there is no buffer for the target's state");
 }
 
 static bool replay(Check *c)

@@ -134,7 +134,7 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
         if (b->bytes < value_bytes(value))
             return arena_printf(arena, "buffer %u is smaller than %s", id, value->name);
         if (!lies_apart(&b->layout))
-            return arena_printf(arena, "buffer %u has elements of %s in each other's place", id,
+            return arena_printf(arena, "buffer %u has elements of %s that overlap", id,
                                 value->name);
         if (b->kind <= BUFFER_OUTPUT && !view_is_dense(&b->layout))
             return arena_printf(arena, "buffer %u: the caller would find gaps in %s", id,
@@ -167,7 +167,7 @@ static const char *find_bases(Extents *p, Arena *arena)
         const Buffer *b = &plan->buffer[i];
         if (b->root >= plan->buffers || plan->buffer[b->root].root != b->root ||
             plan->buffer[b->root].space != b->space)
-            return arena_printf(arena, "buffer %u lies in a buffer that cannot hold it", i);
+            return arena_printf(arena, "buffer %u has a root that cannot hold it", i);
         p->base[i] = b->space != SPACE_ARENA ? next : b->offset;
         if (b->space != SPACE_ARENA && b->root == i)
             next += b->bytes;

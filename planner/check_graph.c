@@ -207,7 +207,7 @@ static bool check_members(GraphCheck *v)
             Id id = c->node[c->at[i].node + k];
             const Node *node = &v->g->node.at[id];
             if (seen[id] || c->of[id] != i)
-                return fail(v, "%s stands in two clusters", node->name);
+                return fail(v, "%s is in two clusters", node->name);
             seen[id] = true;
             const bool behind = k == 1 && cluster_has_epilogue(v->g, c, &c->at[i]);
             if (k && !behind && id <= c->node[c->at[i].node + k - 1])
@@ -221,7 +221,7 @@ static bool check_members(GraphCheck *v)
         }
     for (Id i = 0; i < v->g->node.count; i++)
         if (!seen[i])
-            return fail(v, "%s stands in no cluster", v->g->node.at[i].name);
+            return fail(v, "%s is in no cluster", v->g->node.at[i].name);
     return true;
 }
 
@@ -246,7 +246,8 @@ static bool check_reads(GraphCheck *v, Id *seen, bool *read)
                 Id maker = v->g->value.at[use.value].node;
                 bool inside = maker != NONE && c->of[maker] == i;
                 if (inside && use.view != NONE)
-                    return fail(v, "%s looks at a value of its own loop", node->name);
+                    return fail(v, "%s takes a view of a value that its own loop makes",
+                                node->name);
                 if (inside)
                     continue;
                 if (seen[use.value] != i + 1 && !read[use.value])
@@ -287,13 +288,13 @@ static bool check_results(GraphCheck *v)
             if (v->g->value.at[value].node == NONE || c->of[v->g->value.at[value].node] != i)
                 return fail(v, "cluster %u does not make %s", i, v->g->value.at[value].name);
             if (!wanted[value])
-                return fail(v, "cluster %u leaves %s twice, or for nobody", i,
+                return fail(v, "cluster %u has the result %s twice, or nothing reads it", i,
                             v->g->value.at[value].name);
             wanted[value] = false;
         }
     for (Id i = 0; i < v->g->value.count; i++)
         if (wanted[i])
-            return fail(v, "nothing leaves %s, but it is read", v->g->value.at[i].name);
+            return fail(v, "%s is read, but is no cluster's result", v->g->value.at[i].name);
     return true;
 }
 

@@ -90,14 +90,14 @@ static bool check_layout(Lives *v, Id id)
     for (int i = b->layout.rank - 1; i >= 0; i--) {
         uint64_t stride = (uint64_t)b->layout.stride[i], steps = (uint64_t)b->layout.dim[i] - 1;
         if (b->layout.stride[i] < 0 || (steps && stride < inner))
-            return fail(v, "buffer %u (%s): elements lie over each other", id, name_of(v, id));
+            return fail(v, "buffer %u (%s): elements overlap", id, name_of(v, id));
         last += steps * stride;
         if (steps)
             inner = steps * stride + inner;
     }
     if ((last + 1) * size > root->bytes)
-        return fail(v, "buffer %u (%s) reaches out of buffer %u, which it lies in", id,
-                    name_of(v, id), b->root);
+        return fail(v, "buffer %u (%s) ends outside buffer %u, its root", id, name_of(v, id),
+                    b->root);
     return true;
 }
 
@@ -105,17 +105,16 @@ static bool check_buffer(Lives *v, Id id)
 {
     const Buffer *b = &v->plan->buffer[id];
     if (b->root >= v->plan->buffers)
-        return fail(v, "buffer %u lies in one that does not exist", id);
+        return fail(v, "buffer %u has a root that does not exist", id);
     const Buffer *root = &v->plan->buffer[b->root];
     if (b->value != NONE && v->g->value.at[b->value].kind == VALUE_LITERAL)
         return fail(v, "buffer %u holds a literal, which takes no bytes", id);
     if (b->kind != kind_of(v, id))
-        return fail(v, "buffer %u (%s) is said to be something else than it is", id,
-                    name_of(v, id));
+        return fail(v, "buffer %u (%s) is of the wrong kind", id, name_of(v, id));
     if (root->root != b->root)
-        return fail(v, "buffer %u lies in %u, which lies in another", id, b->root);
+        return fail(v, "buffer %u has the root %u, which has another root", id, b->root);
     if (b->offset != root->offset)
-        return fail(v, "buffer %u has another offset than %u, which it lies in", id, b->root);
+        return fail(v, "buffer %u has another offset than buffer %u, its root", id, b->root);
     if (b->space >= SPACES || b->space != root->space)
         return fail(v, "buffer %u (%s) is in another memory space than buffer %u, its root", id,
                     name_of(v, id), b->root);
@@ -124,7 +123,7 @@ static bool check_buffer(Lives *v, Id id)
         return fail(v, "buffer %u (%s) cannot be the caller's memory", id, name_of(v, id));
     if (b->birth >= b->death || b->birth < root->birth || b->death > root->death ||
         root->death > v->plan->end + (v->plan->end == 0))
-        return fail(v, "buffer %u (%s) lives from %u to %u, which cannot be", id, name_of(v, id),
+        return fail(v, "buffer %u (%s) has an invalid live range, %u to %u", id, name_of(v, id),
                     b->birth, b->death);
     return check_layout(v, id);
 }

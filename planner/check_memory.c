@@ -60,7 +60,7 @@ static bool survives(Id id, void *data)
         (w->spares && c->content.at[outermost(c, id)].spared == w->time))
         return true;
     if (content->persistent && !replaces(c, w->buffer, content))
-        return !check_fail(c, "step %u writes %s over %s, which persists", w->time,
+        return !check_fail(c, "step %u writes %s over %s, which is persistent", w->time,
                            check_name(c, w->buffer), check_name(c, content->buffer));
     content->covered = w->time;
     return false;

@@ -97,7 +97,7 @@ check 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.jso
 sed 's/"version": 3/"version": 4/' "$dir/plan--train.json" >"$dir/later.json"
 check 'verify refuses a version it does not know' says 'version 3' "$gplan" verify "$dir/later.json"
 sed '/"kind":"activation"/s/"birth"/"space":"host","birth"/' "$dir/plan--train.json" >"$dir/host.json"
-check 'verify refuses a space it does not know' says "space is 'host'" "$gplan" verify "$dir/host.json"
+check 'verify refuses a space it does not know' says "unknown space 'host'" "$gplan" verify "$dir/host.json"
 sed '/"kind":"activation"/s/"birth"/"space":"caller","birth"/' "$dir/plan--train.json" >"$dir/host.json"
 check 'verify refuses an activation with the caller' says "cannot be the caller's" "$gplan" verify "$dir/host.json"
 sed '/"kind":"input"/s/"birth"/"space":"arena","birth"/' "$dir/plan--train.json" >"$dir/host.json"

@@ -208,7 +208,7 @@ Test(verify, refuses_a_wrong_size)
     Case c = plan_case(perceptron, true);
     json_t *b = find_buffer(c.json, "param");
     set_number(b, "bytes", number(b, "bytes") - 1);
-    expect(&c, c.json, "reaches out");
+    expect(&c, c.json, "ends outside");
     case_free(&c);
     c = plan_case(attends, false);
     b = find_buffer(c.json, "workspace");
