@@ -298,7 +298,7 @@ Inlined inline_files(const Emission *e, const char *const *file, size_t count, c
         out(strcmp(u->file, file[0]) == 0 ? &types : &body, "%s%s\n", gap ? "\n" : "", u->text);
         gap = false;
     }
-    settings_write(&kernels, g, body.at);
+    settings_write(&kernels, rest, body.at);
     out(&kernels, "%s\n", body.at + (body.at[0] == '\n'));
     return (Inlined){system.at, types.at + (types.at[0] == '\n'), kernels.at};
 }

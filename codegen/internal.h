@@ -180,9 +180,9 @@ typedef struct {
     bool lists;
 } KernelSyntax;
 void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *syntax, Out *o);
-/* The structs gp_NAME_attr that a graph's ops and the text of kernels name; NULL, NULL: all of them
- * (settings.c). */
-void settings_write(Out *o, const Graph *g, const char *kernels);
+/* The structs gp_NAME_attr that the texts of a program and its kernels name; NULL, NULL: all of
+ * them (settings.c). */
+void settings_write(Out *o, const char *program, const char *kernels);
 /* All functions, in the order of their first call, and before the program what they take. */
 void functions_declare(const Emission *e, Out *o);
 void functions_write(const Emission *e, Out *o);

@@ -94,21 +94,14 @@ static void write_struct(Out *o, const OpRow *const *op, size_t count)
     out(o, ";\n");
 }
 
-static bool has_op(const Graph *g, const OpRow *op)
-{
-    for (size_t i = 0; i < g->node.count; i++)
-        if (g->node.at[i].op == op)
-            return true;
-    return false;
-}
-
-void settings_write(Out *o, const Graph *g, const char *kernels)
+void settings_write(Out *o, const char *program, const char *kernels)
 {
     ARRAY(const OpRow *) op = {0};
     for (size_t i = 0; op_at(i); i++) {
         const OpRow *at = op_at(i);
         if (op_has_kernel(at) && next_setting(at, 0) < MAX_ARGS &&
-            (!g || has_op(g, at) || has_word(kernels, attr_name(o->arena, at))))
+            (!program || has_word(program, attr_name(o->arena, at)) ||
+             has_word(kernels, attr_name(o->arena, at))))
             ARRAY_PUSH(o->arena, &op, at);
     }
     if (op.count)

@@ -72,16 +72,40 @@ static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clust
     return node ? ask(runtime_cuda_work(node->op->name), target, g, node) : 0;
 }
 
+static bool has_kernel(const char *format, const OpRow *op)
+{
+    char file[128], kernel[128];
+    if (!op_has_kernel(op))
+        return true;
+    snprintf(file, sizeof file, format, op->kernel ? op->kernel : op->name);
+    snprintf(kernel, sizeof kernel, "GP_KERNEL(%s)", op->name);
+    const char *text = runtime_text(file);
+    return text && strstr(text, kernel);
+}
+
+static bool has_op_c(const OpRow *op)
+{
+    return has_kernel(dialect_c.kernel, op);
+}
+
+static bool has_op_cuda(const OpRow *op)
+{
+    return has_kernel(dialect_cuda.kernel, op);
+}
+
+enum { ALL_DTYPES = (1 << DTYPES) - 1 };
+
 /* ---- The table ------------------------------------------------------------------------------ */
 
 /* clang-format off */
 const TargetRow target_table[] = {
     /* 8 threads are what most machines have use for; a constant, so that all make the same plan */
-    {.plan = {.name = "c", .align = 64, .threads = 8, .epilogues = true, .workspace = workspace_c},
+    {.plan = {.name = "c", .align = 64, .threads = 8, .epilogues = true, .dtypes = ALL_DTYPES,
+              .has_op = has_op_c, .workspace = workspace_c},
      .extension = "c", .threads = true, .dialect = &dialect_c},
     /* 256 bytes are what cudaMalloc itself aligns to */
-    {.plan = {.name = "cuda", .align = 256, .threads = 1, .state = sizeof(gp_state),
-              .workspace = workspace_cuda},
+    {.plan = {.name = "cuda", .align = 256, .threads = 1, .dtypes = ALL_DTYPES, .has_op = has_op_cuda,
+              .state = sizeof(gp_state), .workspace = workspace_cuda},
      .extension = "cu", .dialect = &dialect_cuda},
 };
 /* clang-format on */

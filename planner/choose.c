@@ -169,6 +169,8 @@ static void lower_candidate(Chooser *s, size_t i)
     Diag *diag = s->diag ? s->diag : diag_new(lowered->arena, NULL, false);
     s->diag = NULL;
     lowered->graph = model_lower(s->model, &choice, lowered->arena, diag);
+    if (lowered->graph && !supports(lowered->graph, s->target))
+        lowered->graph = NULL;
     const Graph *g = lowered->graph;
     bool unchunked =
         g && choice.chunked_loss && !has_chunked_loss(g) && s->options->chunked_loss != WHEN_ALWAYS;
@@ -592,6 +594,8 @@ Built build(const Model *model, const Target *target, const Choice *choice, Diag
 {
     Built built = {.arena = arena_new(), .choice = *choice};
     built.graph = model_lower(model, choice, built.arena, diag);
+    if (built.graph && !supports(built.graph, target))
+        built.graph = NULL;
     if (built.graph)
         built.clusters = fuse(built.arena, built.graph, choice->epilogues && target->epilogues);
     return built;

@@ -108,4 +108,7 @@ bool program_counts(const Clusters *clusters, int program);
 /* Estimated seconds of one run of a cluster. */
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster);
 
+/* Whether the target has kernels for every node; says where not (supports.c). */
+bool supports(const Graph *g, const Target *target);
+
 #endif

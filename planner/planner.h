@@ -46,7 +46,10 @@ typedef struct Target {
     uint32_t align;   /* of every buffer, in bytes */
     uint32_t threads; /* that workspace is planned for */
     bool epilogues;   /* kernels of rows with OP_EPILOGUE run elementwise ops on what they make */
-    uint64_t state;   /* persistent bytes of its programs; 0: none */
+    uint32_t dtypes;  /* that it has, a bit for each; 0: all */
+    /* Whether it has a kernel for a row; NULL: for all. */
+    bool (*has_op)(const OpRow *op);
+    uint64_t state; /* persistent bytes of its programs; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
     const Profile *profile; /* NULL: default_profile */
