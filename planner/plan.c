@@ -251,6 +251,21 @@ Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pa
     return plan;
 }
 
+/* An arena that ends where its last buffer does: that one goes up to the end. */
+static void fill(Plan *plan, uint64_t arena)
+{
+    Id last = NONE;
+    for (Id i = 0; i < plan->buffers; i++)
+        if (is_packed(plan, i) &&
+            (last == NONE || plan->buffer[i].offset + plan->buffer[i].bytes >
+                                 plan->buffer[last].offset + plan->buffer[last].bytes))
+            last = i;
+    for (Id i = 0; i < plan->buffers; i++)
+        if (plan->buffer[i].root == last)
+            plan->buffer[i].offset += arena - plan->arena;
+    plan->arena = arena;
+}
+
 Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
                  const Worth *was)
 {
@@ -260,8 +275,8 @@ Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pa
     pack(arena, plan, task, pack_effort, was->arena);
     if (plan->arena > was->arena)
         return NULL;
-    plan->arena = was->arena; /* what smaller budgets get is planned in its own way */
-    plan->cost = was->cost;   /* a sum in another order differs in its last bits */
+    fill(plan, was->arena); /* what smaller budgets get is planned in its own way */
+    plan->cost = was->cost; /* a sum in another order differs in its last bits */
     plan->rest = was->rest;
     return plan;
 }

@@ -92,6 +92,11 @@ fi
 for how in --infer --train; do
     check "verify accepts the plan $how" "$gplan" verify "$dir/plan$how.json"
 done
+# Its order was moved back, and then packs smaller than what the search had found.
+for model_of in lenet gpt2; do
+    "$gplan" examples/$model_of.g --quiet --threads 8 --emit json >"$dir/moved.json"
+    check "verify accepts the plan of $model_of" "$gplan" verify "$dir/moved.json"
+done
 sed 's/"bytes":128,"birth"/"bytes":127,"birth"/' "$dir/plan--train.json" >"$dir/small.json"
 check 'verify refuses other sizes' says 'buffer' "$gplan" verify "$dir/small.json"
 sed 's/"version": 3/"version": 4/' "$dir/plan--train.json" >"$dir/later.json"
