@@ -5,12 +5,15 @@
 #include "frontend/base/text.h"
 #include "planner/planner.h"
 
+typedef struct Embedded Embedded; /* weights that become data of the emitted file */
+
 typedef struct {
     const char *header; /* name of the header that the C file includes: model.h */
     const char *prefix; /* of functions: the model's name made safe for C */
     const Target *target;
-    uint64_t budget; /* 0: none */
-    Choice choice;   /* that the plan is of */
+    const Embedded *embedded; /* NULL: parameters are in memory, or the caller's */
+    uint64_t budget;          /* 0: none */
+    Choice choice;            /* that the plan is of */
     Reasons why;
     Search search;      /* for the plan; nothing is said of it where least_cost is 0 */
     LivePeak live_peak; /* that the check saw */
@@ -52,6 +55,11 @@ uint64_t plan_workspace(const Plan *plan, const Target *target, uint32_t threads
 /* The emitted source and its header, in the language of the options' target. */
 Text emit_source(const Plan *plan, const EmitOptions *options);
 Text emit_header(const Plan *plan, const EmitOptions *options);
+/* The weights of a plan whose parameters are the caller's, from a safetensors file that stays in
+ * memory. NULL where one is missing or is another than the model wants: *fault says which. */
+const Embedded *embedded_read(const Plan *plan, const EmitOptions *options, Text file,
+                              const char **fault);
+enum { WEIGHTS_LIMIT = 1 << 30 }; /* bytes of such a file */
 /* The safetensors file with the constants that are too long for the C text; empty where there are
  * none. */
 Text emit_constants(const Plan *plan, const EmitOptions *options);

@@ -21,6 +21,8 @@ bool constant_is_long(const Api *api, size_t tensor)
 size_t constants_count(const Api *api)
 {
     size_t count = 0;
+    if (api->options->embedded)
+        return 0;
     for (size_t i = api->saved_begin; i < api->saved_end; i++)
         count += constant_is_long(api, i);
     return count;
@@ -59,6 +61,14 @@ static void put_number(Out *o, Dtype dtype, double number)
     } else {
         put_bits(o, (uint64_t)(int64_t)constant_number(dtype, number), dtype_size(dtype));
     }
+}
+
+const char *constant_bytes(Arena *arena, const Value *value)
+{
+    Out o = out_new(arena);
+    for (size_t k = 0; k < value->init.count; k++)
+        put_number(&o, (Dtype)value->dtype, value->init.list[k]);
+    return o.at;
 }
 
 static void put_entry(const Api *api, Out *o, const ApiTensor *t, uint64_t offset, uint64_t bytes)

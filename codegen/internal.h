@@ -84,6 +84,13 @@ typedef struct {
 
 Api *api_make(const Plan *plan, const EmitOptions *options);
 
+/* ---- Weights as data (embedded.c) ----------------------------------------------------------- */
+
+uint64_t embedded_rows(const Api *api);      /* of the array; 0: there is none */
+void embedded_write(const Api *api, Out *o); /* the array, for the end of the file */
+/* Constants that the model lists, as a file has them (constants.c). */
+const char *constant_bytes(Arena *arena, const Value *value);
+
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
 typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER } AddressKind;

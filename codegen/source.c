@@ -58,9 +58,11 @@ static Template fill_shared(const Api *api)
 {
     const Plan *plan = api->plan;
     const Graph *g = plan->graph;
-    bool params = api->saved_begin < api->saved_end;
+    bool params = api->saved_begin < api->saved_end && !api->options->embedded;
     Template t = template_new(g->arena, api->prefix, api->capitals);
     template_fact(&t, "CUDA", api->dialect->device);
+    template_fact(&t, "EMBEDS", embedded_rows(api) > 0);
+    fill_number(&t, "EMBEDDED_ROWS", embedded_rows(api));
     template_fact(&t, "TRAINS", api->trains);
     template_fact(&t, "HAS_FORWARD", has_outputs(api));
     template_fact(&t, "HAS_PARAMS", params);
@@ -341,5 +343,7 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     template_text(&t, "KERNELS", "");
     fill_runtime(&e, &t);
     template_write(&t, e.dialect->file, &o);
+    if (embedded_rows(e.api) > 0)
+        embedded_write(e.api, &o);
     return out_done(&o);
 }

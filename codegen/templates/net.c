@@ -161,8 +161,10 @@ int net_step(net *m, float *loss)
 #endif
 /* ---- Kernels ---- */
 
+#if !MODEL_EMBEDS
 #include "runtime/c/file_load.h"
 #include "runtime/c/file_save.h"
+#endif
 #include "runtime/c/planned.h"
 #if MODEL_HAS_PARAMS
 #include "runtime/c/init.h"
@@ -247,8 +249,15 @@ static GP_NOINLINE int op_end(net *m, int op, int code)
     return NET_OK;
 }
 
+#if MODEL_EMBEDS
+/* ---- Memory and parameters ---- */
+
+static const _Alignas(64) unsigned char gp_embedded[MODEL_EMBEDDED_ROWS][2048]; /* see the end */
+
+#else
 /* ---- Memory, parameters and files ---- */
 
+#endif
 int net_init(net *m, void *arena, size_t bytes)
 {
     memset(m, 0, sizeof *m);
@@ -263,6 +272,13 @@ int net_init(net *m, void *arena, size_t bytes)
 #endif
     m->arena = arena;
     m->threads = gp_threads(NET_THREADS_MAX);
+#if MODEL_EMBEDS
+    const unsigned char *weights = (const unsigned char *)gp_embedded;
+    for (size_t i = SAVED; i < SAVED + SAVED_COUNT; i++) {
+        m->external[slot[i]] = (void *)(uintptr_t)weights; /* which nothing writes to */
+        weights += (tensor[i].bytes + 63) / 64 * 64;
+    }
+#endif
 #if MODEL_TRAINS
     m->lr = MODEL_LR;
 #endif
@@ -298,8 +314,10 @@ void net_reset(net *m, uint64_t seed)
 #endif
 }
 
+#if !MODEL_EMBEDS
 #include "files.c"
 
+#endif
 /* ---- Settings ---- */
 
 void net_threads(net *m, int threads)

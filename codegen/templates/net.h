@@ -109,16 +109,21 @@ int net_sync(net *m);
 /* Takes the arena, which is neither read nor written yet. */
 int net_init(net *m, void *arena, size_t bytes);
 #endif
+#if MODEL_EMBEDS
+/* The seed of random ops. Parameters are constants of the C file. */
+#else
 #if MODEL_TRAINS
 /* Initial parameters and optimizer state; step 0. */
 #else
 /* Initial parameters. */
+#endif
 #endif
 #if MODEL_CUDA
 int net_reset(net *m, uint64_t seed);
 #else
 void net_reset(net *m, uint64_t seed);
 #endif
+#if !MODEL_EMBEDS
 #if MODEL_TRAINS
 /* A safetensors file of parameters and optimizer state, with step and seed as metadata: a run that
  * is saved and loaded continues bit for bit. From a file of parameters alone the optimizer starts
@@ -131,6 +136,7 @@ void net_reset(net *m, uint64_t seed);
 #endif
 int net_load(net *m, const char *path);
 int net_save(const net *m, const char *path);
+#endif
 #if MODEL_HAS_CONSTANTS
 /* Constants too long for the C text are in a file beside it, MODEL_CONSTANTS_NAME:
  *   MODEL_CONSTANT_NAMES

@@ -8,6 +8,9 @@
 #ifndef MODEL_CUDA
 #define MODEL_CUDA 0
 #endif
+#ifndef MODEL_EMBEDS
+#define MODEL_EMBEDS 0 /* then there are no other PARAMS, and nothing TRAINS */
+#endif
 #ifndef MODEL_TRAINS
 #define MODEL_TRAINS 1
 #endif
@@ -118,6 +121,7 @@
         }                                            \
     }
 #define MODEL_STATE 1024
+#define MODEL_EMBEDDED_ROWS 1
 #define MODEL_LR 0.1
 #define MODEL_SCHEDULE NET_COSINE, 10, 100, 0.1
 #define MODEL_FORWARD_OPS 1

@@ -17,11 +17,13 @@ static const int slot[] = {
     MODEL_TENSOR_SLOTS
 };
 
+#if !MODEL_EMBEDS
 static void *data(const net *m, size_t i)
 {
     return slot[i] < 0 ? m->arena + tensor[i].offset : m->external[slot[i]];
 }
 
+#endif
 static int is_bound(net *m)
 {
     for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++)

@@ -49,6 +49,18 @@ static EmitOptions emit_options(Arena *arena, const Options *o, const Target *ta
                          .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
 }
 
+/* The weights that are to be data of the C file; false with a message. */
+static bool embed(const Question *q, const Plan *plan, EmitOptions *emit)
+{
+    const char *fault = NULL;
+    const Source *file = source_read(q->arena, q->diag, q->options->params_file, WEIGHTS_LIMIT);
+    if (file)
+        emit->embedded = embedded_read(plan, emit, (Text){file->text, file->length}, &fault);
+    if (fault)
+        fprintf(stderr, "%s: error: %s\n", q->options->params_file, fault);
+    return emit->embedded != NULL;
+}
+
 /* What is printed of a plan that was checked, and what becomes of it. */
 static int deliver(const Question *q, const Built *built, const LivePeak *live_peak)
 {
@@ -76,6 +88,8 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
 
     /* text, in memory, written when complete */
     EmitOptions emit = emit_options(q->arena, o, q->target, built, live_peak);
+    if (o->params_file && !embed(q, plan, &emit))
+        return 1;
     if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
         if (!output_write(q->diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
             return 1;
@@ -118,6 +132,12 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     Model model = {source, ast, o->define.at, o->define.count, o->infer};
     if (o->train && !model_trains(&model)) {
         diag_error(diag, (Span){0}, "--train: the model has no train statement");
+        return 1;
+    }
+
+    if (o->params_file && model_trains(&model)) {
+        diag_error(diag, (Span){0}, "--params embedded: weights in the C file cannot be trained");
+        diag_hint(diag, "add --infer to plan the forward pass only");
         return 1;
     }
 

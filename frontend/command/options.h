@@ -35,7 +35,9 @@ typedef struct {
     bool calibrate;
     bool pareto, min_budget, report, quiet, verbose;
     bool infer, train; /* what to plan; neither: what the model has */
-    uint32_t no_recompute, io_external, params_external;
+    uint32_t no_recompute, io_external;
+    uint32_t params_external; /* 1: the caller's, 2: in the emitted file */
+    const char *params_file;  /* then: where they are from */
     uint32_t color;
     ARRAY(Define) define;
 } Options;

@@ -97,8 +97,11 @@ const Option option_table[] = {
      .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
     {COMPILE, 0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
      .kind = OPTION_WORD, .field = FIELD(io_external), .words = "arena external"},
-    {COMPILE, 0, "params", "WHERE", "parameters in the arena or external: a mapped file, ROM",
-     .kind = OPTION_WORD, .field = FIELD(params_external), .words = "arena external"},
+    {COMPILE, 0, "params", "WHERE",
+     "parameters in the arena; external: the caller's memory, a mapped file; or, for inference on a "
+     "machine without files, embedded=FILE: the weights of a safetensors file as data of the C file",
+     .kind = OPTION_WORD, .field = FIELD(params_external), .words = "arena external embedded=FILE",
+     .word_field = FIELD(params_file)},
     {COMPILE, 0, "effort", "N",
      "how much the planner searches, counted, so that every machine finds the same plan",
      .kind = OPTION_LARGE, .field = FIELD(effort)},

@@ -68,6 +68,11 @@ int check_usage(const Options *o)
                 target->plan.name);
         return 2;
     }
+    if (o->params_file && !target->threads) {
+        fprintf(stderr, "gplan: --params embedded: the target %s has memory of its own\n",
+                target->plan.name);
+        return 2;
+    }
     if (o->dump && !dump_knows(o->dump)) {
         fprintf(stderr, "gplan: -d %s: the passes are " PASSES "\n", o->dump);
         return 2;

@@ -106,7 +106,7 @@ PlanOptions plan_options(const Options *o)
                        .no_recompute = o->no_recompute,
                        .smallest = o->min_budget,
                        .io_external = o->io_external,
-                       .params_external = o->params_external,
+                       .params_external = o->params_external != 0,
                        .effort = o->effort};
     watch(&how);
     return how;

@@ -214,6 +214,7 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
+    (void)work; /* thin ones want none */
     if (GP_WAY(matmul_thin, p->thin)) {
         gp_thin_tile(c, a, b, m, n, p->k);
         gp_finish(end, c, m, n);

@@ -91,6 +91,11 @@ refuses 2 '--effort' good.g --effort none
 refuses 2 '--seconds' good.g --seconds 0
 refuses 2 '--seconds' good.g --seconds nan
 refuses 2 '--io' good.g --io heap
+refuses 2 'expected one of: arena external embedded=FILE' good.g --params rom
+refuses 2 'expected one of: arena external embedded=FILE' good.g --params embedded
+refuses 2 'a file is missing after the =' good.g --params embedded=
+refuses 2 'the target cuda has memory of its own' good.g --params embedded=w.safetensors -o out.cu
+refuses 1 'w.safetensors: ' good.g --params embedded=w.safetensors -o out.c
 refuses 2 '--color' good.g --color pink
 refuses 2 'the passes are' good.g -d nothing
 refuses 2 'which of them' good.g --infer --train
@@ -133,6 +138,7 @@ refuses 1 'error: ' good.g -D B=9223372036854775807
 refuses 1 'error: ' good.g -D B=3037000500 -D C=3037000500
 refuses 1 'does not fit' good.g --budget 1
 refuses 1 'has no train statement' good.g --train
+refuses 1 'add --infer' "$examples/mlp.g" --params embedded=w.safetensors -o out.c
 refuses 1 'error: ' verify good.g
 refuses 1 'nowhere.json: ' verify nowhere.json
 if [ "$(id -u)" != 0 ]; then

@@ -29,7 +29,7 @@ run() { # the model under the sanitizers, with these flags
 
 for source in "$here"/*.c; do
     model=$(basename "$source" .c)
-    [ "$model" != prefixes ] || continue # see below
+    case $model in prefixes | embedded) continue ;; esac # see below
     check "emit $model" emit "$model"
     # shellcheck disable=SC2046
     [ "$model" = memory ] || check "run $model" run $(sed -n 's/^ \* flags: //p' "$source")
@@ -116,6 +116,44 @@ fused() {
         epilogues --budget "$least" && cmp epilogues.out never.out
 }
 check 'behind products' fused
+
+# Weights in the C file give the bits of those that are loaded, and no function reads or writes a file.
+embedded() { # COMPILER FLAGS...: the embedded model, and its output
+    "$@" -DEMBEDDED -I"$here" "$here/embedded.c" embedded.c -lm -o program && ./program >inside
+}
+model=embedded
+embeds() {
+    "$gplan" "$here/embedded.g" --quiet -o saved.c &&
+        gcc -DSAVE -I. -I"$here" "$here/embedded.c" saved.c -lm -o program && ./program &&
+        "$gplan" "$here/embedded.g" --quiet --infer -o embedded.c && build program gcc -O1 &&
+        ./program >loaded && [ "$(wc -l <loaded)" -eq 9 ] &&
+        "$gplan" "$here/embedded.g" --quiet --infer --params embedded=embedded.safetensors -o embedded.c &&
+        cat embedded.c embedded.h >both && ! grep -n 'open(\|_load\|_save\|_bind\|gp_initialize' both &&
+        ! grep -n '.\{101\}' embedded.c &&
+        for compiler in gcc clang; do
+            # shellcheck disable=SC2086
+            embedded $compiler $strict -I. && cmp loaded inside || return 1
+        done
+    # shellcheck disable=SC2086
+    embedded gcc $strict $sanitize -I. && cmp loaded inside
+}
+check 'weights in the C file' embeds
+lacks() { # MESSAGE FILE: what is wrong with it, and nothing is written
+    rm -f lacks.c
+    ! "$gplan" "$here/embedded.g" --infer --params "embedded=$2" -o lacks.c 2>said &&
+        cat said && grep -qF "$2: error: $1" said && [ ! -e lacks.c ]
+}
+sed 's/"table"/"tabel"/' embedded.safetensors >missing.safetensors
+sed 's/"shape":\[20,7\]/"shape":[70,2]/' embedded.safetensors >shape.safetensors
+sed '1s/"dtype":"F32"/"dtype":"I32"/g' embedded.safetensors >dtype.safetensors
+head -c 2000 embedded.safetensors >short.safetensors
+head -c 100 embedded.safetensors >header.safetensors
+check 'a weight that is missing' lacks 'it has no tensor table, which the model wants as F32[20, 7]' missing.safetensors
+check 'a weight of another shape' lacks 'table is F32[70, 2], but the model wants F32[20, 7]' shape.safetensors
+check 'a weight of another dtype' lacks 'scale is I32[3], but the model wants F32[3]' dtype.safetensors
+check 'weights that are cut short' lacks '' short.safetensors
+check 'a header that is cut short' lacks 'no safetensors file, or cut short' header.safetensors
+check 'weights that are none' lacks 'no safetensors file' "$here/run.sh"
 
 # A program begins with as many threads as it was planned for, and no more than OpenMP and the cores
 # have; without OpenMP it is alone.

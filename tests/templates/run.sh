@@ -19,6 +19,9 @@ for compiler in gcc clang; do
     check "net.c that watches its ops, by $compiler" $compiler $strict $include $watch \
         -fsyntax-only "$templates/net.c"
 done
+# shellcheck disable=SC2086
+check 'net.c with weights inside' gcc $strict $include $watch -DMODEL_EMBEDS=1 -DMODEL_HAS_PARAMS=0 -DMODEL_TRAINS=0 \
+    -fsyntax-only "$templates/net.c"
 for fact in $facts; do
     # shellcheck disable=SC2086
     check "net.c without $fact" gcc $strict $include $watch -D"$fact=0" -fsyntax-only "$templates/net.c"
