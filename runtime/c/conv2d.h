@@ -146,8 +146,9 @@ GP_FUNCTION int64_t gp_conv_step(const gp_conv *v)
 }
 
 /* The panel of weights from row `from` on where few of them lie evenly. */
-GP_FUNCTION void gp_conv_gather_weights(gp_real *restrict to, const gp_conv *v, const gp_real *from,
-                                        int64_t height, int64_t p, int64_t k)
+static GP_NOINLINE void gp_conv_gather_weights(gp_real *restrict to, const gp_conv *v,
+                                               const gp_real *from, int64_t height, int64_t p,
+                                               int64_t k)
 {
     const gp_weights *w = &v->w;
     const int64_t high = v->in.kernel[0], wide = v->in.kernel[1];
@@ -244,8 +245,9 @@ GP_FUNCTION gp_conv_stretch gp_conv_stretch_at(const gp_conv *v, int64_t out, in
 
 /* m channels from `out` of the outputs at places at .. at + n - 1 become or take up what the tile
  * says: its rows are `row` apart, or 1 and 0 apart where it is a bias. */
-GP_FUNCTION void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n,
-                               const gp_real *tile, int64_t row, int64_t col, int add)
+static GP_NOINLINE void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t at,
+                                      int64_t n, const gp_real *tile, int64_t row, int64_t col,
+                                      int add)
 {
     const int64_t step = v->y->stride[3];
     for (int64_t j = 0, count; j < n; j += count) {
@@ -282,7 +284,8 @@ GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t
 }
 
 /* m channels from `out` of the outputs at places at .. at + n - 1 are final. */
-GP_FUNCTION void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
+static GP_NOINLINE void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at,
+                                       int64_t n)
 {
     const gp_tensor *y = v->y;
     for (int64_t j = 0, count; v->call->epilogue && j < n; j += count) {
@@ -362,8 +365,8 @@ GP_FUNCTION void gp_conv_pack_image(const gp_conv *v, const gp_real *x, int64_t 
 }
 
 /* One panel with places of several images: packed image by image, and put side by side. */
-GP_FUNCTION void gp_conv_pack_parts(const gp_conv *v, const gp_real *x, int64_t p, int64_t k,
-                                    int64_t at, int64_t n, gp_real *line, gp_real *panel)
+static GP_NOINLINE void gp_conv_pack_parts(const gp_conv *v, const gp_real *x, int64_t p, int64_t k,
+                                           int64_t at, int64_t n, gp_real *line, gp_real *panel)
 {
     gp_real *part = line + GP_NC_LARGEST + gp_patch_work(&v->in);
     for (int64_t c = 0, count; c < n; c += count) {

@@ -77,9 +77,9 @@ typedef struct {
 } gp_weight_lines;
 
 /* m of them from line i on, at places at .. at + some - 1, `apart` from each other. */
-GP_FUNCTION void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
-                                     int64_t m, int64_t at, int64_t some, gp_real *to,
-                                     int64_t apart)
+static GP_NOINLINE void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
+                                            int64_t m, int64_t at, int64_t some, gp_real *to,
+                                            int64_t apart)
 {
     const gp_tensor *x = v->in.x;
     const gp_real *group =

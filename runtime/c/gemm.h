@@ -16,8 +16,8 @@
 enum { GP_GEMM_AS_IT_LIES = GP_BLOCK(20, 2) }; /* panels of A that columns of B are used for so */
 
 /* Writes or adds the part of a tile that lies within C: m x n of it. */
-GP_FUNCTION void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m, int64_t n,
-                               int add)
+static GP_NOINLINE void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m,
+                                      int64_t n, int add)
 {
     for (int64_t i = 0; i < m; i++) {
         gp_real *restrict at = c.at + i * c.row;
@@ -41,8 +41,9 @@ GP_FUNCTION int64_t gp_panel_begin(int64_t i, int64_t m)
 }
 
 /* Columns j .. of C = or += a packed panel of A times a panel of B, m x n of it. */
-GP_FUNCTION void gp_panel_into(gp_matrix c, const gp_real *rows, int64_t m, const gp_real *b,
-                               int64_t b_step, int64_t n, int64_t k, int add, const gp_ahead *ahead)
+static GP_NOINLINE void gp_panel_into(gp_matrix c, const gp_real *rows, int64_t m, const gp_real *b,
+                                      int64_t b_step, int64_t n, int64_t k, int add,
+                                      const gp_ahead *ahead)
 {
     gp_real tile[GP_MR * GP_NR];
     if (c.col == 1 && (n == GP_NR || n == GP_LANES)) {

@@ -114,8 +114,9 @@ GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int
 }
 
 /* to[p * width + i] = from[i * line + p], 4 x 4 at a time: lines of k elements become columns. */
-GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_real *restrict from,
-                                int64_t lines, int64_t line, int64_t k)
+static GP_NOINLINE void gp_pack_turned(gp_real *restrict to, int64_t width,
+                                       const gp_real *restrict from, int64_t lines, int64_t line,
+                                       int64_t k)
 {
     int64_t i = 0;
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
@@ -152,7 +153,7 @@ GP_FUNCTION void gp_pack_turned(gp_real *restrict to, int64_t width, const gp_re
 }
 
 /* A panel of A: m rows of k elements, GP_LINE apart. */
-GP_FUNCTION void gp_pack_a(gp_real *restrict to, gp_matrix a, int64_t m, int64_t k)
+static GP_NOINLINE void gp_pack_a(gp_real *restrict to, gp_matrix a, int64_t m, int64_t k)
 {
     if (a.row == 1 && a.col != 1) {
         gp_pack_turned(to, GP_LINE, a.at, k, a.col, m);
@@ -181,7 +182,7 @@ GP_FUNCTION void gp_pack_row(gp_real *restrict panel, const gp_real *restrict ro
 }
 
 /* A block of B (k x n): panels of GP_NR columns. */
-GP_FUNCTION void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
+static GP_NOINLINE void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_t n)
 {
     if (b.col == 1) {
         for (int64_t p = 0; p < k; p++)

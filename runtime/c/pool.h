@@ -62,8 +62,8 @@ GP_FUNCTION gp_range gp_pool_inside(int64_t first, int64_t kernel, int64_t size)
 }
 
 /* One output, whose window no line is long enough for. */
-GP_FUNCTION gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, int64_t row, int64_t at,
-                                int how)
+static GP_NOINLINE gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, int64_t row,
+                                       int64_t at, int how)
 {
     const gp_range rows =
         gp_pool_inside(row * v->stride[0] - v->pad[0], v->kernel[0], v->x->dim[2]);
