@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 budget=7M  # for the whole process: code, stack and libraries take part of it
 reserve=3M
 
-echo "\$ gplan examples/lenet.g --budget $budget --reserve $reserve -o lenet.c --report"
-"$gplan" "$here/lenet.g" --budget "$budget" --reserve "$reserve" --report -o "$work/lenet.c"
+echo "\$ gplan examples/lenet.g --threads 1 --budget $budget --reserve $reserve -o lenet.c --report"
+"$gplan" "$here/lenet.g" --threads 1 --budget "$budget" --reserve "$reserve" --report -o "$work/lenet.c"
 
 echo
 echo "\$ cc -O3 -march=native lenet.c demo.c -lm -o demo && ./demo $budget"
