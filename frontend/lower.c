@@ -48,7 +48,7 @@ bool lower_step(Lower *l, Span span)
     if (l->steps < MAX_STEPS && !nodes)
         return true;
     if (nodes)
-        diag_error(l->diag, span, "the model is too large: more than %d ops, calls and turns",
+        diag_error(l->diag, span, "the model is too large: more than %d ops, calls and iterations",
                    MAX_NODES);
     else
         diag_error(l->diag, span, "the model takes too long to unroll: more than %d steps",
@@ -65,7 +65,7 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
     Bound bound = {stmt->target.at[0].text, stmt->own_name};
     Val val = eval(l, frame, stmt->value, targets == 1 ? &bound : NULL);
     if (val.kind == VAL_WORD || val.kind == VAL_STRING) {
-        lower_error(l, frame, stmt->value->span, "%s is no value to bind", val_text(l, val));
+        lower_error(l, frame, stmt->value->span, "%s cannot be bound to a name", val_text(l, val));
         val = POISON;
     }
     if (targets == 1) {
@@ -120,7 +120,8 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
     }
     uint32_t *span = names_at(l->outputs, stmt->name.text);
     if (*span != UINT32_MAX) {
-        lower_error(l, frame, stmt->name.span, "%s is an output twice", stmt->name.text);
+        lower_error(l, frame, stmt->name.span, "%s is declared as an output twice",
+                    stmt->name.text);
         diag_note(l->diag, l->g->output.at[*span].span, "first here");
         return;
     }
@@ -176,7 +177,7 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
     if (frame->turn)
         return; /* reported by check_inner */
     if (!frame->stmt) {
-        lower_error(l, frame, stmt->span, "return can stand only in a block");
+        lower_error(l, frame, stmt->span, "return is only allowed in a block");
         return;
     }
     size_t count = stmt->arg.count;
@@ -205,7 +206,7 @@ static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
         if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
-            diag_error(l->diag, stmt->span, "%s cannot stand in a %s", model_only[stmt->kind],
+            diag_error(l->diag, stmt->span, "%s is not allowed in a %s", model_only[stmt->kind],
                        outer->kind == STMT_BLOCK ? "block" : "repeat");
         bool last = outer->kind == STMT_BLOCK && i + 1 == body->count;
         if (stmt->kind == STMT_RETURN && !last)
@@ -249,7 +250,7 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
         return;
     }
     if (__builtin_sub_overflow(stop, start, &turns) || turns > MAX_TURNS) {
-        lower_error(l, frame, range, "a repeat has at most %d turns", MAX_TURNS);
+        lower_error(l, frame, range, "a repeat has at most %d iterations", MAX_TURNS);
         return;
     }
     for (int64_t turn = 0; turn < turns && lower_step(l, stmt->span); turn++)
@@ -283,7 +284,7 @@ static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
 static void refuse(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt->kind == STMT_GROUP) {
-        lower_error(l, frame, stmt->span, "a group can stand only in the { } of train");
+        lower_error(l, frame, stmt->span, "a group is only allowed in the { } of train");
         return;
     }
     lower_error(l, frame, stmt->span, "nothing is bound to this value");

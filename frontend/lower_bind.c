@@ -100,7 +100,7 @@ static bool wrong_kind(Binder *b, const Arg *arg, const Given *given)
     } else if (given->val.kind == VAL_WORD) {
         const Binding *binding = frame_find(b->frame, given->val.text);
         if (!binding)
-            diag_hint(l->diag, "%s is no name here", given->val.text);
+            diag_hint(l->diag, "%s is not defined here", given->val.text);
     }
     return false;
 }
@@ -232,7 +232,7 @@ static bool too_many(Binder *b, const Given *given)
             diag_hint(b->l->diag, "%s(a, b) works on each element", op->elementwise);
         return show_signature(b);
     }
-    lower_error(b->l, b->frame, given->span, "%s has no place for %s", op->name,
+    lower_error(b->l, b->frame, given->span, "%s does not take %s", op->name,
                 given->val.kind == VAL_TENSOR ? "a further tensor" : val_text(b->l, given->val));
     return show_signature(b);
 }

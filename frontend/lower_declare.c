@@ -1,4 +1,4 @@
-/* Declarations: input, param, const, their types and initialisers. */
+/* Declarations: input, param, const, their types and initializers. */
 #include "frontend/lower.h"
 
 #include <string.h>
@@ -126,7 +126,7 @@ void lower_input(Lower *l, Frame *frame, const Stmt *stmt)
     bind_declared(l, frame, stmt->name, BOUND_INPUT, id);
 }
 
-/* ---- Initialisers --------------------------------------------------------------------------- */
+/* ---- Initializers --------------------------------------------------------------------------- */
 
 static int64_t area(const Shape *shape) /* of a filter, f32[out, in, ...] */
 {
@@ -155,7 +155,7 @@ static const struct {
     const char *name;
     int least, most; /* arguments */
     const char *usage;
-} initialisers[] = {
+} initializers[] = {
     {"zeros", 0, 0, "zeros"},
     {"ones", 0, 0, "ones"},
     {"const", 1, 1, "const(value)"},
@@ -164,7 +164,7 @@ static const struct {
     {"xavier", 0, 0, "xavier"},
     {"he", 0, 0, "he"},
 };
-enum { ZEROS, ONES, CONSTANT, UNIFORM, NORMAL, XAVIER, HE, INITIALISERS };
+enum { ZEROS, ONES, CONSTANT, UNIFORM, NORMAL, XAVIER, HE, INITIALIZERS };
 
 static Init make_init(int which, int count, const double *number, const Shape *shape)
 {
@@ -187,14 +187,14 @@ static Init make_init(int which, int count, const double *number, const Shape *s
     }
 }
 
-static bool no_initialiser(Lower *l, Frame *frame, const Expr *expr)
+static bool no_initializer(Lower *l, Frame *frame, const Expr *expr)
 {
-    const char *name[INITIALISERS];
-    for (int i = 0; i < INITIALISERS; i++)
-        name[i] = initialisers[i].name;
+    const char *name[INITIALIZERS];
+    for (int i = 0; i < INITIALIZERS; i++)
+        name[i] = initializers[i].name;
     Span span = expr->kind == EXPR_CALL ? expr->text_span : expr->span;
-    lower_error(l, frame, span, "there is no initialiser %s", expr->text);
-    const char *meant = suggest(expr->text, name, INITIALISERS);
+    lower_error(l, frame, span, "there is no initializer %s", expr->text);
+    const char *meant = suggest(expr->text, name, INITIALIZERS);
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
     else
@@ -207,12 +207,12 @@ static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, cons
 {
     double deviation = count ? number[count - 1] : 0;
     if (which == NORMAL && deviation < 0)
-        return lower_error(l, frame, expr->span, "a deviation cannot be negative");
+        return lower_error(l, frame, expr->span, "a standard deviation cannot be negative");
     if (which == UNIFORM && number[0] > number[1])
-        return lower_error(l, frame, expr->span, "uniform runs from the smaller to the larger");
+        return lower_error(l, frame, expr->span, "uniform needs its lower bound first");
     if (which >= UNIFORM && !dtype_is_float(dtype))
-        return lower_error(l, frame, expr->span, "%s makes fractions, but this is %s", expr->text,
-                           dtype_name(dtype));
+        return lower_error(l, frame, expr->span, "%s gives fractions, but the dtype is %s",
+                           expr->text, dtype_name(dtype));
     if (which >= UNIFORM && !dtype_computes(dtype))
         return lower_error(l, frame, expr->span,
                            "%s draws f32, but this is %s, which is only stored", expr->text,
@@ -223,15 +223,15 @@ static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, cons
 static bool init_call(Lower *l, Frame *frame, const Expr *expr, const Shape *shape, Init *init)
 {
     int which = 0;
-    while (which < INITIALISERS && strcmp(initialisers[which].name, expr->text) != 0)
+    while (which < INITIALIZERS && strcmp(initializers[which].name, expr->text) != 0)
         which++;
-    if (which == INITIALISERS)
-        return no_initialiser(l, frame, expr);
+    if (which == INITIALIZERS)
+        return no_initializer(l, frame, expr);
     size_t count = expr->kind == EXPR_CALL ? expr->arg.count : 0;
-    if ((int)count < initialisers[which].least || count > (size_t)initialisers[which].most) {
+    if ((int)count < initializers[which].least || count > (size_t)initializers[which].most) {
         lower_error(l, frame, expr->span, "%s takes %s arguments", expr->text,
-                    (int)count < initialisers[which].least ? "more" : "fewer");
-        diag_hint(l->diag, "%s", initialisers[which].usage);
+                    (int)count < initializers[which].least ? "more" : "fewer");
+        diag_hint(l->diag, "%s", initializers[which].usage);
         return false;
     }
     double number[2] = {0};
@@ -260,8 +260,8 @@ static bool flatten(Lower *l, Frame *frame, const Expr *expr, Val val, const Sha
 {
     if (axis == shape->rank) {
         if (!val_is_number(val) || !dtype_holds(shape->dtype, val_number(val)))
-            return lower_error(l, frame, expr->span, "%s is no value for %s", val_text(l, val),
-                               dtype_name(shape->dtype));
+            return lower_error(l, frame, expr->span, "%s is not a valid value for %s",
+                               val_text(l, val), dtype_name(shape->dtype));
         ARRAY_PUSH(l->arena, numbers, val_number(val));
         return true;
     }
@@ -291,22 +291,23 @@ static bool init_value(Lower *l, Frame *frame, const Expr *expr, const Shape *sh
         return true;
     }
     if (!val_is_number(val))
-        return lower_error(l, frame, expr->span, "an initialiser must be known now, not %s",
+        return lower_error(l, frame, expr->span,
+                           "an initializer must be known at compile time, not %s",
                            val_text(l, val));
     if (!dtype_holds(shape->dtype, val_number(val)))
-        return lower_error(l, frame, expr->span, "%s is no value for %s", val_text(l, val),
+        return lower_error(l, frame, expr->span, "%s is not a valid value for %s", val_text(l, val),
                            dtype_name(shape->dtype));
     *init = init_const(val_number(val));
     return true;
 }
 
-/* A name or a call is an initialiser, unless it is an op of numbers or a name bound to one. */
+/* A name or a call is an initializer, unless it is an op of numbers or a name bound to one. */
 static bool lower_init(Lower *l, Frame *frame, const Expr *expr, const Shape *shape, Init *init)
 {
     bool named = expr->kind == EXPR_NAME || expr->kind == EXPR_CALL;
     bool known = false;
-    for (int i = 0; named && i < INITIALISERS; i++)
-        known |= strcmp(initialisers[i].name, expr->text) == 0;
+    for (int i = 0; named && i < INITIALIZERS; i++)
+        known |= strcmp(initializers[i].name, expr->text) == 0;
     bool elsewhere = named && (expr->kind == EXPR_NAME ? frame_find(frame, expr->text) != NULL
                                                        : op_find(expr->text) != NULL);
     if (known || (named && !elsewhere))
@@ -350,8 +351,8 @@ void lower_const(Lower *l, Frame *frame, const Stmt *stmt)
     }
     Val val = eval(l, frame, stmt->value, NULL);
     if (val.kind == VAL_TENSOR || val.kind == VAL_TUPLE) {
-        lower_error(l, frame, stmt->value->span, "a const must be known now; this is %s",
-                    val_text(l, val));
+        lower_error(l, frame, stmt->value->span,
+                    "a const must be known at compile time; this is %s", val_text(l, val));
         diag_hint(l->diag, "without const: %s = ...", stmt->name.text);
         val = POISON;
     }

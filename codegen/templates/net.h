@@ -49,8 +49,10 @@ enum {
 #define NET_ERROR_OP(code) ((code) >> 4)
 
 enum { NET_INPUT, NET_OUTPUT, NET_PARAM, NET_STATE };
+/* clang-format off */
 enum { NET_F32, NET_F16, NET_BF16, NET_I32, NET_I64, NET_U8, NET_BOOL,
        NET_I8, NET_U16, NET_U32, NET_F64 };
+/* clang-format on */
 typedef struct {
     const char *name;
     int kind, dtype, rank;

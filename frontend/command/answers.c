@@ -23,8 +23,8 @@ static void explain_none(const Question *q, const char *model, const Largest *l)
         diag_error(q->diag, (Span){0},
                    "--max %s: the search was cut before it found a value that fits", name);
     else
-        diag_error(q->diag, (Span){0}, "--max %s: %s does not fit with %s = %lld either", name,
-                   model, name, (long long)l->least);
+        diag_error(q->diag, (Span){0}, "--max %s: %s does not fit even with %s = %lld", name, model,
+                   name, (long long)l->least);
 }
 
 /* What lies above the value that was printed. */

@@ -71,8 +71,8 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
         dump(o->dump, q->model, built);
     if (built->search.broken_hint != NONE) { /* hints are constraints */
         const Value *value = &built->graph->value.at[built->search.broken_hint];
-        diag_error(q->diag, value->span, "recompute: %s cannot be computed again", value->name);
-        diag_hint(q->diag, "what makes it, or what it is made from, is kept or has an effect");
+        diag_error(q->diag, value->span, "recompute: %s cannot be recomputed", value->name);
+        diag_hint(q->diag, "it, or something it is computed from, is kept or has side effects");
         return 1;
     }
     if (o->min_budget) {

@@ -104,8 +104,8 @@ bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
     file[1].text = emit_header(plan, emit);
     file[2].path = beside(arena, o->output, "safetensors");
     if (file[2].text.length > 0 && !constants_may_replace(file[2].path)) {
-        diag_error(diag, (Span){0}, "%s: is not a file of constants, and would be lost",
-                   file[2].path);
+        diag_error(diag, (Span){0},
+                   "%s: it exists, and is not a file of constants that gplan wrote", file[2].path);
         diag_hint(diag, "move it away, or write another file than %s", o->output);
         return false;
     }

@@ -1,5 +1,5 @@
-/* Runs the model with weights that were loaded or, with -DEMBEDDED, that lie in the C file, and prints
- * the bits of its output. -DSAVE: trains a little and writes the file. */
+/* Runs the model with weights that were loaded or, with -DEMBEDDED, that lie in the C file, and
+ * prints the bits of its output. -DSAVE: trains a little and writes the file. */
 #ifdef SAVE
 #include "saved.h"
 #else

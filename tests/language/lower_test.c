@@ -72,7 +72,7 @@ static void check_init(const Graph *g, const char *name, InitKind kind, double a
         cr_assert_float_eq(init->b, b, 1e-12, "%s", name);
 }
 
-Test(lower, initialisers_reach_the_values)
+Test(lower, initializers_reach_the_values)
 {
     Graph *g = build("model m\n"
                      "param a : [3] = ones; param b : [3] = const(2.5); param c : [3] = 0.5\n"

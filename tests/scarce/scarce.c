@@ -275,8 +275,8 @@ static void run_free(Run *r)
 /* It says why: of memory in one line, behind what was said before. */
 static bool explains(const Run *r)
 {
-    static const char *const words[] = {"cannot be written", "cannot write", "would be lost",
-                                        "error: Input/output error",
+    static const char *const words[] = {"cannot be written", "cannot write",
+                                        "constants that gplan wrote", "error: Input/output error",
                                         "error: No space left on device"};
     const char *line = r->err;
     for (const char *at = r->err; *at; at++)
