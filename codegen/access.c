@@ -28,8 +28,8 @@ Address access_address(const Api *api, Id buffer, const View *view)
         turn = value->whole == NONE ? 0 : value_bytes(value);
     }
     if (b->space != SPACE_ARENA)
-        return (Address){AT_EXTERNAL, api->slot[b->root], bytes, turn};
-    return (Address){AT_ARENA, NONE, b->offset + bytes, turn};
+        return (Address){AT_EXTERNAL, api->slot[b->root], bytes, turn, b->value, NULL};
+    return (Address){AT_ARENA, NONE, b->offset + bytes, turn, b->value, NULL};
 }
 
 Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i)
@@ -68,4 +68,16 @@ bool access_is_done(const Plan *plan, const Occurrence *o)
         begin += view.dim[axis];
     }
     return true;
+}
+
+bool access_is_part(const Plan *plan, const Occurrence *o)
+{
+    const Graph *g = plan->graph;
+    const Cluster *c = &plan->clusters->at[o->cluster];
+    for (Id k = 0; k < c->results; k++) {
+        Id value = plan->buffer[plan->arg[o->arg + c->operands + k]].value;
+        if (g->value.at[value_first(g, value)].kind == VALUE_OUTPUT)
+            return true;
+    }
+    return false;
 }

@@ -1,6 +1,7 @@
 /* From occurrences to calls: equal clusters share one function, and differ in its arguments. */
 #include "codegen/internal.h"
 
+#include <ctype.h>
 #include <string.h>
 
 uint64_t key_of(const char *name)
@@ -162,6 +163,29 @@ static void add_calls(Emission *e, const Program *program)
     }
 }
 
+/* How many calls of eval are those of the forward program: all of them, or none. */
+static Id count_shared(const Emission *e)
+{
+    const Id from = e->program[PROGRAM_FORWARD].call, to = e->program[PROGRAM_EVAL].call,
+             count = e->program[PROGRAM_FORWARD].calls;
+    const Program *program = e->plan->program;
+    if (e->program[PROGRAM_EVAL].calls < count ||
+        program[PROGRAM_FORWARD].times != program[PROGRAM_EVAL].times)
+        return 0;
+    for (Id i = 0; i < count; i++) {
+        const EmitCall *a = &e->call.at[from + i], *b = &e->call.at[to + i];
+        if (a->function != b->function || a->addresses != b->addresses)
+            return 0;
+        for (Id k = 0; k < a->addresses; k++) {
+            const Address *m = &e->address.at[a->address + k], *n = &e->address.at[b->address + k];
+            if (m->kind != n->kind || m->slot != n->slot || m->offset != n->offset ||
+                m->turn != n->turn)
+                return 0;
+        }
+    }
+    return deaths_are_equal(e, from, to, count) ? count : 0;
+}
+
 void calls_make(Emission *e)
 {
     for (int p = 0; p < PROGRAMS; p++) {
@@ -169,6 +193,7 @@ void calls_make(Emission *e)
         add_calls(e, &e->plan->program[p]);
         e->program[p].calls = (Id)e->call.count - e->program[p].call;
     }
+    e->program[PROGRAM_EVAL].shared = count_shared(e);
 }
 
 void function_write(const Emission *e, const char *type, const char *name, const char *text, Out *o)
@@ -178,15 +203,40 @@ void function_write(const Emission *e, const char *type, const char *name, const
     out(o, "%s\n", text + head);
 }
 
+/* The types of the parameters alone. */
+static const char *parameter_types(Arena *arena, const char *text)
+{
+    Out o = out_new(arena);
+    for (const char *end = text + strcspn(text, "\n"); text < end;) {
+        size_t length = strcspn(text, ",)"), name = length;
+        while (isalnum((unsigned char)text[name - 1]) || text[name - 1] == '_')
+            name--;
+        name -= text[name - 1] == ' ';
+        out(&o, "%.*s%c", (int)name, text, text[length]);
+        text += length + 1;
+    }
+    return o.at;
+}
+
+/* Functions that take the same share a declaration. */
 void functions_declare(const Emission *e, Out *o)
 {
-    for (size_t i = 0; i < e->function.count; i++) {
-        const Function *f = &e->function.at[i];
-        if (f->epilogue)
+    size_t count = e->function.count, types = 0;
+    const char **type = ARENA_ARRAY(e->arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++)
+        type[i] =
+            e->function.at[i].epilogue ? NULL : parameter_types(e->arena, e->function.at[i].text);
+    NameTable *done = names_new(e->arena);
+    for (size_t i = 0; i < count; i++) {
+        if (!type[i] || names_find(done, type[i]) != UINT32_MAX)
             continue;
-        write_wrapped(o, arena_printf(e->arena, "static int %s%.*s;", f->name,
-                                      (int)strcspn(f->text, "\n"), f->text));
-        out(o, "\n");
+        *names_at(done, type[i]) = 1;
+        Items names = {0};
+        for (size_t k = i; k < count; k++)
+            if (type[k] && strcmp(type[k], type[i]) == 0)
+                ARRAY_PUSH(e->arena, &names, e->function.at[k].name);
+        write_wrapped(o, arena_printf(e->arena, "typedef int gp_op_%zu%s;", ++types, type[i]));
+        out_list(o, arena_printf(e->arena, "\nstatic gp_op_%zu ", types), &names, ";\n", 4);
     }
 }
 
@@ -220,7 +270,7 @@ void functions_write(const Emission *e, Out *o)
         if (f->epilogue)
             out(o, "/* What becomes of the elements of a product: %s. */\n",
                 cluster_name(e, f->cluster, 1, ", "));
-        else
+        else if (f->count) /* that of a kernel says what it takes */
             write_comment(e, f->cluster, o);
         if (f->count && e->dialect->launch)
             e->dialect->launch(e, f, o);
@@ -234,7 +284,8 @@ const char *emission_label(const Emission *e, const EmitCall *call)
     const Graph *g = e->plan->graph;
     const Cluster *c = &e->plan->clusters->at[call->occurrence->cluster];
     const Node *last = &g->node.at[e->plan->clusters->node[c->node + c->nodes - 1]];
+    const char *where = source_where(e->arena, g->source, last->span.line);
+    const char *base = strrchr(where, '/');
     return arena_printf(e->arena, "%s %s (%s)", cluster_name(e, c, 0, "+"),
-                        g->value.at[last->value].name,
-                        source_where(e->arena, g->source, last->span.line));
+                        g->value.at[last->value].name, base ? base + 1 : where);
 }

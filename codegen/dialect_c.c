@@ -2,28 +2,36 @@
 #include "codegen/internal.h"
 #include "codegen/loop.h"
 
+#include <string.h>
+
 /* ---- Functions of clusters ------------------------------------------------------------------ */
 
 static void write_call(const Emission *e, const Occurrence *o, const Node *node,
                        const char *epilogue, Out *to)
 {
-    static const KernelSyntax settings = {.open = "        .attr = &(const gp_%s_attr){",
-                                          .before = ".",
-                                          .between = ", ",
-                                          .close = "},\n",
-                                          .lists = true};
-    out(to, "    return gp_%s(&(const gp_call){\n", node->op->name);
-    if (node->uses)
-        out(to, "        .in = in, .ins = %u, ", node->uses);
-    out(to, "%s.out = out, .outs = %u, .run = run,\n", node->uses ? "" : "        ", node->values);
+    static const KernelSyntax syntax = {.open = "GP_ATTR(gp_%s_attr\n",
+                                        .before = ".",
+                                        .between = "\n",
+                                        .close = ")",
+                                        .lists = true};
+    Items item = {0};
+    ARRAY_PUSH(e->arena, &item, ".run = run");
     if (o->workspace != NONE)
-        out(to, "        .work = work,\n");
+        ARRAY_PUSH(e->arena, &item, ".work = work");
     if (node->op->flags & OP_RANDOM)
-        out(to, "        .key = key,\n");
+        ARRAY_PUSH(e->arena, &item, ".key = key");
     if (epilogue)
-        out(to, "        .epilogue = %s, .epilogue_args = args,\n", epilogue);
-    kernel_settings(e->plan->graph, node, &settings, to);
-    out(to, "    });\n");
+        ARRAY_PUSH(e->arena, &item, epilogue);
+    Out settings = out_new(e->arena);
+    kernel_settings(e->plan->graph, node, &syntax, &settings);
+    for (const char *at = settings.at; at && *at;
+         at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        ARRAY_PUSH(e->arena, &item, arena_copy(e->arena, at, strcspn(at, "\n")));
+    const char *macro = node->uses == 0              ? "GP_CALL_NO_IN"
+                        : access_is_part(e->plan, o) ? "GP_CALL_PART"
+                                                     : "GP_CALL";
+    out_list(to, arena_printf(e->arena, "    return %s(gp_%s, ", macro, node->op->name), &item,
+             ");\n", 8);
 }
 
 static const char *const none[] = {NULL};

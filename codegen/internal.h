@@ -23,6 +23,13 @@ void out_block(Out *o, const char *indent, const char *text); /* a whole comment
 void out_string(Out *o, const char *text);                    /* a C string literal */
 void out_number(Out *o, double number); /* the shortest text that is the same double */
 void out_real(Out *o, double number);   /* a constant that is exact for any gp_real */
+typedef ARRAY(const char *) Items;
+/* Items between commas, as many on a line as it takes; the others stand `indent` columns from the
+ * left, or where that is 0 below the first. */
+void out_list(Out *o, const char *head, const Items *item, const char *tail, size_t indent);
+/* Items on lines of their own, as many on each as there is room for, with a comma behind each. */
+void out_items(Out *o, const char *indent, const Items *items, const char *line_end,
+               bool last_comma);
 Text out_done(const Out *o);
 
 /* ---- Names that a C compiler takes (names.c) ------------------------------------------------ */
@@ -37,6 +44,35 @@ typedef struct {
  * it is taken then. */
 const char *name_claim(Names *names, const char *wanted);
 const char *name_capitals(Arena *arena, const char *name);
+
+/* ---- What repeats itself -------------------------------------------------------------------- */
+
+/* Items [begin, begin + period * times) are `times` times alike. */
+typedef struct {
+    Id begin, period, times;
+} Repeat;
+typedef ARRAY(Repeat) Repeats;
+
+typedef struct {
+    const uint64_t *kind; /* by item */
+    const Id *group;      /* by item: the layer it is of; NULL: not known */
+    Id count;
+    Id least; /* items that a repeat must save */
+} RepeatItems;
+Repeats repeats_find(Arena *arena, const RepeatItems *items); /* repeats.c */
+
+/* TableRows of a table, written together so that equal layers can be macros (rows.c). */
+typedef struct {
+    Arena *arena;
+    const char *macro;  /* what the macros are called, before a number */
+    const char *indent; /* of rows; NULL: four blanks */
+    Items row;
+} TableRows;
+#define ROW_NUMBER "\1" /* before a number that may differ between equal rows */
+void rows_add(TableRows *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rows_write(const TableRows *r, Out *o, const char *head, const char *tail);
+/* "4096 + 64 * i" for an i from 0 to `last`. */
+const char *even_text(Arena *arena, int64_t first, int64_t step, const char *index, int64_t last);
 
 /* ---- What the caller sees (api.c) ----------------------------------------------------------- */
 
@@ -93,15 +129,17 @@ const char *constant_bytes(Arena *arena, const Value *value);
 
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
-typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER } AddressKind;
+typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER, AT_WHOLE_ARENA } AddressKind;
 
 /* An argument of an emitted call: a place in memory, or a number: the key of random ones, the count
  * of a loop. */
 typedef struct {
     uint8_t kind;
-    Id slot;         /* AT_EXTERNAL */
-    uint64_t offset; /* bytes; AT_NUMBER: the number */
-    uint64_t turn;   /* bytes from one micro-batch to the next */
+    Id slot;          /* AT_EXTERNAL */
+    uint64_t offset;  /* bytes; AT_NUMBER: the number */
+    uint64_t turn;    /* bytes from one micro-batch to the next */
+    Id value;         /* that lies there; NONE: none, or a number */
+    const char *role; /* of it in the call: the parameter's name; NULL: none */
 } Address;
 
 /* Dims and strides of an operand as it lies in its buffer; the offset in elements from the root.
@@ -113,6 +151,33 @@ Address access_address(const Api *api, Id buffer, const View *view);
 Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i);
 /* All operands of a concat were written in their place by those who made them. */
 bool access_is_done(const Plan *plan, const Occurrence *o);
+/* It collects an output from micro-batches: a part of the result is there after each. */
+bool access_is_part(const Plan *plan, const Occurrence *o);
+
+/* ---- Names of places (places.c) ------------------------------------------------------------- */
+
+typedef struct {
+    const char *name, *address; /* address: an expression */
+    bool moves;                 /* with the number of a layer, `i` in the expression: */
+    int64_t first, step;        /* byte first + step * i of the arena; step 0: otherwise */
+    bool used, written;
+    Id next; /* with the same wanted name, in the order they were made; NONE: none */
+} Place;
+
+typedef struct {
+    Arena *arena;
+    ARRAY(Place) place;
+    NameTable *known, *taken, *wanted; /* NULL: nothing yet */
+} Places;
+
+/* A value's name as a word of C. */
+const char *place_word(Arena *arena, const char *name);
+/* The name of this address: `wanted`, or with a number where that is another's. */
+const char *place_name(Places *p, const char *wanted, Place place);
+/* AT(wq(11)): what moves from layer to layer and lies there in this one; NULL: nothing does. */
+const char *place_of_layer(Places *p, const char *wanted, uint64_t offset, int64_t layer);
+/* Those that are used and not written yet. */
+void places_write(Places *p, Out *o);
 
 /* ---- Functions and calls -------------------------------------------------------------------- */
 
@@ -143,9 +208,14 @@ typedef struct {
     ARRAY(Address) address;
     ARRAY(EmitCall) call;
     struct {
-        Id call, calls; /* emission->call[...] */
-        Id functions;   /* forward_0, forward_1, ...: left by program_write */
+        Id call, calls;   /* emission->call[...] */
+        Id functions;     /* forward_0, forward_1, ...: left by program_write */
+        Id shared;        /* calls that are those of the forward program, which it begins with:
+                             left by calls_make */
+        const char *loss; /* the place where the program leaves it: likewise */
     } program[PROGRAMS];
+    Places places;
+    Id tables;                /* of loops that were written */
     ARRAY(const char *) file; /* of the runtime that are needed, each once */
 } Emission;
 
@@ -176,9 +246,11 @@ extern const Dialect dialect_c, dialect_cuda;
 /* Writes the function of one occurrence (parameters and body) and its arguments. */
 void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: loop.c */
 void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: kernel.c */
-/* The function that a kernel runs on what it has made: returns its name, adds what it needs to the
- * parameters of the kernel's own function, and writes there the `args` it is given (loop.c). */
-const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, Out *text);
+/* The function that a kernel runs on what it has made, as a setting of the kernel's call; adds what
+ * it needs to the parameters of the kernel's own function (loop.c). */
+const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters);
+/* The initializer of a gp_tensor, of macros in call.h where it is contiguous. */
+const char *tensor_initializer(Arena *arena, const char *name, Dtype dtype, const View *view);
 const char *kernel_file(const Emission *e, const OpRow *op);
 /* The settings of a kernel as a struct: what opens it (with the op's name), stands before each
  * field, between two, and closes it; lists: whether a list can be written in one piece. */
@@ -206,14 +278,14 @@ void calls_make(Emission *e);
 /* What an op is called in messages: conv2d h (model.g:7). */
 const char *emission_label(const Emission *e, const EmitCall *call);
 /* The functions that run the calls: lists, and loops over equal runs (program.c). */
-void program_write(Emission *e, Out *o);
+void program_write(Emission *e, bool has_forward, Out *o);
 const char *program_name(ProgramKind program); /* forward, eval, step, update */
 /* The functions of each input and output: their counts and declarations in the header, and
  * themselves (accessors.c). */
 void accessors_counts(const Api *api, Out *o);
 void accessors_declare(const Api *api, Out *o);
 void accessors_write(const Api *api, Out *o);
-/* Rows of the tables of templates/tables.c (tables.c). */
+/* TableRows of the tables of templates/tables.c (tables.c). */
 void tables_tensors(const Emission *e, Out *o);
 void tables_slots(const Emission *e, Out *o);
 void tables_init_lists(const Emission *e, Out *o); /* what rows of init point to */
@@ -222,6 +294,8 @@ void tables_ops(const Emission *e, Out *o);
 void tables_results(const Emission *e, Out *o);
 void tables_deaths(const Emission *e, Out *o);
 void tables_constants(const Emission *e, Out *o);
+/* Whether the same bytes die after two calls, and `count` that follow. */
+bool deaths_are_equal(const Emission *e, Id one, Id other, Id count);
 /* Constants that stand in a file beside the text: which tensors, how many, and the file's name
  * (constants.c). */
 bool constant_is_long(const Api *api, size_t tensor);

@@ -5,6 +5,11 @@
 #include <assert.h>
 #include <string.h>
 
+enum {
+    MAX_DENSE = 4,  /* rank up to which call.h has a macro */
+    MAX_NAMED = 16, /* operands that a function takes one by one */
+};
+
 static void write_numbers(Out *o, int count, const int64_t *number)
 {
     out(o, "{");
@@ -48,20 +53,53 @@ void kernel_settings(const Graph *g, const Node *node, const KernelSyntax *synta
         out(o, "%s", syntax->close);
 }
 
-static void write_tensor(Out *o, const char *name, Dtype dtype, const View *view)
+/* As the macros of call.h have it: also where an axis has one element. */
+static bool is_dense(const View *view)
 {
-    out(o, "        {(void *)%s, GP_%s, %d, ", name, dtype_row(dtype)->id, view->rank);
-    write_numbers(o, view->rank, view->dim);
-    out(o, ", ");
-    write_numbers(o, view->rank, view->stride);
-    out(o, "},\n");
+    int64_t stride = 1;
+    for (int i = view->rank; i-- > 0; stride *= view->dim[i])
+        if (view->stride[i] != stride)
+            return false;
+    return view->rank <= MAX_DENSE;
+}
+
+const char *tensor_initializer(Arena *arena, const char *name, Dtype dtype, const View *view)
+{
+    Out o = out_new(arena);
+    if (is_dense(view)) {
+        out(&o, "GP_DENSE_%d(%s, GP_%s", view->rank, name, dtype_row(dtype)->id);
+        for (int i = 0; i < view->rank; i++)
+            out(&o, ", %lld", (long long)view->dim[i]);
+        out(&o, ")");
+        return o.at;
+    }
+    out(&o, "{(void *)%s, GP_%s, %d, ", name, dtype_row(dtype)->id, view->rank);
+    write_numbers(&o, view->rank, view->dim);
+    out(&o, ", ");
+    write_numbers(&o, view->rank, view->stride);
+    out(&o, "}");
+    return o.at;
 }
 
 /* Names of parameters: those of the row's arguments, where C and this file leave them free. */
 typedef struct {
     Names names;
-    Out parameters, tensors;
+    const char *operand[MAX_NAMED]; /* what the first of them are called */
+    Address place[MAX_NAMED];       /* and where they lie */
+    Out parameters;
+    Items in, out;
+    int64_t count; /* of operands that are lists of numbers: an argument; 0: their dims matter */
 } Parts;
+
+static void add_tensor(Emission *e, Parts *p, Items *to, const char *name, Dtype dtype,
+                       const View *view)
+{
+    bool list = p->count && dtype == F32 && view->rank && view_is_dense(view) &&
+                view_count(view) == p->count;
+    ARRAY_PUSH(e->arena, to,
+               list ? arena_printf(e->arena, "GP_DENSE_1(%s, GP_F32, count)", name)
+                    : tensor_initializer(e->arena, name, dtype, view));
+}
 
 static const char *operand_name(Parts *p, const Node *node, Id i)
 {
@@ -83,7 +121,7 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
     const Graph *g = e->plan->graph;
     Use use = node_use(g, node, i);
     if (use.value == NONE) {
-        out(&p->tensors, "        {0},\n");
+        ARRAY_PUSH(e->arena, &p->in, "{0}");
         return;
     }
     const Value *value = &g->value.at[use.value];
@@ -92,8 +130,28 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
     Id buffer = access_buffer(e->plan, o, use.value, i);
     View view = access_view(e->plan, use, buffer);
     out(&p->parameters, ", const %s *%s", dtype_row((Dtype)value->dtype)->type, name);
-    emission_address(e, access_address(e->api, buffer, &view));
-    write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
+    Address address = access_address(e->api, buffer, &view);
+    address.role = name;
+    emission_address(e, address);
+    if (i < MAX_NAMED) {
+        p->operand[i] = name;
+        p->place[i] = address;
+    }
+    add_tensor(e, p, &p->in, name, (Dtype)value->dtype, &view);
+}
+
+/* The operand whose next version an output is, where it lies in the same place; else NULL. */
+static const char *updated_operand(const Emission *e, const Node *node, Id i, Id buffer,
+                                   const View *view, const Parts *p)
+{
+    const Id operand = (Id)node->op->updates[i] - 1;
+    if (!node->op->updates[i] || operand >= MAX_NAMED || !p->operand[operand])
+        return NULL;
+    const Address to = access_address(e->api, buffer, view), *from = &p->place[operand];
+    return to.kind == from->kind && to.slot == from->slot && to.offset == from->offset &&
+                   to.turn == from->turn
+               ? p->operand[operand]
+               : NULL;
 }
 
 static void write_output(Emission *e, const Occurrence *o, const Node *node, Id i, Parts *p)
@@ -107,14 +165,21 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
     const Value *value = &e->plan->graph->value.at[id];
     if (buffer == NONE) { /* nobody reads it */
         View view = value_view(value);
-        write_tensor(&p->tensors, "0", (Dtype)value->dtype, &view);
+        add_tensor(e, p, &p->out, "NULL", (Dtype)value->dtype, &view);
         return;
     }
     View view = access_view(e->plan, use_of(id), buffer);
+    const char *updated = updated_operand(e, node, i, buffer, &view, p);
+    if (updated) { /* in place: that is the parameter */
+        add_tensor(e, p, &p->out, updated, (Dtype)value->dtype, &view);
+        return;
+    }
     const char *name = name_claim(&p->names, i == 0 ? "y" : arena_printf(e->arena, "y_%u", i));
     out(&p->parameters, ", %s *%s", dtype_row((Dtype)value->dtype)->type, name);
-    emission_address(e, access_address(e->api, buffer, &view));
-    write_tensor(&p->tensors, name, (Dtype)value->dtype, &view);
+    Address address = access_address(e->api, buffer, &view);
+    address.role = name;
+    emission_address(e, address);
+    add_tensor(e, p, &p->out, name, (Dtype)value->dtype, &view);
 }
 
 const char *kernel_file(const Emission *e, const OpRow *op)
@@ -122,23 +187,73 @@ const char *kernel_file(const Emission *e, const OpRow *op)
     return arena_printf(e->arena, e->dialect->kernel, op->kernel ? op->kernel : op->name);
 }
 
+/* Many lists of numbers are read from a table, so that the function need not name each. */
+static bool has_list(const Emission *e, const Occurrence *o, const Node *node)
+{
+    if (!(node->op->flags & OP_FLAT) || node->uses <= MAX_NAMED)
+        return false;
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(e->plan->graph, node, i);
+        Id buffer = access_buffer(e->plan, o, use.value, i);
+        View view = access_view(e->plan, use, buffer);
+        Address a = access_address(e->api, buffer, &view);
+        if (!view_is_dense(&view) || a.kind != AT_ARENA || a.turn ||
+            e->plan->graph->value.at[use.value].dtype != F32)
+            return false;
+    }
+    return true;
+}
+
+static void write_list(Emission *e, const Occurrence *o, const Node *node, Out *text)
+{
+    TableRows rows = {.arena = e->arena, .macro = "OPERANDS", .indent = "        "};
+    for (Id i = 0; i < node->uses; i++) {
+        Use use = node_use(e->plan->graph, node, i);
+        Id buffer = access_buffer(e->plan, o, use.value, i);
+        View view = access_view(e->plan, use, buffer);
+        rows_add(&rows, "{" ROW_NUMBER "%llu, %lld}",
+                 (unsigned long long)access_address(e->api, buffer, &view).offset,
+                 (long long)view_count(&view));
+    }
+    rows_write(&rows, text,
+               arena_printf(e->arena,
+                            "    static const struct {\n"
+                            "        uint64_t at;\n"
+                            "        int64_t count;\n"
+                            "    } operand[%u] = {\n",
+                            node->uses),
+               "    };\n");
+    out(text,
+        "    gp_tensor in[%u];\n"
+        "    for (int i = 0; i < %u; i++)\n"
+        "        in[i] = gp_list(arena + operand[i].at, operand[i].count);\n",
+        node->uses, node->uses);
+}
+
 void kernel_write(Emission *e, const Occurrence *o, Out *text)
 {
     const Graph *g = e->plan->graph;
     const Cluster *c = &e->plan->clusters->at[o->cluster];
     const Node *node = &g->node.at[e->plan->clusters->node[c->node]];
-    Parts p = {.names = {.arena = e->arena},
-               .parameters = out_new(e->arena),
-               .tensors = out_new(e->arena)};
-    static const char *const ours[] = {"run", "work", "key", "in", "out", "attr", "call", "args"};
+    Parts p = {.names = {.arena = e->arena}, .parameters = out_new(e->arena)};
+    static const char *const ours[] = {"run",  "work", "key",  "in",    "out",
+                                       "attr", "call", "args", "count", "arena"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         name_claim(&p.names, ours[i]);
     emission_need(e, kernel_file(e, node->op));
-    if (node->uses)
-        out(&p.tensors, "    const gp_tensor in[] = {\n");
-    for (Id i = 0; i < node->uses; i++)
+    emission_need(e, "c/call.h");
+    const bool list = has_list(e, o, node);
+    if (list) {
+        out(&p.parameters, ", unsigned char *arena");
+        emission_address(e, (Address){AT_WHOLE_ARENA, NONE, 0, 0, NONE, NULL});
+    } else if (node->op->flags & OP_FLAT) {
+        p.count = value_count(&g->value.at[node_use(g, node, 0).value]);
+    }
+    for (Id i = 0; i < node->uses && !list; i++)
         write_operand(e, o, node, i, &p);
-    out(&p.tensors, "%s    const gp_tensor out[] = {\n", node->uses ? "    };\n" : "");
+    const char *epilogue = NULL;
+    if (cluster_has_epilogue(g, e->plan->clusters, c))
+        epilogue = loop_epilogue(e, o, &p.parameters);
     for (Id i = 0; i < node->values; i++)
         write_output(e, o, node, i, &p);
     if (o->workspace != NONE) {
@@ -147,13 +262,18 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     }
     if (node->op->flags & OP_RANDOM) {
         out(&p.parameters, ", uint64_t key");
-        emission_address(e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
+        emission_address(e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0, NONE, "key"});
     }
-    out(&p.tensors, "    };\n");
-    const char *epilogue = NULL;
-    if (cluster_has_epilogue(g, e->plan->clusters, c))
-        epilogue = loop_epilogue(e, o, &p.parameters, &p.tensors);
-    out(text, "(const gp_run *run%s)\n{\n%s", p.parameters.at, p.tensors.at);
+    if (p.count) {
+        out(&p.parameters, ", int64_t count");
+        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)p.count, 0, NONE, "count"});
+    }
+    out(text, "(const gp_run *run%s)\n{\n", p.parameters.at);
+    if (list)
+        write_list(e, o, node, text);
+    else if (node->uses)
+        out_list(text, "    const gp_tensor in[] = {", &p.in, "};\n", 0);
+    out_list(text, "    const gp_tensor out[] = {", &p.out, "};\n", 0);
     e->dialect->call(e, o, node, epilogue, text);
     out(text, "}\n");
 }

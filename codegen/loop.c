@@ -169,6 +169,13 @@ static void write_literal(Loop *l, const Value *value)
         out(l->text, fabs(value->literal) < 2e9 ? "%.0f" : "INT64_C(%.0f)", value->literal);
 }
 
+static void write_element(Loop *l, const Access *a)
+{
+    out(l->text, "x%u[", a->parameter);
+    loop_index(l, &a->at, l->rank);
+    out(l->text, "]");
+}
+
 static void write_operand(Loop *l, Use use)
 {
     const Value *value = &l->g->value.at[use.value];
@@ -186,9 +193,17 @@ static void write_operand(Loop *l, Use use)
             i++;
         local = l->first_literal + i;
     } else {
-        local = find_access(l, use)->local;
+        const Access *a = find_access(l, use);
+        if (a->local == NO_LOCAL) {
+            write_element(l, a);
+            return;
+        }
+        local = a->local;
     }
-    out(l->text, "v%d", local);
+    if (local == NO_LOCAL)
+        out(l->text, "%s", l->here);
+    else
+        out(l->text, "v%d", local);
 }
 
 static void write_setting(Loop *l, const Arg *arg, const Attr *attr)
@@ -199,15 +214,36 @@ static void write_setting(Loop *l, const Arg *arg, const Attr *attr)
         out(l->text, attr->number < 0 ? "(%lld)" : "%lld", (long long)attr->number);
 }
 
-/* Whether the expression names it: not every op that asks for its element draws numbers too. */
-static bool mentions(const char *expr, const char *name)
+/* How often the expression names it: not every op that asks for its element draws numbers too. */
+static int mentions(const char *expr, const char *name)
 {
     size_t length = strlen(name);
+    int count = 0;
     for (const char *at = expr; (at = strstr(at, name)); at += length)
-        if ((at == expr || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
-            !isalnum((unsigned char)at[length]) && at[length] != '_')
-            return true;
-    return false;
+        count += (at == expr || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+                 !isalnum((unsigned char)at[length]) && at[length] != '_';
+    return count;
+}
+
+/* How often the expressions of the loop name an operand. */
+static int use_mentions(const Loop *l, Id value, Id view)
+{
+    int count = 0;
+    for (Id k = first_node(l); k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        for (Id u = 0; u < node->uses; u++) {
+            Use use = node_use(l->g, node, u);
+            if (use.value == value && use.view == view)
+                count += mentions(node->op->expr, (char[]){(char)('a' + u), 0});
+        }
+    }
+    return count;
+}
+
+/* Types that expressions take as they lie in memory. */
+static bool needs_no_local(Dtype dtype)
+{
+    return dtype == F32 || dtype == I32 || dtype == I64;
 }
 
 static bool draws(const Node *node)
@@ -319,20 +355,23 @@ static void write_converted(Loop *l, const Node *node)
     out(l->text, "%s", after);
 }
 
-static void write_load(Loop *l, Access *a, int depth)
-{
-    a->local = l->locals++;
-    loop_indent(l, depth);
-    out(l->text, "const %s v%d = x%u[", local_type((Dtype)l->g->value.at[a->value].dtype), a->local,
-        a->parameter);
-    loop_index(l, &a->at, l->rank);
-    out(l->text, "];\n");
-}
-
 /* What does not change along the last axis is read before the loop over it. */
 static bool is_fixed(const Loop *l, const Access *a)
 {
     return l->rank > 0 && a->at.stride[l->rank - 1] == 0;
+}
+
+static void write_load(Loop *l, Access *a, int depth)
+{
+    Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
+    a->local = NO_LOCAL;
+    if (!is_fixed(l, a) && needs_no_local(dtype) && use_mentions(l, a->value, a->view) == 1)
+        return;
+    a->local = l->locals++;
+    loop_indent(l, depth);
+    out(l->text, "const %s v%d = ", local_type(dtype), a->local);
+    write_element(l, a);
+    out(l->text, ";\n");
 }
 
 void loop_loads(Loop *l, bool fixed, int depth)
@@ -366,6 +405,32 @@ void loop_literals(Loop *l, int depth)
     }
 }
 
+/* The result of a loop that has one, in memory; NULL where an epilogue replaces what is there. */
+static const Access *only_result(const Loop *l)
+{
+    for (int i = 0; i < l->accesses && !l->here; i++)
+        if (l->access[i].result)
+            return &l->access[i];
+    return NULL;
+}
+
+/* Whether what the last node computes is all that is stored: then it needs no name. All operands
+ * are read before anything is stored, since a result may lie on one of them. */
+static bool makes_one(const Loop *l)
+{
+    const Value *last = &l->g->value.at[l->g->node.at[cluster_node(l, l->c->nodes - 1)].value];
+    return l->here || (l->c->results == 1 && needs_no_local((Dtype)last->dtype) &&
+                       inside(l, only_result(l)->value) + 1 == (int)l->c->nodes);
+}
+
+static void write_result(Loop *l, const Access *a)
+{
+    if (!a || l->aside)
+        out(l->text, "%s", a ? l->aside : l->here);
+    else
+        write_element(l, a);
+}
+
 void loop_element(Loop *l, int depth)
 {
     loop_loads(l, false, depth);
@@ -382,7 +447,9 @@ void loop_element(Loop *l, int depth)
             loop_index(l, &dense, l->rank);
         out(l->text, ";\n");
     }
-    if (l->here) {
+    if (l->here && use_mentions(l, l->g->node.at[cluster_node(l, 0)].value, NONE) == 1) {
+        l->local[0] = NO_LOCAL;
+    } else if (l->here) {
         l->local[0] = l->locals++;
         loop_indent(l, depth);
         out(l->text, "const %s v%d = %s;\n", dtype_row(F32)->type, l->local[0], l->here);
@@ -390,32 +457,26 @@ void loop_element(Loop *l, int depth)
     for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
         loop_indent(l, depth);
-        out(l->text, "const %s v%d = ", local_type((Dtype)l->g->value.at[node->value].dtype),
-            l->locals);
+        if (k + 1 == l->c->nodes && makes_one(l))
+            write_result(l, only_result(l));
+        else
+            out(l->text, "const %s v%d", local_type((Dtype)l->g->value.at[node->value].dtype),
+                l->locals);
+        out(l->text, " = ");
         write_converted(l, node);
         l->keys += draws(node);
         l->local[k] = l->locals++;
         out(l->text, ";\n");
     }
-    for (int i = 0; i < l->accesses; i++) {
+    for (int i = 0; i < l->accesses && !makes_one(l); i++) {
         const Access *a = &l->access[i];
         if (!a->result)
             continue;
         Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
         loop_indent(l, depth);
-        if (l->aside) {
-            out(l->text, "%s", l->aside);
-        } else {
-            out(l->text, "x%u[", a->parameter);
-            loop_index(l, &a->at, l->rank);
-            out(l->text, "]");
-        }
+        write_result(l, a);
         out(l->text, " = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
             l->local[inside(l, a->value)]);
-    }
-    if (l->here) {
-        loop_indent(l, depth);
-        out(l->text, "%s = v%d;\n", l->here, l->local[l->c->nodes - 1]);
     }
 }
 
@@ -466,7 +527,7 @@ static void list_parameters(Loop *l)
             continue;
         Parameter p = {"uint64_t ", arena_printf(l->e->arena, "key%d", keys++), false};
         ARRAY_PUSH(l->e->arena, &l->parameter, p);
-        emission_address(l->e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0});
+        emission_address(l->e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0, NONE, "key"});
     }
 }
 
@@ -479,7 +540,7 @@ void loop_write(Emission *e, const Occurrence *o, Out *text)
         out(text, ", %s%s", l.parameter.at[i].type, l.parameter.at[i].name);
     if (e->dialect->counts && l.rank <= 1) {
         out(text, ", int64_t count");
-        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(&l), 0});
+        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(&l), 0, NONE, "count"});
     }
     out(text, ")\n{\n");
     e->dialect->nest(&l);
@@ -487,8 +548,9 @@ void loop_write(Emission *e, const Occurrence *o, Out *text)
 }
 
 /* The kernel hands on an array: the run, then what the epilogue is given; keys by their address. */
-const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, Out *text)
+const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters)
 {
+    Out given = out_new(e->arena);
     Out body = out_new(e->arena);
     Loop l = loop_new(e, o, &body, "y[i]");
     list_parameters(&l);
@@ -497,19 +559,18 @@ const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, Out
                                              : "    (void)args;\n");
     if (l.random)
         out(&body, "    const gp_run *run = given[0];\n");
-    out(text, "    const void *const args[] = {run");
     for (size_t i = 0; i < l.parameter.count; i++) {
         const Parameter *p = &l.parameter.at[i];
         out(parameters, ", %s%s", p->type, p->name);
-        out(text, ", %s%s", p->pointer ? "" : "&", p->name);
+        out(&given, ", %s%s", p->pointer ? "" : "&", p->name);
         if (p->pointer)
             out(&body, "    %s%s = given[%zu];\n", p->type, p->name, i + 1);
         else
             out(&body, "    const %s%s = *(const %s*)given[%zu];\n", p->type, p->name, p->type,
                 i + 1);
     }
-    out(text, "};\n");
     loop_epilogue_c(&l);
     out(&body, "}\n");
-    return emission_epilogue(e, l.c, &body);
+    return arena_printf(e->arena, "GP_EPILOGUE(%s, run%s)", emission_epilogue(e, l.c, &body),
+                        given.at);
 }

@@ -10,7 +10,7 @@ typedef struct {
     Id value, view; /* view of a Use; results: NONE */
     Id parameter;   /* of the function */
     View at;
-    int local; /* v0, v1, ... that holds the element */
+    int local; /* v0, v1, ... that holds the element; NO_LOCAL: it is read where it is used */
     bool result;
 } Access;
 
@@ -20,7 +20,7 @@ typedef struct {
     bool pointer;
 } Parameter;
 
-enum { MAX_ACCESSES = 128 };
+enum { MAX_ACCESSES = 128, NO_LOCAL = -1 };
 
 struct Loop {
     Emission *e;

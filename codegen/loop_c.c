@@ -167,6 +167,25 @@ static void write_nest(Loop *l)
     }
 }
 
+/* What was made may be searched for a NaN, where that is asked when compiling. */
+static void write_return(Loop *l)
+{
+    Items made = {0};
+    for (int i = 0; i < l->accesses && !access_is_part(l->e->plan, l->o); i++) {
+        const Access *a = &l->access[i];
+        if (!a->result || l->g->value.at[a->value].dtype != F32)
+            continue;
+        const char *name = arena_printf(l->e->arena, "x%u", a->parameter);
+        ARRAY_PUSH(l->e->arena, &made, tensor_initializer(l->e->arena, name, F32, &a->at));
+    }
+    if (made.count) {
+        emission_need(l->e, "c/call.h");
+        out_list(l->text, "    return GP_MADE(", &made, ");\n", 0);
+    } else {
+        out(l->text, "    return GP_OK;\n");
+    }
+}
+
 void loop_nest_c(Loop *l)
 {
     const Access *stream = streamed(l);
@@ -177,7 +196,7 @@ void loop_nest_c(Loop *l)
         write_streamed(l, stream);
     else
         write_nest(l);
-    out(l->text, "    return GP_OK;\n");
+    write_return(l);
 }
 
 /* Over one axis, or none. */

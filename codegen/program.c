@@ -1,33 +1,45 @@
-/* The functions that run the calls of a program, one after the other.
+/* The functions that run the calls of a program, one after the other: the network as it is read.
  *
- * Runs of calls that repeat (the layers of a deep model) are written once, as a loop over a
- * table of what changes between the turns. Long lists are cut into several functions, since
- * compilers take more than linear time for one. */
+ * Calls that repeat (the layers of a deep model) are written once, as a loop. What moves evenly
+ * from one iteration to the next is computed from the layer's number, what does not is in a table
+ * of rows. Over the calls stands the line of the model that they came from. Long lists are cut
+ * into several functions, since compilers take more than linear time for one. */
 #include "codegen/internal.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     LIST = 200,       /* calls in one function */
-    MAX_PERIOD = 400, /* calls in one turn of a loop */
     LEAST_SAVING = 6, /* calls that a loop must save */
+    WIDTH = 99,
+    MANY_LAYERS = 4095, /* numbers of layers that an address must take, whoever names it */
 };
 
-/* calls [begin, begin + period * turns) are `turns` times the same functions. */
+/* A column of a loop's table. */
 typedef struct {
-    Id begin, period, turns;
-} Run;
+    const char *name;
+    uint64_t *number; /* by iteration */
+} Column;
 
 typedef struct {
     Emission *e;
     Out *o;
     ProgramKind program;
-    Id begin, end; /* its calls */
-    ARRAY(Run) run;
-    uint8_t *taken; /* by call: part of a run */
-    uint64_t *kind; /* by call: equal where the calls differ in numbers only */
-    Id functions;   /* that were written */
+    Id functions; /* that were begun */
+    Id written;   /* calls in the one at hand */
+    bool open;
+    const uint64_t *kind;     /* by call: equal where calls differ in where things lie only */
+    const uint64_t *like;     /* and where they may differ in counts too */
+    const Id *group;          /* by call: the layer it is of */
+    const char *const *lines; /* of the source; NULL: none */
+    uint32_t line;            /* that was shown last, */
+    uint8_t phase;            /* and for which pass */
+    Repeat repeat;            /* the loop at hand */
+    ARRAY(Column) column;     /* of its table */
+    Places columns;           /* their names */
+    uint64_t largest;         /* number in the table */
 } Writer;
 
 const char *program_name(ProgramKind program)
@@ -36,292 +48,525 @@ const char *program_name(ProgramKind program)
     return name[program];
 }
 
+static const Node *last_node(const Emission *e, const EmitCall *call)
+{
+    const Clusters *clusters = e->plan->clusters;
+    const Cluster *c = &clusters->at[call->occurrence->cluster];
+    return &e->plan->graph->node.at[clusters->node[c->node + c->nodes - 1]];
+}
+
 /* ---- Which calls repeat --------------------------------------------------------------------- */
 
 /* The function, and for each argument whether it lies in the arena or with the caller, and
- * whether it moves with the micro-batch. */
-static uint64_t call_kind(const Emission *e, const EmitCall *call)
+ * whether it moves with the micro-batch; `exact`: also how many numbers there are. */
+static uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
 {
     uint64_t hash = call->function + 1;
     for (Id i = 0; i < call->addresses; i++) {
         const Address *a = &e->address.at[call->address + i];
         hash = hash * 0x100000001b3 + a->kind + 1 + a->turn * 4;
+        if (exact && a->kind == AT_NUMBER && strcmp(a->role, "count") == 0)
+            hash = hash * 0x100000001b3 + a->offset;
     }
     return hash;
 }
 
-static Id saving(Run run)
+/* The outermost block or repeat that it came from. */
+static Id call_group(const Emission *e, const EmitCall *call)
 {
-    return run.period * (run.turns - 1);
+    const Graph *g = e->plan->graph;
+    Id scope = last_node(e, call)->scope;
+    while (scope != NONE && scope != 0 && g->scope.at[scope].parent != 0 &&
+           g->scope.at[scope].parent != NONE)
+        scope = g->scope.at[scope].parent;
+    return scope;
 }
 
-static int by_saving(const void *a, const void *b)
-{
-    const Run *m = a, *n = b;
-    if (saving(*m) != saving(*n))
-        return saving(*m) > saving(*n) ? -1 : 1;
-    if (m->period != n->period)
-        return m->period < n->period ? -1 : 1;
-    return (m->begin > n->begin) - (m->begin < n->begin);
-}
+/* ---- The model's own lines ------------------------------------------------------------------ */
 
-/* Takes the longest stretch of the run that is still free. */
-static void take(Writer *w, Run run)
+/* By number, from 1 on. */
+static const char *const *source_lines(const Emission *e)
 {
-    Id end = run.begin + run.period * run.turns, best = 0, best_begin = 0, begin = run.begin;
-    for (Id i = run.begin; i <= end; i++)
-        if (i == end || w->taken[i]) {
-            if (i - begin > best) {
-                best = i - begin;
-                best_begin = begin;
-            }
-            begin = i + 1;
-        }
-    run.begin = best_begin;
-    run.turns = best / run.period;
-    if (run.turns < 2 || saving(run) < LEAST_SAVING)
-        return;
-    memset(w->taken + run.begin, 1, run.period * run.turns);
-    ARRAY_PUSH(w->e->arena, &w->run, run);
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const Run *m = a, *n = b;
-    return (m->begin > n->begin) - (m->begin < n->begin);
-}
-
-/* For each period, the stretches where every call is like the one a period later: O(calls x
- * MAX_PERIOD). The runs that save most are taken first. */
-static void find_runs(Writer *w)
-{
-    ARRAY(Run) found = {0};
-    for (Id period = 1; period <= MAX_PERIOD && period * 2 <= w->end - w->begin; period++)
-        for (Id i = w->begin, length = 0; i + period <= w->end; i++) {
-            if (i + period < w->end && w->kind[i] == w->kind[i + period]) {
-                length++;
-                continue;
-            }
-            Run run = {i - length, period, length / period + 1};
-            if (run.turns >= 2 && saving(run) >= LEAST_SAVING)
-                ARRAY_PUSH(w->e->arena, &found, run);
-            length = 0;
-        }
-    if (found.count == 0)
-        return;
-    qsort(found.at, found.count, sizeof *found.at, by_saving);
-    for (size_t i = 0; i < found.count; i++)
-        take(w, found.at[i]);
-    qsort(w->run.at, w->run.count, sizeof *w->run.at, by_begin);
-}
-
-/* ---- Calls as text -------------------------------------------------------------------------- */
-
-static void list_names(const Writer *w, Out *o, const char *before, const Id *value, Id count)
-{
-    for (Id i = 0; i < count; i++)
-        out(o, "%s%s", i ? ", " : before, w->e->plan->graph->value.at[value[i]].name);
-}
-
-/* h = conv2d: images, conv.w, conv.b */
-static void write_comment(Writer *w, const EmitCall *call, const char *indent)
-{
-    const Clusters *clusters = w->e->plan->clusters;
-    const Cluster *c = &clusters->at[call->occurrence->cluster];
-    Out o = out_new(w->e->arena);
-    list_names(w, &o, "", clusters->result + c->result, c->results);
-    for (Id k = 0; k < c->nodes; k++)
-        out(&o, "%s%s", k ? ", " : " = ",
-            w->e->plan->graph->node.at[clusters->node[c->node + k]].op->name);
-    list_names(w, &o, ": ", clusters->operand + c->operand, c->operands);
-    out_block(w->o, indent, o.at);
-}
-
-/* One number of an argument: a constant, or a column of the run's table. */
-static void write_number(Writer *w, uint64_t number, Id column)
-{
-    if (column == NONE)
-        out(w->o, "%llu", (unsigned long long)number);
-    else
-        out(w->o, "at[%u]", column);
-}
-
-static void write_argument(Writer *w, const Address *a, Id column, Id slot_column)
-{
-    switch (a->kind) {
-    case AT_ARENA:
-        out(w->o, ", AT(");
-        write_number(w, a->offset, column);
-        break;
-    case AT_EXTERNAL:
-        out(w->o, ", EXTERNAL(");
-        write_number(w, a->slot, slot_column);
-        out(w->o, ", ");
-        write_number(w, a->offset, column);
-        break;
-    default:
-        if (column == NONE)
-            out(w->o, ", UINT64_C(0x%llx", (unsigned long long)a->offset);
-        else
-            out(w->o, ", (uint64_t)(at[%u]", column);
+    const Source *source = e->plan->graph->source;
+    if (!source)
+        return NULL;
+    Items lines = {0};
+    ARRAY_PUSH(e->arena, &lines, "");
+    for (const char *at = source->text; *at;) {
+        size_t length = strcspn(at, "\n");
+        ARRAY_PUSH(e->arena, &lines, arena_copy(e->arena, at, length));
+        at += length + (at[length] == '\n');
     }
-    if (a->turn)
-        out(w->o, " + (size_t)run->micro * %llu", (unsigned long long)a->turn);
-    out(w->o, ")");
+    return lines.at;
 }
 
-/* ---- Lists ---------------------------------------------------------------------------------- */
-
-static void begin_function(Writer *w)
+/* gpt2.g:11: x = x + attention(layernorm(x)), once for the calls that came from it. */
+static void write_line(Writer *w, const EmitCall *call, const char *indent)
 {
-    out(w->o, "static int %s_%u(%s *m, const gp_run *run)\n{\n    int code;\n",
-        program_name(w->program), w->functions++, w->e->api->prefix);
+    static const char *const pass[] = {"", ", backward", ", update"};
+    const Node *node = last_node(w->e, call);
+    if (!w->lines || node->span.line == 0 ||
+        (w->line == node->span.line && w->phase == node->phase))
+        return;
+    w->line = node->span.line;
+    w->phase = node->phase;
+    uint32_t number;
+    const char *file = source_line(w->e->plan->graph->source, w->line, &number);
+    const char *text = w->lines[w->line];
+    while (isspace((unsigned char)*text))
+        text++;
+    file = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    char *note = arena_printf(w->e->arena, "%s:%u%s: %s", file, number, pass[node->phase], text);
+    size_t length = strlen(note), room = WIDTH - strlen(indent) - strlen("/*  */");
+    while (length && isspace((unsigned char)note[length - 1]))
+        length--;
+    if (length > room)
+        memcpy(note + room - 3, "...", 3);
+    note[length > room ? room : length] = 0;
+    out(w->o, "%s/* ", indent);
+    out_comment(w->o, note);
+    out(w->o, " */\n");
+}
+
+/* ---- Arguments ------------------------------------------------------------------------------ */
+
+static const char *value_name(const Writer *w, const Address *a)
+{
+    return a->value == NONE ? "work" : w->e->plan->graph->value.at[a->value].name;
+}
+
+static const char *plus(const Writer *w, const char *base, const char *offset, uint64_t turn)
+{
+    const char *sum =
+        strcmp(offset, "0") == 0 ? base : arena_printf(w->e->arena, "%s + %s", base, offset);
+    return turn ? arena_printf(w->e->arena, "%s + (size_t)run->micro * %llu", sum,
+                               (unsigned long long)turn)
+                : sum;
+}
+
+/* The address as an expression, of an offset and a slot as text. */
+static const char *address_text(const Writer *w, const Address *a, const char *offset,
+                                const char *slot)
+{
+    if (a->kind == AT_ARENA)
+        return plus(w, "m->arena", offset, a->turn);
+    return plus(w, arena_printf(w->e->arena, "(unsigned char *)m->external[%s]", slot), offset,
+                a->turn);
+}
+
+static const char *number_text(const Writer *w, uint64_t number)
+{
+    return arena_printf(w->e->arena, number > INT32_MAX ? "UINT64_C(0x%llx)" : "%llu",
+                        (unsigned long long)number);
+}
+
+static const char *decimal(const Writer *w, uint64_t number)
+{
+    return arena_printf(w->e->arena, "%llu", (unsigned long long)number);
+}
+
+/* The name without the layer whose number stands at `at`: d.layer.3.x is d.x. */
+static const char *without_layer(Arena *arena, const char *name, size_t at)
+{
+    size_t end = at + strspn(name + at, "0123456789"), begin = at > 1 ? at - 1 : at;
+    while (begin && name[begin - 1] != '.' && name[begin - 1] != '/')
+        begin--;
+    end += name[end] == '.' || name[end] == '/';
+    return name[end] || begin ? arena_printf(arena, "%.*s%s", (int)begin, name, name + end) : name;
+}
+
+static const char *argument_text(const Writer *w, const Address *a, const char *name)
+{
+    Arena *arena = w->e->arena;
+    if (a->kind == AT_WHOLE_ARENA)
+        return "m->arena";
+    if (a->kind == AT_NUMBER)
+        return number_text(w, a->offset);
+    size_t at = strcspn(name, "0123456789");
+    if (a->kind == AT_ARENA && !a->turn && name[at]) {
+        const char *moved =
+            place_of_layer(&w->e->places, place_word(arena, without_layer(arena, name, at)),
+                           a->offset, strtoll(name + at, NULL, 10));
+        if (moved)
+            return moved;
+    }
+    Place place = {.address = address_text(w, a, decimal(w, a->offset), decimal(w, a->slot))};
+    return arena_printf(arena, "AT(%s)", place_name(&w->e->places, place_word(arena, name), place));
+}
+
+/* ---- Arguments in a loop -------------------------------------------------------------------- */
+
+static const Address *address_at(const Writer *w, Id call, Id argument, Id time)
+{
+    const EmitCall *c = &w->e->call.at[w->repeat.begin + time * w->repeat.period + call];
+    return &w->e->address.at[c->address + argument];
+}
+
+/* Where the first number that differs begins in both names; 0 where all else is not equal too, or
+ * no number differs. */
+static size_t difference(const char *a, const char *b)
+{
+    size_t i = 0;
+    while (a[i] && a[i] == b[i])
+        i++;
+    while (i && isdigit((unsigned char)a[i - 1]))
+        i--;
+    size_t m = strspn(a + i, "0123456789"), n = strspn(b + i, "0123456789");
+    return m && n && strcmp(a + i + m, b + i + n) == 0 ? i : 0;
+}
+
+/* How an argument is numbered: by layer where the names of what it is have one, or by iteration. */
+typedef struct {
+    const char *name;  /* without the layer */
+    int64_t first, by; /* the number in the first iteration, and from one to the next */
+} Numbering;
+
+static Numbering find_numbering(const Writer *w, Id call, Id argument)
+{
+    const char *name = value_name(w, address_at(w, call, argument, 0));
+    const char *role = address_at(w, call, argument, 0)->role;
+    Numbering plain = {name, 0, 1}, layers = plain;
+    size_t at = 0;
+    if (role && w->repeat.times > 2) { /* values of several names, not the first of a chain */
+        const char *next = value_name(w, address_at(w, call, argument, 1));
+        const char *last = value_name(w, address_at(w, call, argument, 2));
+        if (strcmp(name, next) != 0 && strcmp(next, last) != 0 && difference(next, last) == 0)
+            plain.name = role;
+    }
+    for (Id t = 1; t < w->repeat.times; t++) {
+        const char *other = value_name(w, address_at(w, call, argument, t));
+        size_t here = difference(name, other);
+        if (here == 0 || (at && here != at))
+            return plain;
+        at = here;
+        int64_t first = strtoll(name + at, NULL, 10), number = strtoll(other + at, NULL, 10);
+        if (t == 1)
+            layers = (Numbering){name, first, number - first};
+        if (number != layers.first + (int64_t)t * layers.by)
+            return plain;
+    }
+    if (layers.by != 1 && layers.by != -1)
+        return plain;
+    layers.name = without_layer(w->e->arena, name, at);
+    return layers;
+}
+
+/* first + step * (i) of a layer's number; NULL: it does not move evenly. */
+static const char *even(const Writer *w, const uint64_t *number, Numbering n, Place *place)
+{
+    int64_t step = ((int64_t)number[1] - (int64_t)number[0]) * n.by;
+    int64_t first = (int64_t)number[0] - step * n.first, last = MANY_LAYERS;
+    for (Id t = 0; t < w->repeat.times; t++) {
+        int64_t layer = n.first + n.by * (int64_t)t;
+        last = layer > last ? layer : last;
+        if ((int64_t)number[t] != first + step * layer)
+            return NULL;
+    }
+    if (first < 0)
+        return NULL;
+    *place = (Place){.moves = true, .first = first, .step = step};
+    return even_text(w->e->arena, first, step, "(i)", last);
+}
+
+static bool is_constant(const Writer *w, const uint64_t *number)
+{
+    for (Id t = 1; t < w->repeat.times; t++)
+        if (number[t] != number[0])
+            return false;
+    return true;
+}
+
+/* row[i].name: the column of that name with these numbers, made where there is none yet. */
+static const char *column_name(Writer *w, uint64_t *number, const char *wanted)
+{
+    Arena *arena = w->e->arena;
+    Out key = out_new(arena);
+    for (Id t = 0; t < w->repeat.times; t++) {
+        out(&key, "%llu ", (unsigned long long)number[t]);
+        w->largest = number[t] > w->largest ? number[t] : w->largest;
+    }
+    Names safe = {.arena = arena}; /* a member may be called as a function is, but no keyword */
+    const char *name = place_name(&w->columns, name_claim(&safe, place_word(arena, wanted)),
+                                  (Place){.address = key.at});
+    if (w->column.count < w->columns.place.count)
+        ARRAY_PUSH(arena, &w->column, (Column){name, number});
+    return name;
+}
+
+/* Whether two arguments are the same place in every iteration. */
+static bool is_same(const Writer *w, Id call, Id one, Id other)
+{
+    for (Id t = 0; t < w->repeat.times; t++) {
+        const Address *a = address_at(w, call, one, t), *b = address_at(w, call, other, t);
+        if (a->kind != b->kind || a->kind == AT_NUMBER || a->offset != b->offset ||
+            a->slot != b->slot || a->turn != b->turn)
+            return false;
+    }
+    return true;
+}
+
+static const char *loop_argument(Writer *w, Id call, Id argument)
+{
+    Arena *arena = w->e->arena;
+    const Address *a = address_at(w, call, argument, 0);
+    uint64_t *offset = ARENA_ARRAY(arena, uint64_t, w->repeat.times);
+    uint64_t *slot = ARENA_ARRAY(arena, uint64_t, w->repeat.times);
+    for (Id t = 0; t < w->repeat.times; t++) {
+        offset[t] = address_at(w, call, argument, t)->offset;
+        slot[t] = address_at(w, call, argument, t)->slot;
+    }
+    const bool fixed = is_constant(w, offset), fixed_slot = is_constant(w, slot);
+    if (a->kind == AT_NUMBER)
+        return fixed ? number_text(w, a->offset)
+                     : arena_printf(arena, "row[i].%s", column_name(w, offset, a->role));
+    Numbering n = find_numbering(w, call, argument);
+    if (fixed && fixed_slot)
+        return argument_text(w, a, n.name);
+    for (Id k = 0; k < argument; k++) /* in place */
+        if (is_same(w, call, k, argument))
+            return loop_argument(w, call, k);
+    Place place = {.moves = true};
+    const char *at = fixed ? decimal(w, a->offset) : even(w, offset, n, &place);
+    const char *in = fixed_slot ? decimal(w, a->slot) : even(w, slot, n, &place);
+    if (at && in) {
+        place.address = address_text(w, a, at, in);
+        place.step = fixed_slot && a->kind == AT_ARENA && !a->turn ? place.step : 0;
+        return arena_printf(arena, "AT(%s(%s))",
+                            place_name(&w->e->places, place_word(arena, n.name), place),
+                            even_text(arena, n.first, n.by, "i", 0));
+    }
+    const char *column = fixed ? NULL : column_name(w, offset, n.name);
+    if (fixed_slot && a->kind == AT_ARENA && !a->turn)
+        return arena_printf(arena, "ROW(%s)", column);
+    at = fixed ? at : arena_printf(arena, "row[i].%s", column);
+    if (!fixed_slot)
+        in = arena_printf(arena, "row[i].%s",
+                          column_name(w, slot, arena_printf(arena, "%s_slot", n.name)));
+    return arena_printf(arena, "PLACE(%s)", address_text(w, a, at, in));
+}
+
+/* ---- Functions ------------------------------------------------------------------------------ */
+
+static void end_function(Writer *w)
+{
+    if (w->open)
+        out(w->o, "    return %s_OK;\n}\n\n", w->e->api->capitals);
+    w->open = false;
+}
+
+/* Of so many calls: in the function at hand, or a new one. */
+static void begin_calls(Writer *w, Id calls)
+{
+    if (w->open && w->written + calls > LIST)
+        end_function(w);
+    if (!w->open) {
+        const Emission *e = w->e;
+        const char *name = program_name(w->program), *number = "";
+        if (e->program[w->program].functions != 1)
+            number = arena_printf(e->arena, "_%u", w->functions);
+        out(w->o, "static int %s%s(%s *m, const gp_run *run)\n{\n    int code;\n", name, number,
+            e->api->prefix);
+        if (w->functions++ == 0 && e->program[w->program].shared)
+            out(w->o, "    if ((code = forward(m, run)) != %s_OK)\n        return code;\n",
+                e->api->capitals);
+        w->written = 0;
+        w->line = 0;
+    }
+    w->open = true;
+    w->written += calls;
+}
+
+static void write_call(Writer *w, const EmitCall *call, const char *number, const Items *argument,
+                       const char *indent)
+{
+    write_line(w, call, indent);
+    const char *name = w->e->function.at[call->function].name;
+    out_list(w->o, arena_printf(w->e->arena, "%sOP(%s, %s(", indent, number, name), argument,
+             "));\n", strlen(indent) + 4);
 }
 
 static void write_list(Writer *w, Id begin, Id end)
 {
-    for (Id from = begin; from < end; from += LIST) {
-        begin_function(w);
-        for (Id i = from; i < end && i < from + LIST; i++) {
-            const EmitCall *call = &w->e->call.at[i];
-            write_comment(w, call, "    ");
-            out(w->o, "    OP(%u, %s(run", i, w->e->function.at[call->function].name);
-            for (Id k = 0; k < call->addresses; k++)
-                write_argument(w, &w->e->address.at[call->address + k], NONE, NONE);
-            out(w->o, "));\n");
-        }
-        out(w->o, "    return %s_OK;\n}\n\n", w->e->api->capitals);
+    for (Id i = begin; i < end; i++) {
+        const EmitCall *call = &w->e->call.at[i];
+        Items argument = {0};
+        begin_calls(w, 1);
+        ARRAY_PUSH(w->e->arena, &argument, "run");
+        for (Id k = 0; k < call->addresses; k++)
+            ARRAY_PUSH(w->e->arena, &argument,
+                       argument_text(w, &w->e->address.at[call->address + k],
+                                     value_name(w, &w->e->address.at[call->address + k])));
+        write_call(w, call, decimal(w, i), &argument, "    ");
     }
 }
 
-/* ---- Loops ---------------------------------------------------------------------------------- */
-
-typedef struct {
-    Writer *w;
-    Run run;
-    ARRAY(uint64_t *) column; /* by turn */
-    uint64_t largest;
-} Table;
-
-/* The number of an argument in each turn. */
-static uint64_t number_at(const Table *t, Id call, Id argument, bool slot, Id turn)
+static void write_table(Writer *w)
 {
-    const Emission *e = t->w->e;
-    const EmitCall *c = &e->call.at[t->run.begin + turn * t->run.period + call];
-    const Address *a = &e->address.at[c->address + argument];
-    return slot ? a->slot : a->offset;
-}
-
-/* The column that holds these numbers, made where there is none yet; NONE where all are equal. */
-static Id find_column(Table *t, Id call, Id argument, bool slot)
-{
-    Arena *arena = t->w->e->arena;
-    uint64_t *number = ARENA_ARRAY(arena, uint64_t, t->run.turns);
-    bool equal = true;
-    for (Id turn = 0; turn < t->run.turns; turn++) {
-        number[turn] = number_at(t, call, argument, slot, turn);
-        equal &= number[turn] == number[0];
-    }
-    if (equal)
-        return NONE;
-    for (size_t i = 0; i < t->column.count; i++)
-        if (memcmp(t->column.at[i], number, t->run.turns * sizeof *number) == 0)
-            return (Id)i;
-    for (Id turn = 0; turn < t->run.turns; turn++)
-        t->largest = number[turn] > t->largest ? number[turn] : t->largest;
-    ARRAY_PUSH(arena, &t->column, number);
-    return (Id)(t->column.count - 1);
-}
-
-static void write_table(Table *t)
-{
-    Out *o = t->w->o;
-    if (t->column.count == 0)
+    Arena *arena = w->e->arena;
+    Items names = {0};
+    TableRows rows = {.arena = arena,
+                      .indent = "            ",
+                      .macro = arena_printf(arena, "ROWS_%u", w->e->tables++)};
+    if (w->column.count == 0)
         return;
-    out(o, "    static const %s table[%u][%zu] = {\n",
-        t->largest <= UINT32_MAX ? "uint32_t" : "uint64_t", t->run.turns, t->column.count);
-    for (Id turn = 0; turn < t->run.turns; turn++) {
-        size_t line = o->length;
-        out(o, "        {");
-        for (size_t i = 0; i < t->column.count; i++) {
-            bool wrap = o->length - line > 86;
-            out(o, "%s%s%llu%s", i ? "," : "",
-                !i     ? ""
-                : wrap ? "\n         "
-                       : " ",
-                (unsigned long long)t->column.at[i][turn],
-                t->column.at[i][turn] > INT64_MAX ? "u" : "");
-            line = wrap ? o->length : line;
+    for (size_t i = 0; i < w->column.count; i++)
+        ARRAY_PUSH(arena, &names, w->column.at[i].name);
+    for (Id t = 0; t < w->repeat.times; t++) {
+        Out row = out_new(arena);
+        for (size_t i = 0; i < w->column.count; i++) {
+            uint64_t number = w->column.at[i].number[t];
+            out(&row, "%s%llu%s", i ? ", " : "{", (unsigned long long)number,
+                number > INT64_MAX ? "u" : "");
         }
-        out(o, "},\n");
+        rows_add(&rows, "%s}", row.at);
     }
-    out(o, "    };\n");
+    Out head = out_new(arena);
+    out(&head, "        static const struct {\n");
+    out_list(
+        &head,
+        arena_printf(arena, "            %s ", w->largest <= UINT32_MAX ? "uint32_t" : "uint64_t"),
+        &names, ";\n", 16);
+    out(&head, "        } row[%u] = {\n", w->repeat.times);
+    rows_write(&rows, w->o, head.at, "        };\n");
 }
 
-static void write_turn(Table *t, Out *body)
+static void write_loop(Writer *w, Repeat repeat)
 {
-    Writer *w = t->w;
-    Out *kept = w->o;
-    w->o = body;
-    for (Id i = 0; i < t->run.period; i++) {
-        const EmitCall *call = &w->e->call.at[t->run.begin + i];
-        write_comment(w, call, "        ");
-        out(body, "        OP(%u + turn * %u, %s(run", t->run.begin + i, t->run.period,
-            w->e->function.at[call->function].name);
-        for (Id k = 0; k < call->addresses; k++) {
-            const Address *a = &w->e->address.at[call->address + k];
-            Id slot = a->kind == AT_EXTERNAL ? find_column(t, i, k, true) : NONE;
-            write_argument(w, a, find_column(t, i, k, false), slot);
-        }
-        out(body, "));\n");
+    Arena *arena = w->e->arena;
+    Out *kept = w->o, body = out_new(arena);
+    begin_calls(w, repeat.period);
+    w->repeat = repeat;
+    w->column.count = w->largest = 0;
+    w->columns = (Places){.arena = arena};
+    w->o = &body;
+    w->line = 0;
+    for (Id i = 0; i < repeat.period; i++) {
+        const EmitCall *call = &w->e->call.at[repeat.begin + i];
+        Items argument = {0};
+        ARRAY_PUSH(arena, &argument, "run");
+        for (Id k = 0; k < call->addresses; k++)
+            ARRAY_PUSH(arena, &argument, loop_argument(w, i, k));
+        write_call(w, call, even_text(arena, repeat.begin + i, repeat.period, "i", 0), &argument,
+                   "        ");
     }
     w->o = kept;
+    w->line = 0;
+    out(w->o, "    for (int i = 0; i < %u; i++) {\n", repeat.times);
+    write_table(w);
+    out(w->o, "%s    }\n", body.at);
 }
 
-static void write_run(Writer *w, Run run)
+/* Calls between two loops: those that are alike but for counts can be one too. */
+static void write_between(Writer *w, Id begin, Id end, const uint64_t *kind)
 {
-    Table t = {.w = w, .run = run};
-    Out body = out_new(w->e->arena);
-    write_turn(&t, &body);
-    out(w->o, "/* %u turns of %u ops; the names are those of the first. */\n", run.turns,
-        run.period);
-    begin_function(w);
-    write_table(&t);
-    out(w->o, "    for (int turn = 0; turn < %u; turn++) {\n", run.turns);
-    if (t.column.count)
-        out(w->o, "        const %s *const at = table[turn];\n",
-            t.largest <= UINT32_MAX ? "uint32_t" : "uint64_t");
-    out(w->o, "%s    }\n    return %s_OK;\n}\n\n", body.at, w->e->api->capitals);
+    const Emission *e = w->e;
+    Repeats repeats = repeats_find(e->arena, &(RepeatItems){.kind = kind + begin,
+                                                            .group = w->group + begin,
+                                                            .count = end - begin,
+                                                            .least = LEAST_SAVING});
+    Id next = begin;
+    for (size_t i = 0; i <= repeats.count; i++) {
+        Repeat repeat = i < repeats.count ? repeats.at[i] : (Repeat){end - begin, 0, 0};
+        repeat.begin += begin;
+        if (kind == w->kind)
+            write_between(w, next, repeat.begin, w->like);
+        else
+            write_list(w, next, repeat.begin);
+        if (repeat.times)
+            write_loop(w, repeat);
+        next = repeat.begin + repeat.period * repeat.times;
+    }
 }
 
 static void write_program(Writer *w)
 {
-    find_runs(w);
-    Id next = w->begin;
-    for (size_t i = 0; i < w->run.count; i++) {
-        write_list(w, next, w->run.at[i].begin);
-        write_run(w, w->run.at[i]);
-        next = w->run.at[i].begin + w->run.at[i].period * w->run.at[i].turns;
-    }
-    write_list(w, next, w->end);
+    Id begin = w->e->program[w->program].call, shared = w->e->program[w->program].shared;
+    write_between(w, begin + shared, begin + w->e->program[w->program].calls, w->kind);
+    end_function(w);
 }
 
-void program_write(Emission *e, Out *o)
+/* Where the loss of a program is. */
+static uint64_t loss_offset(const Emission *e, ProgramKind program)
+{
+    const Plan *plan = e->plan;
+    const Graph *g = plan->graph;
+    for (size_t i = 0; i < g->output.count; i++) {
+        Use use = g->output.at[i].use;
+        Id node = g->value.at[use.value].node;
+        if (!g->output.at[i].loss || node == NONE || g->node.at[node].program != program)
+            continue;
+        View view = access_view(plan, use, plan->output[i]);
+        return access_address(e->api, plan->output[i], &view).offset;
+    }
+    return 0;
+}
+
+/* What the loss of a program is called, so that those who run it can name it. */
+static const char *name_loss(Emission *e, ProgramKind program)
+{
+    if (!e->api->trains || (program != PROGRAM_EVAL && program != PROGRAM_STEP))
+        return "";
+    Place place = {.address = arena_printf(e->arena, "m->arena + %llu",
+                                           (unsigned long long)loss_offset(e, program))};
+    return place_name(&e->places, "loss", place);
+}
+
+/* The program as one function, of those that it was cut into. */
+static void join_functions(const Writer *w)
+{
+    const char *name = program_name(w->program), *ok = w->e->api->capitals;
+    out(w->o, "static int %s(%s *m, const gp_run *run)\n{\n", name, w->e->api->prefix);
+    if (w->functions == 0)
+        out(w->o, "    (void)m;\n    (void)run;\n    return %s_OK;\n}\n\n", ok);
+    for (Id i = 0; i < w->functions; i++) {
+        out(w->o, i ? "    if (code == %s_OK)\n        code = " : "    int code = ", ok);
+        out(w->o, "%s_%u(m, run);\n", name, i);
+    }
+    if (w->functions)
+        out(w->o, "    return code;\n}\n\n");
+}
+
+/* All programs. What the first pass finds, the second knows from the start: places that loops name,
+ * and in how many functions a program is cut. */
+static void write_programs(const Writer *common, bool has_forward, bool last, Out *o)
+{
+    Emission *e = common->e;
+    for (size_t i = 0; i < e->places.place.count; i++)
+        e->places.place.at[i].used = false;
+    e->tables = 0;
+    for (int p = 0; p < PROGRAMS; p++) {
+        Writer w = *common;
+        Out text = out_new(e->arena);
+        w.o = &text;
+        w.program = (ProgramKind)p;
+        e->program[p].loss = name_loss(e, w.program);
+        write_program(&w);
+        bool wanted = p == PROGRAM_FORWARD  ? has_forward
+                      : p == PROGRAM_UPDATE ? e->program[p].calls > 0
+                                            : e->api->trains;
+        if (w.functions > 1 || (wanted && w.functions == 0))
+            join_functions(&w);
+        e->program[p].functions = w.functions;
+        if (last)
+            places_write(&e->places, o);
+        out_text(o, text.at, text.length);
+    }
+}
+
+void program_write(Emission *e, bool has_forward, Out *o)
 {
     Id count = (Id)e->call.count;
-    uint8_t *taken = ARENA_ARRAY(e->arena, uint8_t, count + 1);
     uint64_t *kind = ARENA_ARRAY(e->arena, uint64_t, count + 1);
-    for (Id i = 0; i < count; i++)
-        kind[i] = call_kind(e, &e->call.at[i]);
-    for (int p = 0; p < PROGRAMS; p++) {
-        Writer w = {.e = e,
-                    .o = o,
-                    .program = (ProgramKind)p,
-                    .begin = e->program[p].call,
-                    .end = e->program[p].call + e->program[p].calls,
-                    .taken = taken,
-                    .kind = kind};
-        write_program(&w);
-        e->program[p].functions = w.functions;
+    uint64_t *like = ARENA_ARRAY(e->arena, uint64_t, count + 1);
+    Id *group = ARENA_ARRAY(e->arena, Id, count + 1);
+    Out first = out_new(e->arena);
+    for (Id i = 0; i < count; i++) {
+        kind[i] = call_kind(e, &e->call.at[i], true);
+        like[i] = call_kind(e, &e->call.at[i], false);
+        group[i] = call_group(e, &e->call.at[i]);
     }
+    Writer common = {.e = e, .kind = kind, .like = like, .group = group, .lines = source_lines(e)};
+    e->places.arena = e->arena;
+    write_programs(&common, has_forward, false, &first);
+    write_programs(&common, has_forward, true, o);
 }

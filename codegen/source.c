@@ -157,53 +157,6 @@ static const char *largest(const Plan *plan)
 
 /* ---- Programs ------------------------------------------------------------------------------- */
 
-/* The program as one function, of those that program_write has cut it into. */
-static void join_program(const Emission *e, ProgramKind program, Out *o)
-{
-    const char *name = program_name(program);
-    out(o, "static int %s(%s *m, const gp_run *run)\n{\n", name, e->api->prefix);
-    Id functions = e->program[program].functions;
-    if (functions == 0)
-        out(o, "    (void)m;\n    (void)run;\n    return %s_OK;\n", e->api->capitals);
-    else if (functions == 1)
-        out(o, "    return %s_0(m, run);\n", name);
-    for (Id i = 0; functions > 1 && i < functions; i++)
-        out(o, i ? "    if (code == %s_OK)\n        code = " : "    int code = ", e->api->capitals),
-            out(o, "%s_%u(m, run);\n", name, i);
-    out(o, functions > 1 ? "    return code;\n}\n\n" : "}\n\n");
-}
-
-static const char *write_programs(Emission *e)
-{
-    Out o = out_new(e->arena);
-    program_write(e, &o);
-    if (has_outputs(e->api))
-        join_program(e, PROGRAM_FORWARD, &o);
-    if (e->api->trains) {
-        join_program(e, PROGRAM_EVAL, &o);
-        join_program(e, PROGRAM_STEP, &o);
-    }
-    if (e->program[PROGRAM_UPDATE].calls)
-        join_program(e, PROGRAM_UPDATE, &o);
-    return o.at;
-}
-
-/* Where the loss of a program is. */
-static uint64_t loss_offset(const Emission *e, ProgramKind program)
-{
-    const Plan *plan = e->plan;
-    const Graph *g = plan->graph;
-    for (size_t i = 0; i < g->output.count; i++) {
-        Use use = g->output.at[i].use;
-        Id node = g->value.at[use.value].node;
-        if (!g->output.at[i].loss || node == NONE || g->node.at[node].program != program)
-            continue;
-        View view = access_view(plan, use, plan->output[i]);
-        return access_address(e->api, plan->output[i], &view).offset;
-    }
-    return 0;
-}
-
 static void fill_programs(const Emission *e, Template *t)
 {
     static const struct {
@@ -221,7 +174,7 @@ static void fill_programs(const Emission *e, Template *t)
         template_fact(t, rows[i].split, times > 1);
         fill_number(t, rows[i].ops, ops);
         fill_number(t, rows[i].micros, times > 1 ? times : 0);
-        fill_number(t, rows[i].loss, loss_offset(e, rows[i].program));
+        template_text(t, rows[i].loss, e->program[rows[i].program].loss);
     }
     template_fact(t, "HAS_UPDATE", e->program[PROGRAM_UPDATE].calls > 0);
 }
@@ -322,15 +275,16 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     calls_make(&e);
     Template t = fill_shared(e.api);
     Out o = out_new(arena), header = out_new(arena), declared = out_new(arena),
-        functions = out_new(arena);
+        functions = out_new(arena), program = out_new(arena);
     out_string(&header, options->header);
     functions_declare(&e, &declared);
     functions_write(&e, &functions);
+    program_write(&e, has_outputs(e.api), &program);
     template_text(&t, "HEADER", header.at);
     template_text(&t, "LARGEST", largest(plan));
     template_text(&t, "FUNCTIONS_DECLARED", declared.at);
     template_text(&t, "FUNCTIONS", functions.at);
-    template_text(&t, "PROGRAM", write_programs(&e));
+    template_text(&t, "PROGRAM", program.at);
     template_fact(&t, "HAS_ARENA", plan->arena > 0);
     fill_number(&t, "ARENA_COUNT", plan->arena);
     fill_number(&t, "PERSISTENT", plan->persistent);

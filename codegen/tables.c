@@ -5,33 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_dims(Out *o, int rank, const int64_t *dim)
+static const char *string_text(Arena *arena, const char *text)
 {
-    out(o, "{");
-    for (int i = 0; i < rank; i++)
-        out(o, "%s%lld", i ? ", " : "", (long long)dim[i]);
-    out(o, rank ? "}" : "0}");
+    Out o = out_new(arena);
+    out_string(&o, text);
+    return o.at;
 }
 
 void tables_tensors(const Emission *e, Out *o)
 {
     const Api *api = e->api;
     const Graph *g = e->plan->graph;
+    TableRows rows = {.arena = e->arena, .macro = "TENSORS"};
     for (size_t i = 0; i < api->tensors; i++) {
         const ApiTensor *t = &api->tensor[i];
-        const Value *value = &g->value.at[t->value];
-        out(o, "    {");
-        out_string(o, t->name);
-        out(o, ", %s_%s, %s_%s, %d, ", api->capitals, t->kind, api->capitals,
-            dtype_row((Dtype)value->dtype)->id, t->view.rank);
-        write_dims(o, t->view.rank, t->view.dim);
-        if (t->slot == NONE)
-            out(o, ", %llu, ", (unsigned long long)t->offset);
-        else
-            out(o, ", %s_EXTERNAL, ", api->capitals);
-        out(o, "%llu},\n",
-            (unsigned long long)((uint64_t)view_count(&t->view) * dtype_size((Dtype)value->dtype)));
+        Dtype dtype = (Dtype)g->value.at[t->value].dtype;
+        Out dims = out_new(e->arena);
+        for (int d = 0; d < t->view.rank; d++)
+            out(&dims, ", %lld", (long long)t->view.dim[d]);
+        const char *offset = t->slot != NONE ? arena_printf(e->arena, "%s_EXTERNAL", api->capitals)
+                                             : arena_printf(e->arena, ROW_NUMBER "%llu",
+                                                            (unsigned long long)t->offset);
+        rows_add(&rows, "T(%s, %s, %s, %s, %llu, %d%s)", string_text(e->arena, t->name), t->kind,
+                 dtype_row(dtype)->id, offset,
+                 (unsigned long long)((uint64_t)view_count(&t->view) * dtype_size(dtype)),
+                 t->view.rank, t->view.rank ? dims.at : ", 0");
     }
+    rows_write(&rows, o, "", "");
 }
 
 void tables_slots(const Emission *e, Out *o)
@@ -48,57 +48,64 @@ void tables_slots(const Emission *e, Out *o)
 
 /* ---- How parameters begin ------------------------------------------------------------------- */
 
-static const Init *init_of(const Emission *e, size_t tensor)
-{
-    return &e->plan->graph->value.at[e->api->tensor[tensor].value].init;
-}
-
 /* As gp_set takes it. */
-static double number_of(const Emission *e, size_t tensor, double number)
+static double init_number(const Emission *e, size_t tensor, double number)
 {
     const Value *value = &e->plan->graph->value.at[e->api->tensor[tensor].value];
     return constant_number((Dtype)value->dtype, number);
 }
 
-static bool has_list(const Emission *e, size_t tensor)
+static bool is_zero(const Emission *e, size_t tensor)
 {
-    return init_of(e, tensor)->kind == INIT_LIST && !constant_is_long(e->api, tensor);
+    const Init *init = &e->plan->graph->value.at[e->api->tensor[tensor].value].init;
+    return init->kind == INIT_ZEROS || (init->kind == INIT_CONST && init->a == 0);
 }
 
 void tables_init_lists(const Emission *e, Out *o)
 {
-    for (size_t i = e->api->saved_begin; i < e->api->saved_end; i++) {
-        const Init *init = init_of(e, i);
-        if (!has_list(e, i))
+    const Api *api = e->api;
+    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
+        const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
+        if (init->kind != INIT_LIST || constant_is_long(api, i))
             continue;
-        out(o, "static const double list_%zu[] = {", i);
+        TableRows numbers = {.arena = e->arena, .macro = "NUMBERS"};
         for (size_t k = 0; k < init->count; k++) {
-            out(o, k % 8 ? " " : "\n    ");
-            out_number(o, number_of(e, i, init->list[k]));
-            out(o, k + 1 < init->count ? "," : "\n};\n");
+            Out number = out_new(e->arena);
+            out_number(&number, init_number(e, i, init->list[k]));
+            rows_add(&numbers, "%s", number.at);
         }
+        rows_write(&numbers, o, arena_printf(e->arena, "static const double list_%zu[] = {\n", i),
+                   "};\n");
     }
 }
 
 void tables_init(const Emission *e, Out *o)
 {
     static const char *const kind[] = {
-        [INIT_ZEROS] = "GP_INIT_CONST",   [INIT_ONES] = "GP_INIT_CONST",
-        [INIT_CONST] = "GP_INIT_CONST",   [INIT_UNIFORM] = "GP_INIT_UNIFORM",
-        [INIT_NORMAL] = "GP_INIT_NORMAL", [INIT_LIST] = "GP_INIT_LIST",
+        [INIT_ZEROS] = "CONST",     [INIT_ONES] = "CONST",    [INIT_CONST] = "CONST",
+        [INIT_UNIFORM] = "UNIFORM", [INIT_NORMAL] = "NORMAL", [INIT_LIST] = NULL,
     };
     const Api *api = e->api;
-    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
-        const Init *init = init_of(e, i);
-        double a = init->kind == INIT_ONES ? 1 : init->kind == INIT_ZEROS ? 0 : init->a;
-        out(o, "    {%s, ", constant_is_long(api, i) ? "GP_INIT_FILE" : kind[init->kind]);
-        out_number(o, number_of(e, i, a));
-        out(o, ", ");
-        out_number(o, init->b);
-        out(o, has_list(e, i) ? ", list_%zu, %zu}, /* " : ", NULL, 0}, /* ", i, init->count);
-        out_comment(o, api->tensor[i].name);
-        out(o, " */\n");
+    size_t last = api->saved_end; /* what begins with zeros at the end needs no entry */
+    while (last > api->saved_begin + 1 && is_zero(e, last - 1))
+        last--;
+    TableRows rows = {.arena = e->arena, .macro = "INITS"};
+    for (size_t i = api->saved_begin; i < last; i++) {
+        const Init *init = &e->plan->graph->value.at[api->tensor[i].value].init;
+        Out a = out_new(e->arena), b = out_new(e->arena);
+        out_number(&a, init_number(e, i,
+                                   init->kind == INIT_ONES    ? 1
+                                   : init->kind == INIT_ZEROS ? 0
+                                                              : init->a));
+        out_number(&b, init->b);
+        if (constant_is_long(api, i))
+            rows_add(&rows, "{GP_INIT_FILE, 0, 0, NULL, 0}");
+        else if (init->kind == INIT_LIST)
+            rows_add(&rows, "{GP_INIT_LIST, 0, 0, list_%zu, %zu}", i, init->count);
+        else
+            rows_add(&rows, "INIT(%s, %s, %s)", kind[init->kind], a.at, b.at);
     }
+    rows_write(&rows, o, "", "");
 }
 
 void tables_constants(const Emission *e, Out *o)
@@ -115,19 +122,18 @@ void tables_constants(const Emission *e, Out *o)
 
 void tables_ops(const Emission *e, Out *o)
 {
-    for (size_t i = 0; i < e->call.count; i++) {
-        out(o, "    ");
-        out_string(o, emission_label(e, &e->call.at[i]));
-        out(o, ",\n");
-    }
+    TableRows rows = {.arena = e->arena, .macro = "NAMES"};
+    for (size_t i = 0; i < e->call.count; i++)
+        rows_add(&rows, "%s", string_text(e->arena, emission_label(e, &e->call.at[i])));
     if (e->call.count == 0)
-        out(o, "    NULL,\n");
+        rows_add(&rows, "NULL");
+    rows_write(&rows, o, "", "");
 }
 
 /* ---- Results, for the search for NaN -------------------------------------------------------- */
 
-/* Rows of `count` numbers, `rows` of them, `stride` apart. */
-static void write_result(const Emission *e, Out *o, size_t op, const Buffer *b, View view)
+/* TableRows of `count` numbers, `rows` of them, `stride` apart. */
+static void add_result(const Emission *e, TableRows *rows, size_t op, const Buffer *b, View view)
 {
     const Api *api = e->api;
     while (view.rank > 2 && view.stride[0] != view.stride[1] * view.dim[1]) {
@@ -136,48 +142,45 @@ static void write_result(const Emission *e, Out *o, size_t op, const Buffer *b, 
         memmove(part.stride, part.stride + 1, (size_t)(view.rank - 1) * sizeof *part.stride);
         part.rank--;
         for (int64_t i = 0; i < view.dim[0]; i++) {
-            write_result(e, o, op, b, part);
+            add_result(e, rows, op, b, part);
             part.offset += view.stride[0];
         }
         return;
     }
-    int64_t count = 1, rows = 1, stride = 0;
+    int64_t count = 1, row_count = 1, stride = 0;
     for (int d = view.rank; d-- > 0;) {
         if (view.dim[d] == 1)
             continue;
-        if (rows == 1 && view.stride[d] == count) {
+        if (row_count == 1 && view.stride[d] == count) {
             count *= view.dim[d];
         } else {
-            stride = rows == 1 ? view.stride[d] : stride;
-            rows *= view.dim[d];
+            stride = row_count == 1 ? view.stride[d] : stride;
+            row_count *= view.dim[d];
         }
     }
     Id id = (Id)(b - e->plan->buffer);
     Address a = access_address(api, id, &view);
-    out(o, "    {%zu, %d, %llu, %lld, %lld, %lld},\n", op, a.kind == AT_EXTERNAL ? (int)a.slot : -1,
-        (unsigned long long)a.offset, (long long)rows, (long long)count, (long long)stride);
-}
-
-/* Of an output that is collected from micro-batches only a part is there after each. */
-static bool is_collected(const Graph *g, Id value)
-{
-    return g->value.at[value_first(g, value)].kind == VALUE_OUTPUT;
+    rows_add(rows, "{" ROW_NUMBER "%zu, %s%d, " ROW_NUMBER "%llu, %lld, %lld, %lld}", op,
+             a.kind == AT_EXTERNAL ? ROW_NUMBER : "", a.kind == AT_EXTERNAL ? (int)a.slot : -1,
+             (unsigned long long)a.offset, (long long)row_count, (long long)count,
+             (long long)stride);
 }
 
 void tables_results(const Emission *e, Out *o)
 {
     const Plan *plan = e->plan;
+    TableRows rows = {.arena = e->arena, .macro = "RESULTS"};
     for (size_t i = 0; i < e->call.count; i++) {
         const Occurrence *occurrence = e->call.at[i].occurrence;
         const Cluster *c = &plan->clusters->at[occurrence->cluster];
         for (Id k = 0; k < c->results; k++) {
             const Buffer *b = &plan->buffer[plan->arg[occurrence->arg + c->operands + k]];
-            if (plan->graph->value.at[b->value].dtype != F32 || is_collected(plan->graph, b->value))
-                continue;
-            write_result(e, o, i, b, b->layout);
+            if (plan->graph->value.at[b->value].dtype == F32 && !access_is_part(plan, occurrence))
+                add_result(e, &rows, i, b, b->layout);
         }
     }
-    out(o, "    {%d, -1, 0, 0, 0, 0},\n", (int)e->call.count);
+    rows_add(&rows, "{%d, -1, 0, 0, 0, 0}", (int)e->call.count);
+    rows_write(&rows, o, "", "");
 }
 
 /* ---- Buffers that die, for poisoning -------------------------------------------------------- */
@@ -192,6 +195,8 @@ static int by_op(const void *a, const void *b)
     const Death *m = a, *n = b;
     if (m->op != n->op)
         return m->op < n->op ? -1 : 1;
+    if (m->bytes != n->bytes) /* so that layers are alike */
+        return m->bytes < n->bytes ? -1 : 1;
     return (m->offset > n->offset) - (m->offset < n->offset);
 }
 
@@ -221,7 +226,7 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* Bytes of the arena that hold nothing between two programs: poisoned when one begins. */
-static void write_free(const Emission *e, Out *o)
+static void add_free(const Emission *e, TableRows *rows)
 {
     const Plan *plan = e->plan;
     Death *kept = ARENA_ARRAY(e->arena, Death, plan->buffers);
@@ -234,26 +239,55 @@ static void write_free(const Emission *e, Out *o)
     for (size_t i = 0; i <= count; i++) {
         uint64_t to = i < count ? kept[i].offset : plan->arena;
         if (to > from)
-            out(o, "    {-1, %llu, %llu},\n", (unsigned long long)from,
-                (unsigned long long)(to - from));
+            rows_add(rows, "{-1, %llu, %llu}", (unsigned long long)from,
+                     (unsigned long long)(to - from));
         from = i < count ? kept[i].offset + kept[i].bytes : from;
     }
 }
 
-void tables_deaths(const Emission *e, Out *o)
+/* In the order of ops. */
+static Death *list_deaths(const Emission *e, size_t *count)
 {
     const Plan *plan = e->plan;
     Death *death = ARENA_ARRAY(e->arena, Death, plan->buffers);
-    size_t count = 0;
+    *count = 0;
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
         if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION && last_call(e, b) < e->call.count)
-            death[count++] = (Death){last_call(e, b), b->offset, b->bytes};
+            death[(*count)++] = (Death){last_call(e, b), b->offset, b->bytes};
     }
-    qsort(death, count, sizeof *death, by_op);
-    write_free(e, o);
-    for (size_t i = 0; i < count; i++)
-        out(o, "    {%zu, %llu, %llu},\n", death[i].op, (unsigned long long)death[i].offset,
-            (unsigned long long)death[i].bytes);
-    out(o, "    {%zu, 0, 0},\n", e->call.count);
+    qsort(death, *count, sizeof *death, by_op);
+    return death;
+}
+
+bool deaths_are_equal(const Emission *e, Id one, Id other, Id count)
+{
+    size_t deaths, a = 0, b = 0;
+    const Death *death = list_deaths(e, &deaths);
+    while (a < deaths && death[a].op < one)
+        a++;
+    while (b < deaths && death[b].op < other)
+        b++;
+    for (; a < deaths && death[a].op < one + count; a++, b++)
+        if (b == deaths || death[b].op - other != death[a].op - one ||
+            death[b].offset != death[a].offset || death[b].bytes != death[a].bytes)
+            return false;
+    return b == deaths || death[b].op >= other + count;
+}
+
+void tables_deaths(const Emission *e, Out *o)
+{
+    size_t count;
+    const Death *death = list_deaths(e, &count);
+    const Id shared = e->program[PROGRAM_EVAL].call;
+    TableRows rows = {.arena = e->arena, .macro = "DEATHS"};
+    add_free(e, &rows);
+    for (size_t i = 0; i < count; i++) {
+        if (death[i].op >= shared && death[i].op < shared + e->program[PROGRAM_EVAL].shared)
+            continue; /* which runs under the numbers of the forward program */
+        rows_add(&rows, "{" ROW_NUMBER "%zu, " ROW_NUMBER "%llu, %llu}", death[i].op,
+                 (unsigned long long)death[i].offset, (unsigned long long)death[i].bytes);
+    }
+    rows_add(&rows, "{%zu, 0, 0}", e->call.count);
+    rows_write(&rows, o, "", "");
 }

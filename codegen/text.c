@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WIDTH = 99 }; /* columns of a line */
+
 Out out_new(Arena *arena)
 {
     Out o = {.arena = arena, .capacity = 256};
@@ -61,7 +63,6 @@ void out_comment(Out *o, const char *text)
 
 void out_block(Out *o, const char *indent, const char *text)
 {
-    enum { WIDTH = 99 };
     size_t margin = strlen(indent) + 3, column = margin;
     out(o, "%s/*", indent);
     while (*text) {
@@ -128,6 +129,68 @@ void out_real(Out *o, double number)
         else
             out(o, signbit(number) ? "(%s%sf)" : "%s%sf", text, point);
     }
+}
+
+void out_list(Out *o, const char *head, const Items *item, const char *tail, size_t indent)
+{
+    const char *line = strrchr(head, '\n');
+    size_t column = strlen(line ? line + 1 : head), begin = column;
+    indent = indent ? indent : column;
+    out(o, "%s", head);
+    for (size_t i = 0; i < item->count; i++) {
+        size_t length = strlen(item->at[i]), after = i + 1 < item->count ? 1 : strlen(tail) - 1;
+        if (column > begin && column + 1 + length + after > WIDTH) {
+            out(o, "\n%*s", (int)indent, "");
+            begin = column = indent;
+        } else if (i) {
+            out(o, " ");
+            column++;
+        }
+        out(o, "%s%s", item->at[i], i + 1 < item->count ? "," : "");
+        column += length + 1;
+    }
+    out(o, "%s", tail);
+}
+
+/* Where a row that is too long goes on in the next line: behind a comma within the width. */
+static size_t break_at(const char *text, size_t width)
+{
+    size_t best = 0;
+    bool in_text = false;
+    for (size_t i = 0; text[i]; i++) {
+        in_text ^= text[i] == '"' && (i == 0 || text[i - 1] != '\\');
+        if (!in_text && text[i] == ',' && text[i + 1] == ' ' && (i < width || !best))
+            best = i + 1;
+    }
+    return best;
+}
+
+void out_items(Out *o, const char *indent, const Items *items, const char *line_end,
+               bool last_comma)
+{
+    const size_t most = WIDTH - strlen(line_end), margin = strlen(indent);
+    size_t column = 0;
+    for (size_t i = 0; i < items->count; i++) {
+        const char *text = items->at[i];
+        const bool comma = i + 1 < items->count || last_comma;
+        size_t length = strlen(text) + comma;
+        if (column && column + 1 + length > most) {
+            out(o, "%s\n", line_end);
+            column = 0;
+        }
+        out(o, "%s", column ? " " : indent);
+        column += column ? 1 : margin;
+        while (column == margin && column + length > most && break_at(text, most - column)) {
+            size_t cut = break_at(text, most - column);
+            out_text(o, text, cut);
+            out(o, "%s\n%s ", line_end, indent);
+            text += cut + 1;
+            length -= cut;
+        }
+        out(o, "%s%s", text, comma ? "," : "");
+        column += length;
+    }
+    out(o, "\n");
 }
 
 Text out_done(const Out *o)

@@ -322,6 +322,7 @@ enum {
                            into its window of the result, and then there is nothing to do */
     OP_PRODUCT = 8192,  /* the matrix product of its two operands */
     OP_STORED = 32768,  /* also for dtypes that are only stored */
+    OP_FLAT = 65536,    /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
                        target has such kernels: gp_call.epilogue */

@@ -25,10 +25,9 @@ _Static_assert(sizeof(gp_real) == 4, "the arena was planned for floats");
 /* ---- The program ---- */
 
 /* Where operands are in memory. */
-#define AT(offset) ((void *)(m->arena + (offset)))
-#if MODEL_BINDS
-#define EXTERNAL(slot, offset) ((void *)((unsigned char *)m->external[slot] + (offset)))
-#endif
+#define PLACE(at) ((void *)(at))
+#define AT(name) PLACE(AT_##name)
+#define ROW(name) PLACE(m->arena + row[i].name)
 /* Runs an op; returns from the function where it failed. */
 #define OP(number, call)                                \
     do {                                                \
@@ -186,27 +185,6 @@ MODEL_FUNCTIONS
 
 #include "errors.c"
 
-#ifdef GPLAN_CHECK_NAN
-#if MODEL_BINDS
-#define RESULT(i) \
-    (result[i].slot < 0 ? AT(result[i].offset) : EXTERNAL(result[i].slot, result[i].offset))
-#else
-#define RESULT(i) AT(result[i].offset)
-#endif
-
-static int makes_nan(net *m, int op)
-{
-    for (size_t i = FIND_OP(result, op); result[i].op == op; i++) {
-        const gp_real *at = RESULT(i);
-        for (int64_t row = 0; row < result[i].rows; row++, at += result[i].stride)
-            for (int64_t k = 0; k < result[i].count; k++)
-                if (at[k] != at[k])
-                    return 1;
-    }
-    return 0;
-}
-
-#endif
 /* Fills what is dead after an op; -1: what is free before the first. All bits set is a NaN, and an
  * index out of range. */
 static void poison(net *m, int op)
@@ -233,10 +211,6 @@ static GP_NOINLINE int op_end(net *m, int op, int code)
 {
     if (code != GP_OK)
         return op_failed(m, op, code);
-#ifdef GPLAN_CHECK_NAN
-    if (makes_nan(m, op))
-        return op_failed(m, op, NET_ENAN);
-#endif
     poison(m, op);
 #ifdef GPLAN_PROFILE
     const double time = now();

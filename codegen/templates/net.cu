@@ -35,10 +35,9 @@ struct place {
         return (T *)at;
     }
 };
-#define AT(offset) (place{m->arena + (offset)})
-#if MODEL_BINDS
-#define EXTERNAL(slot, offset) (place{(unsigned char *)m->external[slot] + (offset)})
-#endif
+#define PLACE(address) (place{address})
+#define AT(name) PLACE(AT_##name)
+#define ROW(name) PLACE(m->arena + row[i].name)
 /* Runs an op; returns from the function where it failed. */
 #define OP(number, call)                                     \
     do {                                                     \
@@ -105,18 +104,27 @@ static int checked(net *m, int why)
 /* ---- After each op: checks and the progress function ---- */
 
 #ifdef GPLAN_CHECK_NAN
+/* What an op writes of floating point; slot: its index in external[], or -1. */
+static const struct {
+    int op, slot;
+    uint64_t offset;
+    int64_t rows, count, stride; /* of rows, numbers in a row, from row to row */
+} result[] = {
+    MODEL_RESULTS
+};
 #if MODEL_BINDS
-#define RESULT(i) \
-    (result[i].slot < 0 ? AT(result[i].offset) : EXTERNAL(result[i].slot, result[i].offset))
+#define RESULT(i)                                                                           \
+    ((result[i].slot < 0 ? m->arena : (unsigned char *)m->external[result[i].slot]) + \
+     result[i].offset)
 #else
-#define RESULT(i) AT(result[i].offset)
+#define RESULT(i) (m->arena + result[i].offset)
 #endif
 
 /* -1: the device refused to say. */
 static int makes_nan(net *m, int op)
 {
     for (size_t i = FIND_OP(result, op); result[i].op == op; i++) {
-        const gp_real *at = RESULT(i);
+        const gp_real *at = (const gp_real *)(void *)RESULT(i);
         const dim3 grid = gp_blocks(result[i].rows * result[i].count, GP_BLOCK);
         if (GP_START(gp_find_nan, grid, GP_BLOCK, 0, STREAM, &STATE->nan, at, result[i].rows,
                      result[i].count, result[i].stride) != cudaSuccess)

@@ -1,8 +1,11 @@
 /* clang-format off */
 /* Inputs and outputs, then what files hold: parameters and state. */
+#define T(name, kind, dtype, offset, bytes, rank, ...) \
+    {name, NET_##kind, NET_##dtype, rank, {__VA_ARGS__}, offset, bytes}
 static const net_tensor tensor[] = {
     MODEL_TENSORS
 };
+#undef T
 enum {
     SAVED = MODEL_SAVED, /* the first that files hold */
 #if MODEL_TRAINS
@@ -42,27 +45,18 @@ static void *data(const net *m, size_t i)
 
 #if MODEL_HAS_PARAMS
 MODEL_INIT_LISTS
-/* Initial values of parameters and state. */
-static const gp_init init[] = {
+/* Initial values of parameters and state, in the order of the tensors; the rest begins with 0. */
+#define INIT(kind, a, b) {GP_INIT_##kind, a, b, NULL, 0}
+static const gp_init init[SAVED_COUNT] = {
     MODEL_INITS
 };
+#undef INIT
 
 #endif
 static const char *const op_name[] = {
     MODEL_OP_NAMES
 };
 
-#ifdef GPLAN_CHECK_NAN
-/* What an op writes of floating point; slot: its index in external[], or -1. */
-static const struct {
-    int op, slot;
-    uint64_t offset;
-    int64_t rows, count, stride; /* of rows, numbers in a row, from row to row */
-} result[] = {
-    MODEL_RESULTS
-};
-
-#endif
 #ifdef GPLAN_POISON
 /* What is dead after an op; -1: free before the first. */
 static const struct {

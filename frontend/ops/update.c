@@ -73,7 +73,7 @@ static bool shape_factor(Graph *g, Call *c)
     }
 #define OPTIMIZER                                                     \
     .kernel = "update", .params = make_states, .shape = shape_update, \
-    .flags = OP_EFFECT | OP_HIDDEN | OP_OPTIMIZER, .batch = batch_never
+    .flags = OP_EFFECT | OP_HIDDEN | OP_OPTIMIZER | OP_FLAT, .batch = batch_never
 
 const OpRow ops_update[] = {
     {.name = "sgd",
@@ -120,7 +120,7 @@ const OpRow ops_update[] = {
      .args = {{.name = "sum"}, {.name = "g"}},
      .shape = shape_first,
      .updates = {1},
-     .flags = OP_EFFECT | OP_HIDDEN,
+     .flags = OP_EFFECT | OP_HIDDEN | OP_FLAT,
      .batch = batch_never},
     {.name = "stage",
      .help = "what a step makes of state, from the first micro-batch on; committed at its end",
@@ -146,7 +146,7 @@ const OpRow ops_update[] = {
     {.name = "clip_factor",
      .args = {{.name = "g", .flags = ARG_VARIADIC}, {.name = "limit", .kind = ARG_FLOAT}},
      .shape = shape_factor,
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_FLAT,
      .batch = batch_never},
     {.name = "add_window",
      .args = {{.name = "x"},

@@ -21,6 +21,7 @@ typedef GP_REAL gp_real;
 enum {
     GP_OK = 0,
     GP_EINDEX = 1, /* an index outside its table */
+    GP_ENAN = 2,   /* a NaN among what was made: see call.h */
     GP_EDEVICE = 9 /* a device refused a call; the numbers between are the emitted program's */
 };
 

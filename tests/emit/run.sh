@@ -40,7 +40,7 @@ model=recomputed
 recomputed() {
     "$gplan" "$here/recomputed.g" --quiet -o recomputed.c \
         --budget "$("$gplan" "$here/recomputed.g" --min-budget)" &&
-        [ "$(grep -c 'v = softmax: x' recomputed.c)" -eq 2 ] && run -DGPLAN_POISON
+        [ "$(grep -c 'OP(.* softmax_[0-9]*(run, AT(x), AT(v' recomputed.c)" -eq 2 ] && run -DGPLAN_POISON
 }
 check 'an output that is computed again' recomputed
 
