@@ -157,12 +157,12 @@ static bool holds(const Reader *r, const char *at, const char *end)
     bool any = false, all = true;
     while (at < end) {
         at += strspn(at, " ");
-        bool not = *at == '!';
-        at += not ;
+        bool negated = *at == '!';
+        at += negated;
         size_t length = word_length(at);
         if (!starts(at, "MODEL_"))
             fail(r, "facts do not go with others in one #if", at, length);
-        all &= find_mark(r, at, length, true)->holds != not ;
+        all &= find_mark(r, at, length, true)->holds != negated;
         at += length;
         at += strspn(at, " ");
         if (starts(at, "||")) {

@@ -214,6 +214,7 @@ static void list_others(Chooser *s)
         for (size_t i = 0; i < s->candidate.count; i++) /* in so many words */
             s->candidate.at[i].choice.micro = choice.micro;
         for (int64_t times = 2 * last; times <= batch && times <= 1 << 20; times++)
+            /* cppcheck-suppress zerodiv ; times begins at 2 */
             if (batch % times == 0 && times >= 2 * last) {
                 last = times;
                 add(s, (Choice){(uint32_t)times, choice.chunked_loss, choice.epilogues});
