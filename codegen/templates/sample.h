@@ -92,12 +92,14 @@
         (void)y;                                                       \
         return GP_OK;                                                  \
     }
-#define SAMPLE_PROGRAM(name)                                     \
-    static GP_UNUSED int name(net *m, const gp_run *run)         \
-    {                                                            \
-        int code;                                                \
-        OP(0, copy_0(run, (gp_real *)AT(0), (gp_real *)AT(64))); \
-        return NET_OK;                                           \
+#define AT_x (m->arena)
+#define AT_y (m->arena + 64)
+#define SAMPLE_PROGRAM(name)                                    \
+    static GP_UNUSED int name(net *m, const gp_run *run)        \
+    {                                                           \
+        int code;                                               \
+        OP(0, copy_0(run, (gp_real *)AT(x), (gp_real *)AT(y))); \
+        return NET_OK;                                          \
     }
 #define MODEL_PROGRAM       \
     SAMPLE_PROGRAM(forward) \
@@ -128,10 +130,10 @@
 #define MODEL_FORWARD_MICROS 2
 #define MODEL_EVAL_OPS 1
 #define MODEL_EVAL_MICROS 2
-#define MODEL_EVAL_LOSS 64
+#define AT_MODEL_EVAL_LOSS AT_y
 #define MODEL_STEP_OPS 1
 #define MODEL_STEP_MICROS 2
-#define MODEL_STEP_LOSS 64
+#define AT_MODEL_STEP_LOSS AT_y
 
 /* ---- Its tables ---- */
 
@@ -142,12 +144,12 @@
 #define MODEL_SAVED_COUNT 0
 #endif
 #define MODEL_NEEDED_COUNT 1
-#define MODEL_TENSORS                                                                     \
-    {"x", NET_INPUT, NET_F32, 1, {4}, 0, 16}, {"y", NET_OUTPUT, NET_F32, 1, {4}, 64, 16}, \
-        {"w", NET_PARAM, NET_F32, 1, {4}, 128, 16}, {"w.v", NET_STATE, NET_F32, 1, {4}, 192, 16},
+#define MODEL_TENSORS                                                   \
+    T("x", INPUT, F32, 0, 16, 1, 4), T("y", OUTPUT, F32, 64, 16, 1, 4), \
+        T("w", PARAM, F32, 128, 16, 1, 4), T("w.v", STATE, F32, 192, 16, 1, 4),
 #define MODEL_TENSOR_SLOTS -1, -1, 0, -1
 #define MODEL_INIT_LISTS static const double list_0[] = {0, 1, 2, 3};
-#define MODEL_INITS {GP_INIT_LIST, 0, 0, list_0, 4}, {GP_INIT_CONST, 0, 0, NULL, 0},
+#define MODEL_INITS {GP_INIT_LIST, 0, 0, list_0, 4}, INIT(CONST, 0, 0),
 #define MODEL_OP_NAMES "copy y (net.g:3)",
 #define MODEL_RESULTS {0, -1, 64, 1, 4, 0}, {1, -1, 0, 0, 0, 0},
 #define MODEL_DEATHS {0, 0, 16}, {1, 0, 0},
