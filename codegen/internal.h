@@ -30,6 +30,8 @@ void out_list(Out *o, const char *head, const Items *item, const char *tail, siz
 /* Items on lines of their own, as many on each as there is room for, with a comma behind each. */
 void out_items(Out *o, const char *indent, const Items *items, const char *line_end,
                bool last_comma);
+/* Breaks the line that begins there, where it is too long for one. */
+void out_fold(Out *o, size_t from);
 Text out_done(const Out *o);
 
 /* ---- Names that a C compiler takes (names.c) ------------------------------------------------ */

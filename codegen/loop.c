@@ -456,6 +456,7 @@ void loop_element(Loop *l, int depth)
     }
     for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
+        size_t line = l->text->length;
         loop_indent(l, depth);
         if (k + 1 == l->c->nodes && makes_one(l))
             write_result(l, only_result(l));
@@ -467,6 +468,7 @@ void loop_element(Loop *l, int depth)
         l->keys += draws(node);
         l->local[k] = l->locals++;
         out(l->text, ";\n");
+        out_fold(l->text, line);
     }
     for (int i = 0; i < l->accesses && !makes_one(l); i++) {
         const Access *a = &l->access[i];
@@ -478,6 +480,18 @@ void loop_element(Loop *l, int depth)
         out(l->text, " = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
             l->local[inside(l, a->value)]);
     }
+}
+
+void loop_body(Loop *l, int depth)
+{
+    Out *kept = l->text, body = out_new(l->e->arena);
+    l->text = &body;
+    loop_element(l, depth);
+    l->text = kept;
+    bool one = strchr(body.at, ';') == body.at + body.length - 2;
+    out(l->text, one ? "\n%s" : " {\n%s", body.at);
+    if (!one)
+        out(l->text, "%*s}\n", 4 * (depth - 1), "");
 }
 
 /* ---- The function --------------------------------------------------------------------------- */

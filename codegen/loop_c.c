@@ -84,15 +84,18 @@ static void write_pieces(Loop *l, const Access *result, const char *from, const 
         "%*sfor (int64_t first = %s; first < %s; first += GP_STREAM_PIECE) {\n"
         "%*s    const int64_t some = gp_stream_piece(%s - first);\n"
         "%*s    GP_IVDEP\n"
-        "%*s    for (int64_t %c = first; %c < first + some; %c++) {\n",
+        "%*s    for (int64_t %c = first; %c < first + some; %c++)",
         indent, "", indent, "", from, to, indent, "", to, indent, "", indent, "", last, last, last);
     l->aside = arena_printf(l->e->arena, "piece[%c - first]", last);
-    loop_element(l, depth + 2);
-    out(l->text, "%*s    }\n%*s    gp_stream(", indent, "", indent, "");
+    loop_body(l, depth + 2);
+    size_t line = l->text->length;
+    out(l->text, "%*s    gp_stream(", indent, "");
     write_row(l, result);
     out(l->text, ", piece, some, ");
     write_row(l, read_next(l, result));
-    out(l->text, " + some);\n%*s}\n", indent, "");
+    out(l->text, " + some);\n");
+    out_fold(l->text, line);
+    out(l->text, "%*s}\n", indent, "");
 }
 
 /* Threads take so many of the first axis at a time. */
@@ -142,9 +145,9 @@ static void write_nest(Loop *l)
         loop_loads(l, true, depth);
         write_chunks(l, CHUNK);
         out(l->text, "        GP_IVDEP\n"
-                     "        for (int64_t i = from; i < to; i++) {\n");
-        loop_element(l, 3);
-        out(l->text, "        }\n    }\n");
+                     "        for (int64_t i = from; i < to; i++)");
+        loop_body(l, 3);
+        out(l->text, "    }\n");
         return;
     }
     for (int d = 0; d + 1 < l->rank; d++) {
@@ -157,10 +160,11 @@ static void write_nest(Loop *l)
     if (l->rank > 0) {
         loop_indent(l, depth);
         out(l->text, "GP_IVDEP\n");
-        write_for(l, l->rank - 1, depth++);
-        out(l->text, " {\n");
+        write_for(l, l->rank - 1, depth);
+        loop_body(l, depth + 1);
+    } else {
+        loop_element(l, depth);
     }
-    loop_element(l, depth);
     while (--depth >= 1) {
         loop_indent(l, depth);
         out(l->text, "}\n");
@@ -206,9 +210,8 @@ static void write_stretch(Loop *l)
     loop_loads(l, true, 1);
     l->here = "y[i - first]";
     l->flat = "i";
-    out(l->text, "    GP_IVDEP\n    for (int64_t i = first; i < first + count; i++) {\n");
-    loop_element(l, 2);
-    out(l->text, "    }\n");
+    out(l->text, "    GP_IVDEP\n    for (int64_t i = first; i < first + count; i++)");
+    loop_body(l, 2);
 }
 
 /* The stretch may begin and end within a row of the last axis. */
@@ -246,8 +249,8 @@ void loop_epilogue_c(Loop *l)
     l->flat = arena_printf(arena, "begin + %c", last);
     out(l->text,
         "        GP_IVDEP\n"
-        "        for (int64_t %c = from - begin; %c < to - begin; %c++) {\n",
+        "        for (int64_t %c = from - begin; %c < to - begin; %c++)",
         last, last, last);
-    loop_element(l, 3);
-    out(l->text, "        }\n    }\n");
+    loop_body(l, 3);
+    out(l->text, "    }\n");
 }

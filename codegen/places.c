@@ -8,6 +8,8 @@
 #include <ctype.h>
 #include <string.h>
 
+enum { WIDTH = 100 };
+
 const char *place_word(Arena *arena, const char *name)
 {
     char *word = arena_printf(arena, "%s%s", isdigit((unsigned char)*name) ? "v" : "", name);
@@ -77,8 +79,12 @@ void places_write(Places *p, Out *o)
     size_t length = o->length;
     for (size_t i = 0; i < p->place.count; i++) {
         Place *place = &p->place.at[i];
+        const char *index = place->moves ? "(i)" : "";
+        bool fits = strlen("#define AT_ ()") + strlen(place->name) + strlen(index) +
+                        strlen(place->address) <
+                    WIDTH;
         if (place->used && !place->written)
-            out(o, "#define AT_%s%s (%s)\n", place->name, place->moves ? "(i)" : "",
+            out(o, "#define AT_%s%s %s(%s)\n", place->name, index, fits ? "" : "\\\n    ",
                 place->address);
         place->written |= place->used;
     }

@@ -223,8 +223,14 @@ static bool write_group(Group *g, const char *macro, Macros *macros, Out *o, Ite
     if (g->argument.count > MAX_ARGUMENTS)
         return false;
     Out text = out_new(g->arena);
+    Items parameters = {0};
+    const size_t pad = strlen("#define ") + strlen(macro); /* stands before them */
     for (size_t i = 0; i < g->argument.count; i++)
-        out(&text, "%s%s", i ? ", " : "(", parameter_name(g, i));
+        ARRAY_PUSH(g->arena, &parameters,
+                   arena_printf(g->arena, "%*s%s%s", i ? 0 : (int)pad, "", i ? "" : "(",
+                                parameter_name(g, i)));
+    out_items(&text, "", &parameters, " \\", false);
+    text.length--; /* the end of the line */
     out(&text, ") \\\n");
     out_items(&text, "    ", &body, " \\", false);
     for (size_t i = 0; i < macros->count; i++) /* one that is there */
@@ -242,7 +248,7 @@ static bool write_group(Group *g, const char *macro, Macros *macros, Out *o, Ite
         known |= macros->at[i].name == macro;
     if (!known) {
         ARRAY_PUSH(g->arena, macros, (Macro){macro, text.at});
-        out(o, "#define %s%s", macro, text.at);
+        out(o, "#define %s%s", macro, text.at + pad);
     }
     for (size_t i = 0; i < calls.count; i++)
         ARRAY_PUSH(g->arena, to, calls.at[i]);

@@ -119,7 +119,7 @@ Text emit_header(const Plan *plan, const EmitOptions *options)
 
 /* ---- The top of the source: the largest tensors --------------------------------------------- */
 
-enum { SHOWN = 6 };
+enum { SHOWN = 6, WIDTH = 99 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -144,12 +144,17 @@ static const char *largest(const Plan *plan)
         out(&o, " *\n *        bytes       offset  the largest tensors\n");
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         const Buffer *b = row[i];
+        size_t line = o.length;
         out(&o, " * %12llu %12llu  ", (unsigned long long)b->bytes, (unsigned long long)b->offset);
         const Value *value = &g->value.at[b->value];
         out_comment(&o, value->name);
         out(&o, " %s", shape_text(g->arena, (Dtype)value->dtype, value->rank, value->dim));
         if (b->kind >= BUFFER_OUTPUT)
             out(&o, ", ops %u to %u", b->birth, b->death - 1);
+        if (o.length - line > WIDTH) { /* a name is long */
+            o.length = line + WIDTH - 3;
+            out(&o, "...");
+        }
         out(&o, "\n");
     }
     return o.at;

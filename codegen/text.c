@@ -93,15 +93,16 @@ void out_string(Out *o, const char *text)
     out(o, "\"");
 }
 
-/* The fewest digits that read back as the number, or as the float. */
+/* The shortest text that reads back as the number, or as the float: 0.9, 1e-05, 10. */
 static const char *shortest(Arena *arena, double number, bool single)
 {
-    char *text = arena_alloc(arena, 40);
+    char *text = arena_alloc(arena, 40), longer[40];
+    *text = 0;
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, 40, "%.*g", digits, number);
-        double back = strtod(text, NULL);
-        if (single ? strtof(text, NULL) == (float)number : back == number)
-            break;
+        snprintf(longer, sizeof longer, "%.*g", digits, number);
+        bool same = single ? strtof(longer, NULL) == (float)number : strtod(longer, NULL) == number;
+        if (same && (!*text || strlen(longer) <= strlen(text)))
+            memcpy(text, longer, sizeof longer);
     }
     return text;
 }
@@ -152,17 +153,24 @@ void out_list(Out *o, const char *head, const Items *item, const char *tail, siz
     out(o, "%s", tail);
 }
 
-/* Where a row that is too long goes on in the next line: behind a comma within the width. */
-static size_t break_at(const char *text, size_t width)
+/* Where a row that is too long goes on in the next line: behind a comma within the width, or
+ * behind a blank of a string, which is then two, or between two strings. */
+static size_t break_at(const char *text, size_t width, bool *in_string)
 {
-    size_t best = 0;
-    bool in_text = false;
+    size_t best = 0, blank = 0, gap = 0;
+    bool quoted = false;
     for (size_t i = 0; text[i]; i++) {
-        in_text ^= text[i] == '"' && (i == 0 || text[i - 1] != '\\');
-        if (!in_text && text[i] == ',' && text[i + 1] == ' ' && (i < width || !best))
+        quoted ^= text[i] == '"' && (i == 0 || text[i - 1] != '\\');
+        if (!quoted && text[i] == ',' && text[i + 1] == ' ' && (i < width || !best))
             best = i + 1;
+        if (text[i] == ' ' && i + 1 < width)
+            *(quoted ? &blank : &gap) = quoted ? i + 1 : i;
     }
-    return best;
+    *in_string = false;
+    if (best && best <= width)
+        return best;
+    *in_string = blank > 0;
+    return blank ? blank : gap ? gap : best;
 }
 
 void out_items(Out *o, const char *indent, const Items *items, const char *line_end,
@@ -180,17 +188,38 @@ void out_items(Out *o, const char *indent, const Items *items, const char *line_
         }
         out(o, "%s", column ? " " : indent);
         column += column ? 1 : margin;
-        while (column == margin && column + length > most && break_at(text, most - column)) {
-            size_t cut = break_at(text, most - column);
+        bool string;
+        for (size_t cut; column == margin && column + length > most &&
+                         (cut = break_at(text, most - column, &string)) > 0;) {
             out_text(o, text, cut);
-            out(o, "%s\n%s ", line_end, indent);
-            text += cut + 1;
-            length -= cut;
+            out(o, string ? "\"%s\n%s" : "%s\n%s ", line_end, indent);
+            text = string ? arena_printf(o->arena, "\"%s", text + cut) : text + cut + 1;
+            length = strlen(text) + comma;
         }
         out(o, "%s%s", text, comma ? "," : "");
-        column += length;
+        column = text == items->at[i] ? column + length : most; /* what was cut stands alone */
     }
     out(o, "\n");
+}
+
+void out_fold(Out *o, size_t from)
+{
+    const char *line = arena_copy(o->arena, o->at + from, o->length - from);
+    size_t indent = strspn(line, " ") + 4;
+    if (strcspn(line, "\n") <= WIDTH)
+        return;
+    o->length = from;
+    while (strcspn(line, "\n") > WIDTH) {
+        size_t cut = WIDTH;
+        while (cut > indent && line[cut] != ' ')
+            cut--;
+        if (cut == indent)
+            break;
+        out_text(o, line, cut);
+        out(o, "\n");
+        line = arena_printf(o->arena, "%*s%s", (int)indent, "", line + cut + 1);
+    }
+    out(o, "%s", line);
 }
 
 Text out_done(const Out *o)

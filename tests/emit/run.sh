@@ -236,7 +236,7 @@ constants_together() {
     mkdir three && emit lookup three/m && [ "$(ls three | tr '\n' ' ')" = 'm.c m.h m.safetensors ' ] &&
         ! grep -q '250, 249' three/m.c && grep -q '61, 62' three/m.c && emit lookup three/m &&
         echo trained >three/m.safetensors && cp three/m.c kept.c && : >three/m.c &&
-        ! emit lookup three/m 2>message && grep -q 'm.safetensors: is not a file of' message &&
+        ! emit lookup three/m 2>message && grep -q 'm.safetensors: it exists, and is not a file of' message &&
         [ "$(cat three/m.safetensors)" = trained ] && [ ! -s three/m.c ] || return 1
     rm -r three && mkdir three three/m.safetensors &&
         ! emit lookup three/m 2>message && grep -q 'm.safetensors: ' message &&
@@ -287,6 +287,24 @@ ways() {
         ! grep -q gp_depthwise_run resnet50.c
 }
 check 'ways of kernels' ways
+
+# Every example, with and without training: no line is longer than 100 columns, and layers are loops.
+lines() {
+    for example in "$here"/../../examples/*.g; do
+        for options in '' --infer; do
+            # shellcheck disable=SC2086
+            "$gplan" "$example" $options --quiet -o lines.c &&
+                awk -v name="$example $options" 'length > 100 { print name ": " $0; bad = 1 } END { exit bad }' \
+                    lines.c lines.h || return 1
+        done
+    done
+}
+check 'lines of emitted files' lines
+loops() {
+    "$gplan" "$here/../../examples/gpt2.g" --quiet -o gpt2.c && cat gpt2.c gpt2.h | wc -l &&
+        [ "$(grep -c ' OP(' gpt2.c)" -le 110 ] && [ "$(grep -c 'for (int i = 0; i < 1[12]; i++) {' gpt2.c)" -ge 4 ]
+}
+check 'layers of a transformer are loops' loops
 
 # 10,000 steps compile in less than a minute.
 check 'emit many' emit many
