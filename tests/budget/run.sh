@@ -148,7 +148,7 @@ run net.g --max Q --budget 1M
 [ $? -eq 1 ] && grep -q 'no parameter Q' "$work/err"
 check "--max of what is no parameter"
 run net.g --max B --budget 1K
-[ $? -eq 1 ] && grep -q 'does not fit with B = 1 either' "$work/err"
+[ $? -eq 1 ] && grep -q 'does not fit even with B = 1' "$work/err"
 check "--max where nothing fits"
 
 # Values that make no model say nothing about memory: they are passed over, without a word.
@@ -175,7 +175,7 @@ END
 largest 'values that divide' 4 "$work/fours.g" --budget 1M
 largest 'values that divide, from above' 4 "$work/fours.g" -D S=4096 --budget 1M
 run "$work/fours.g" --max S --budget 64
-[ $? -eq 1 ] && grep -q 'does not fit with S = 4 either' "$work/err"
+[ $? -eq 1 ] && grep -q 'does not fit even with S = 4' "$work/err"
 check "--max names the smallest value that makes a model"
 sed 's/\[B, 512/[B, S/; s/batch B = 512/batch S = 100/; s/\[B/[S/' net.g >"$work/micro.g"
 largest 'micro-batches that divide' 7 "$work/micro.g" --accumulate 7 --budget 600K
