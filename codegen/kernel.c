@@ -247,7 +247,8 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         out(&p.parameters, ", unsigned char *arena");
         emission_address(e, (Address){AT_WHOLE_ARENA, NONE, 0, 0, NONE, NULL});
     } else if (node->op->flags & OP_FLAT) {
-        p.count = value_count(&g->value.at[node_use(g, node, 0).value]);
+        const Value *first = &g->value.at[node_use(g, node, 0).value];
+        p.count = first->rank ? value_count(first) : 0; /* one number is no list */
     }
     for (Id i = 0; i < node->uses && !list; i++)
         write_operand(e, o, node, i, &p);
