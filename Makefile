@@ -89,24 +89,16 @@ $(G)/text.c: runtime/embed.c $(KERNELS) $(PAGES) Makefile
 	@mkdir -p $(@D) build/tools
 	$(CC) $(CPPFLAGS) -std=c11 -O1 $< -o build/tools/embed
 	build/tools/embed $(KERNELS) $(PAGES) > $@.new && mv $@.new $@
-# The tables of kernels: C's, CUDA's, and what CUDA's want as workspace; and the structs of their
-# settings, which kernels include.
+# The tables of kernels: C's, CUDA's, and what CUDA's want as workspace; the structs of their settings.
 build/tools/adapters: codegen/adapters.c codegen/settings.c codegen/text.c $(B)/libfrontend.a \
 		$(B)/gen/text.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null $^ $(LDLIBS) -o $@
-adapt = build/tools/adapters $(1) > $@.new; \
+ADAPTED := $(addprefix $(G)/,adapters.c adapters.cpp cuda_work.c)
+$(ADAPTED) $(G)/settings.h: build/tools/adapters
+	@build/tools/adapters $(@F) > $@.new || exit 1; \
 	cmp -s $@.new $@ && { rm $@.new; touch $@; } || mv $@.new $@
-$(G)/adapters.c: build/tools/adapters
-	@mkdir -p $(@D)
-	@set -e; $(call adapt,c)
-$(G)/adapters.cpp: build/tools/adapters
-	@set -e; $(call adapt,cuda)
-$(G)/cuda_work.c: build/tools/adapters
-	@set -e; $(call adapt,work)
-$(G)/settings.h: build/tools/adapters
-	@set -e; $(call adapt,settings)
-$(G)/adapters.c $(G)/adapters.cpp $(G)/cuda_work.c: $(G)/settings.h
+$(ADAPTED): $(G)/settings.h
 $(B)/gen/adapters.o $(B)/gen/cuda_work.o: $(KERNELS)
 
 # ---- The demo and installing -------------------------------------------------------------------

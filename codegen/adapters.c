@@ -1,5 +1,5 @@
 /* A tool of the build: prints a file with every kernel of a target behind runtime_kernel(), from
- * the rows. usage: adapters c | cuda | work | settings
+ * the rows. usage: adapters adapters.c | adapters.cpp | cuda_work.c | settings.h
  *
  * A kernel row gets an adapter from a list of settings to the kernel's own struct; an elementwise
  * row gets a loop over its expression. The files are compiled once as they are, for tests and for
@@ -264,12 +264,12 @@ static void print_kernels(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"c", "cuda", "work", "settings"};
+    static const char *const names[] = {"adapters.c", "adapters.cpp", "cuda_work.c", "settings.h"};
     int which = 0;
     while (which <= SETTINGS && (argc != 2 || strcmp(argv[1], names[which]) != 0))
         which++;
     if (which > SETTINGS) {
-        fprintf(stderr, "usage: adapters c | cuda | work | settings\n");
+        fprintf(stderr, "usage: adapters adapters.c | adapters.cpp | cuda_work.c | settings.h\n");
         return 2;
     }
     made = which;

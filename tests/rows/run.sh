@@ -23,31 +23,31 @@ tool() { # ROW [NAME KERNEL]
         "${gplan%/*}/libfrontend.a" -lm -o tool
 }
 builds() {
-    tool '.batch = batch_each' && ./tool c >table.c && grep -q 'sum_run' table.c
+    tool '.batch = batch_each' && ./tool adapters.c >table.c && grep -q 'sum_run' table.c
 }
 check 'a row that says how the batch passes through it builds' builds
 stops() {
-    tool '' && ! ./tool c >table.c 2>said && [ ! -s table.c ] &&
+    tool '' && ! ./tool adapters.c >table.c 2>said && [ ! -s table.c ] &&
         grep -q 'op sum: its row must say how the batch passes through it' said
 }
 check 'one that does not stops the build by name' stops
 
 fails() { # FLAGS NAME KERNEL MESSAGE
-    tool ".batch = batch_each, .flags = $1" "$2" "$3" && ! ./tool c >table.c 2>said && grep -q "$4" said
+    tool ".batch = batch_each, .flags = $1" "$2" "$3" && ! ./tool adapters.c >table.c 2>said && grep -q "$4" said
 }
 check 'a kernel that meets a bad index and does not say so stops it' \
     fails 0 gather gather 'op gather: its kernel returns GP_EINDEX: its row must have OP_LOOKS_UP'
 check 'and so does one that says so and never meets one' \
     fails OP_LOOKS_UP sum reduce 'op sum: its row has OP_LOOKS_UP, but its kernel never returns GP_EINDEX'
 says() {
-    tool '.batch = batch_each, .flags = OP_LOOKS_UP' gather gather && ./tool c >table.c
+    tool '.batch = batch_each, .flags = OP_LOOKS_UP' gather gather && ./tool adapters.c >table.c
 }
 check 'one that meets one and says so builds' says
 
 settings() {
     tool '.batch = batch_each, .args = {{.name = "x"}, {.name = "low", .kind = ARG_FLOAT},
         {.name = "by", .kind = ARG_INTS, .count = 2, .help = "how far", .flags = ARG_HIDDEN},
-        {.name = "shown", .kind = ARG_INT, .flags = ARG_FRONT}}' && ./tool settings >settings.h &&
+        {.name = "shown", .kind = ARG_INT, .flags = ARG_FRONT}}' && ./tool settings.h >settings.h &&
         printf '%s\n' 'typedef struct {' '    double low;' '    int64_t by[2]; /* how far */' \
             '} gp_sum_attr;' >want && sed -n '/^typedef/,/^}/p' settings.h | diff want -
 }
