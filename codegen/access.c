@@ -21,15 +21,15 @@ Address access_address(const Api *api, Id buffer, const View *view)
 {
     const Plan *plan = api->plan;
     const Buffer *b = &plan->buffer[buffer];
-    uint64_t bytes = 0, turn = 0;
+    uint64_t bytes = 0, micro_stride = 0;
     if (b->value != NONE) {
         const Value *value = &plan->graph->value.at[b->value];
         bytes = (uint64_t)view->offset * dtype_size((Dtype)value->dtype);
-        turn = value->whole == NONE ? 0 : value_bytes(value);
+        micro_stride = value->whole == NONE ? 0 : value_bytes(value);
     }
     if (b->space != SPACE_ARENA)
-        return (Address){AT_EXTERNAL, api->slot[b->root], bytes, turn, b->value, NULL};
-    return (Address){AT_ARENA, NONE, b->offset + bytes, turn, b->value, NULL};
+        return (Address){AT_EXTERNAL, api->slot[b->root], bytes, micro_stride, b->value, NULL};
+    return (Address){AT_ARENA, NONE, b->offset + bytes, micro_stride, b->value, NULL};
 }
 
 Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i)

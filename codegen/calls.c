@@ -179,7 +179,7 @@ static Id count_shared(const Emission *e)
         for (Id k = 0; k < a->addresses; k++) {
             const Address *m = &e->address.at[a->address + k], *n = &e->address.at[b->address + k];
             if (m->kind != n->kind || m->slot != n->slot || m->offset != n->offset ||
-                m->turn != n->turn)
+                m->micro_stride != n->micro_stride)
                 return 0;
         }
     }

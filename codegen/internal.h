@@ -137,11 +137,11 @@ typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER, AT_WHOLE_ARENA } AddressKind;
  * of a loop. */
 typedef struct {
     uint8_t kind;
-    Id slot;          /* AT_EXTERNAL */
-    uint64_t offset;  /* bytes; AT_NUMBER: the number */
-    uint64_t turn;    /* bytes from one micro-batch to the next */
-    Id value;         /* that lies there; NONE: none, or a number */
-    const char *role; /* of it in the call: the parameter's name; NULL: none */
+    Id slot;               /* AT_EXTERNAL */
+    uint64_t offset;       /* bytes; AT_NUMBER: the number */
+    uint64_t micro_stride; /* bytes from one micro-batch to the next */
+    Id value;              /* that lies there; NONE: none, or a number */
+    const char *role;      /* of it in the call: the parameter's name; NULL: none */
 } Address;
 
 /* Dims and strides of an operand as it lies in its buffer; the offset in elements from the root.

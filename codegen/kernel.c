@@ -149,7 +149,7 @@ static const char *updated_operand(const Emission *e, const Node *node, Id i, Id
         return NULL;
     const Address to = access_address(e->api, buffer, view), *from = &p->place[operand];
     return to.kind == from->kind && to.slot == from->slot && to.offset == from->offset &&
-                   to.turn == from->turn
+                   to.micro_stride == from->micro_stride
                ? p->operand[operand]
                : NULL;
 }
@@ -197,7 +197,7 @@ static bool has_list(const Emission *e, const Occurrence *o, const Node *node)
         Id buffer = access_buffer(e->plan, o, use.value, i);
         View view = access_view(e->plan, use, buffer);
         Address a = access_address(e->api, buffer, &view);
-        if (!view_is_dense(&view) || a.kind != AT_ARENA || a.turn ||
+        if (!view_is_dense(&view) || a.kind != AT_ARENA || a.micro_stride ||
             e->plan->graph->value.at[use.value].dtype != F32)
             return false;
     }

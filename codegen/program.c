@@ -64,7 +64,7 @@ static uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
     uint64_t hash = call->function + 1;
     for (Id i = 0; i < call->addresses; i++) {
         const Address *a = &e->address.at[call->address + i];
-        hash = hash * 0x100000001b3 + a->kind + 1 + a->turn * 4;
+        hash = hash * 0x100000001b3 + a->kind + 1 + a->micro_stride * 4;
         if (exact && a->kind == AT_NUMBER && strcmp(a->role, "count") == 0)
             hash = hash * 0x100000001b3 + a->offset;
     }
@@ -135,13 +135,14 @@ static const char *value_name(const Writer *w, const Address *a)
     return a->value == NONE ? "work" : w->e->plan->graph->value.at[a->value].name;
 }
 
-static const char *plus(const Writer *w, const char *base, const char *offset, uint64_t turn)
+static const char *plus(const Writer *w, const char *base, const char *offset,
+                        uint64_t micro_stride)
 {
     const char *sum =
         strcmp(offset, "0") == 0 ? base : arena_printf(w->e->arena, "%s + %s", base, offset);
-    return turn ? arena_printf(w->e->arena, "%s + (size_t)run->micro * %llu", sum,
-                               (unsigned long long)turn)
-                : sum;
+    return micro_stride ? arena_printf(w->e->arena, "%s + (size_t)run->micro * %llu", sum,
+                                       (unsigned long long)micro_stride)
+                        : sum;
 }
 
 /* The address as an expression, of an offset and a slot as text. */
@@ -149,9 +150,9 @@ static const char *address_text(const Writer *w, const Address *a, const char *o
                                 const char *slot)
 {
     if (a->kind == AT_ARENA)
-        return plus(w, "m->arena", offset, a->turn);
+        return plus(w, "m->arena", offset, a->micro_stride);
     return plus(w, arena_printf(w->e->arena, "(unsigned char *)m->external[%s]", slot), offset,
-                a->turn);
+                a->micro_stride);
 }
 
 static const char *number_text(const Writer *w, uint64_t number)
@@ -183,7 +184,7 @@ static const char *argument_text(const Writer *w, const Address *a, const char *
     if (a->kind == AT_NUMBER)
         return number_text(w, a->offset);
     size_t at = strcspn(name, "0123456789");
-    if (a->kind == AT_ARENA && !a->turn && name[at]) {
+    if (a->kind == AT_ARENA && !a->micro_stride && name[at]) {
         const char *moved =
             place_of_layer(&w->e->places, place_word(arena, without_layer(arena, name, at)),
                            a->offset, strtoll(name + at, NULL, 10));
@@ -299,7 +300,7 @@ static bool is_same(const Writer *w, Id call, Id one, Id other)
     for (Id t = 0; t < w->repeat.times; t++) {
         const Address *a = address_at(w, call, one, t), *b = address_at(w, call, other, t);
         if (a->kind != b->kind || a->kind == AT_NUMBER || a->offset != b->offset ||
-            a->slot != b->slot || a->turn != b->turn)
+            a->slot != b->slot || a->micro_stride != b->micro_stride)
             return false;
     }
     return true;
@@ -330,13 +331,13 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
     const char *in = fixed_slot ? decimal(w, a->slot) : even(w, slot, n, &place);
     if (at && in) {
         place.address = address_text(w, a, at, in);
-        place.step = fixed_slot && a->kind == AT_ARENA && !a->turn ? place.step : 0;
+        place.step = fixed_slot && a->kind == AT_ARENA && !a->micro_stride ? place.step : 0;
         return arena_printf(arena, "AT(%s(%s))",
                             place_name(&w->e->places, place_word(arena, n.name), place),
                             even_text(arena, n.first, n.by, "i", 0));
     }
     const char *column = fixed ? NULL : column_name(w, offset, n.name);
-    if (fixed_slot && a->kind == AT_ARENA && !a->turn)
+    if (fixed_slot && a->kind == AT_ARENA && !a->micro_stride)
         return arena_printf(arena, "ROW(%s)", column);
     at = fixed ? at : arena_printf(arena, "row[i].%s", column);
     if (!fixed_slot)

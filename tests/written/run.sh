@@ -19,7 +19,7 @@ check 'the header as it was written' golden written.h written.g --accumulate 2 -
 check 'CUDA as it was written' golden written.cu written.g --emit cu
 check 'C of memory of the caller' golden external.c written.g --infer --io external --params external --emit c
 check 'its header' golden external.h written.g --infer --io external --params external --emit h
-check 'turns of a loop' golden turns.c turns.g --emit c
+check 'iterations of a loop' golden turns.c turns.g --emit c
 
 # A comment goes with what it speaks of: one that stands alone, or before an include that is gone, does
 # so in runtime/ too.
