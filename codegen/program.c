@@ -30,16 +30,17 @@ typedef struct {
     Id functions; /* that were begun */
     Id written;   /* calls in the one at hand */
     bool open;
-    const uint64_t *kind;     /* by call: equal where calls differ in where things lie only */
-    const uint64_t *like;     /* and where they may differ in counts too */
-    const Id *group;          /* by call: the layer it is of */
-    const char *const *lines; /* of the source; NULL: none */
-    uint32_t line;            /* that was shown last, */
-    uint8_t phase;            /* and for which pass */
-    Repeat repeat;            /* the loop at hand */
-    ARRAY(Column) column;     /* of its table */
-    Places columns;           /* their names */
-    uint64_t largest;         /* number in the table */
+    const uint64_t *kind;      /* by call: equal where calls differ in where things lie only */
+    const uint64_t *like;      /* and where they may differ in counts too */
+    const Id *group;           /* by call: the layer it is of */
+    const char *const *lines;  /* of the source; NULL: none */
+    const char *const *values; /* what values are called, by value */
+    uint32_t line;             /* that was shown last, */
+    uint8_t phase;             /* and for which pass */
+    Repeat repeat;             /* the loop at hand */
+    ARRAY(Column) column;      /* of its table */
+    Places columns;            /* their names */
+    uint64_t largest;          /* number in the table */
 } Writer;
 
 const char *program_name(ProgramKind program)
@@ -132,7 +133,37 @@ static void write_line(Writer *w, const EmitCall *call, const char *indent)
 
 static const char *value_name(const Writer *w, const Address *a)
 {
-    return a->value == NONE ? "work" : w->e->plan->graph->value.at[a->value].name;
+    return a->value == NONE ? "work" : w->values[a->value];
+}
+
+/* Names of values, by value, without ordinals that tell nothing apart: attention.0.wq is
+ * attention.wq where there is no attention.1. */
+static const char *const *value_names(const Emission *e)
+{
+    const Graph *g = e->plan->graph;
+    const char **name = ARENA_ARRAY(e->arena, const char *, g->value.count + 1);
+    NameTable *second =
+        names_new(e->arena); /* names up to the ordinal 1 of what there are two of */
+    for (size_t v = 0; v < g->value.count; v++) {
+        const char *whole = g->value.at[v].name;
+        for (const char *at = whole; (at = strstr(at, ".1")); at++)
+            if (strchr("./", at[2]))
+                *names_at(second, arena_copy(e->arena, whole, (size_t)(at - whole))) = 1;
+    }
+    for (size_t v = 0; v < g->value.count; v++) {
+        const char *whole = g->value.at[v].name, *from = whole;
+        Out o = out_new(e->arena);
+        for (const char *at = whole; (at = strstr(at, ".0")); at++) {
+            const char *stem = arena_copy(e->arena, whole, (size_t)(at - whole));
+            if (!strchr("./", at[2]) || names_find(second, stem) != UINT32_MAX)
+                continue;
+            out_text(&o, from, (size_t)(at - from));
+            from = at + 2;
+        }
+        out(&o, "%s", from);
+        name[v] = o.at;
+    }
+    return name;
 }
 
 static const char *plus(const Writer *w, const char *base, const char *offset,
@@ -566,7 +597,12 @@ void program_write(Emission *e, bool has_forward, Out *o)
         like[i] = call_kind(e, &e->call.at[i], false);
         group[i] = call_group(e, &e->call.at[i]);
     }
-    Writer common = {.e = e, .kind = kind, .like = like, .group = group, .lines = source_lines(e)};
+    Writer common = {.e = e,
+                     .kind = kind,
+                     .like = like,
+                     .group = group,
+                     .lines = source_lines(e),
+                     .values = value_names(e)};
     e->places.arena = e->arena;
     write_programs(&common, has_forward, false, &first);
     write_programs(&common, has_forward, true, o);
