@@ -18,7 +18,7 @@ count 'every kernel has a program' $?
 
 # Constants of the kernels that are no size which work is cut by, and why.
 constants='
-GP_TINY GP_MAX_RANK GP_LARGEST GP_OK GP_EINDEX GP_EDEVICE: names for numbers
+GP_TINY GP_MAX_RANK GP_LARGEST GP_OK GP_EINDEX GP_ENAN GP_EDEVICE: names for numbers
 GP_TAKEN GP_PASSED GP_MAX_WAYS: names for numbers
 GP_VECTOR_BYTES GP_LANES GP_NR GP_MR: by the instruction set; all programs with products cross them
 GP_NR_LARGEST GP_MR_LARGEST GP_WINO_GAP GP_WINO_ROWS: room in workspace
