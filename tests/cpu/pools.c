@@ -3,7 +3,7 @@
  *
  * run.sh compiles this for several instruction sets, with a limit so low that results are
  * streamed. */
-#define GP_STREAM_LEAST 2000
+#define GP_STREAM_FROM 2000
 #include "runtime/c/pool_grad.h"
 
 #include <stdio.h>
