@@ -125,8 +125,7 @@ static void write_side(Out *o, Side side)
         side.end--;
         at += *at == '\n';
     } else {
-        at -= 4; /* as it was indented */
-        while (at[-1] == ' ')
+        while (at[-1] == ' ') /* as it was indented */
             at--;
     }
     while (side.end > at && (side.end[-1] == ' ' || side.end[-1] == '\n'))

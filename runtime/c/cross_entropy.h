@@ -31,8 +31,8 @@ GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
     if (a->ignore && id == a->ignored)
         return 0;
     gp_real loss = rest - (1 - smooth) * (x[id] - most);
-    if (GP_WAY(loss_smooths, smooth > 0)) /* the share that goes to all classes alike */
-        loss -= smooth * (gp_row_offsets(x, most, n) / (gp_real)n);
+    if (GP_WAY(loss_smooths, smooth > 0))
+        loss -= smooth * (gp_row_offsets(x, most, n) / (gp_real)n); /* alike to all classes */
     return loss;
 }
 
