@@ -107,7 +107,7 @@ typedef struct {
  * GP_WAYS(conv2d) { gp_way(ways, "name", condition); } says which side a call takes, by dims,
  * strides and settings alone; it says both where another instruction set might take another. */
 #define GP_WAY(name, condition) (condition)
-#define GP_WAYS(name) static GP_UNUSED void gp_##name##_ways(const gp_call *c, gp_ways *ways)
+#define GP_WAYS(name) static inline GP_UNUSED void gp_##name##_ways(const gp_call *c, gp_ways *ways)
 
 /* What only the host calls, where time is no matter, and what kernels call too. */
 #if defined(__GNUC__)

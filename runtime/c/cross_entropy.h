@@ -32,7 +32,7 @@ GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
         return 0;
     gp_real loss = rest - (1 - smooth) * (x[id] - most);
     if (GP_WAY(loss_smooths, smooth > 0))
-        loss -= smooth * (gp_row_offsets(x, most, n) / (gp_real)n); /* alike to all classes */
+        loss -= smooth * (gp_row_offsets(x, most, n) / (gp_real)n);
     return loss;
 }
 
