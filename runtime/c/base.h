@@ -113,7 +113,7 @@ typedef struct {
 #if defined(__GNUC__)
 #define GP_HOST static __attribute__((cold, noinline, unused))
 #else
-#define GP_HOST static
+#define GP_HOST static inline
 #endif
 
 #ifdef GP_CUDA
