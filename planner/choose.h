@@ -1,0 +1,76 @@
+/* What the parts of choose share: the candidates, and the plans that were tried of them. */
+#ifndef GPLAN_CHOOSE_H
+#define GPLAN_CHOOSE_H
+
+#include "planner/internal.h"
+
+/* A graph, shared by the choices that differ in epilogues alone. */
+typedef struct {
+    Arena *arena;
+    Graph *graph;
+    uint32_t users; /* candidates that may still be planned, and plans that are kept */
+} Lowered;
+
+typedef struct {
+    Choice choice;
+    Lowered *lowered; /* NULL: not yet, or not any more */
+    Clusters *clusters;
+    double least; /* no plan of it costs less, in seconds; its own once it was built */
+    bool built;
+    bool gone; /* the model cannot be lowered so, or that would change nothing */
+    bool tried, fits;
+    bool hopeless; /* no plan of it is within the budget: it was not searched */
+    double cost;   /* of the plan that was tried */
+} Candidate;
+
+/* A candidate that was planned. */
+typedef struct {
+    Arena *arena; /* of the plan; NULL: there is none */
+    Lowered *lowered;
+    Clusters *clusters;
+    Plan *plan;
+    Choice choice;
+    Search search; /* of this candidate alone */
+} ChoiceTrial;
+
+typedef struct {
+    const Model *model;
+    const Target *target;
+    const PlanOptions *options;
+    Diag *diag; /* of the first graph; the others are lowered quietly: NULL */
+    Arena *arena;
+    ARRAY(Candidate) candidate;
+    double least_cost; /* of the model as it stands; 0: not known */
+    double bound;      /* no plan of what was tried costs less */
+    bool cut;          /* something was left untried */
+    double begin;
+} Chooser;
+
+bool choose_stopped(const Chooser *s);
+double choose_seconds(const Chooser *s); /* that are left; 0: there is no limit */
+__attribute__((format(printf, 2, 3))) void choose_say(const Chooser *s, const char *format, ...);
+
+/* choose_candidates.c: the first, which is lowered at once; what else may be chosen; the one that
+ * may cost least of those that are open, lowered where `so` (NONE: there is none). */
+void candidates_begin(Chooser *s);
+void candidates_list(Chooser *s);
+Id candidates_next(Chooser *s, bool so);
+size_t candidates_open(const Chooser *s);
+void candidate_lower(Chooser *s, Id id);
+void candidate_close(Candidate *c); /* it will not be planned again */
+void lowered_release(Lowered *lowered);
+
+/* choose_trials.c: the best plan of them; leaves what is known of all of them in s->bound and
+ * s->cut. */
+ChoiceTrial trials_best(Chooser *s);
+
+/* choose_reasons.c: why the choice of the best is as it is, from what was tried. */
+Reasons reasons_state(const Chooser *s, const ChoiceTrial *best);
+
+/* What extra time is counted from. */
+double choose_least_cost(Chooser *s);
+Chooser choose_begin(const Model *model, const Target *target, const PlanOptions *options,
+                     Diag *diag);
+void choose_end(Chooser *s);
+
+#endif

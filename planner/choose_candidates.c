@@ -1,0 +1,197 @@
+/* The candidates of choose: micro-batches, a chunked loss, epilogues.
+ *
+ * A model is lowered for a choice when that choice is the next to be looked at: until then, its
+ * least cost is bounded by that of fewer micro-batches, since dividing a step saves none of its
+ * time.
+ */
+#include "planner/choose.h"
+
+static bool has_chunked_loss(const Graph *g)
+{
+    for (size_t n = 0; n < g->node.count; n++)
+        if (g->node.at[n].op->flags & OP_CHUNKED)
+            return true;
+    return false;
+}
+
+static bool has_epilogue(const Graph *g, const Clusters *clusters)
+{
+    for (Id i = 0; i < clusters->count; i++)
+        if (cluster_has_epilogue(g, clusters, &clusters->at[i]))
+            return true;
+    return false;
+}
+
+static void add(Chooser *s, Choice choice)
+{
+    ARRAY_PUSH(s->arena, &s->candidate, (Candidate){.choice = choice});
+}
+
+static bool is_open(const Candidate *c)
+{
+    return !c->gone && !c->tried;
+}
+
+/* It cannot be lowered so: then neither with more micro-batches; or nothing is there to be
+ * computed in chunks: then nowhere. */
+static void drop(Chooser *s, Choice choice, bool unchunked)
+{
+    bool first = !choice.chunked_loss || s->options->chunked_loss == WHEN_ALWAYS;
+    for (size_t i = 0; i < s->candidate.count; i++) {
+        Candidate *c = &s->candidate.at[i];
+        bool same = choice_equals(c->choice, choice);
+        bool more = c->choice.micro >= choice.micro && first;
+        if (!c->built && (same || (unchunked ? c->choice.chunked_loss : more)))
+            c->gone = true;
+    }
+}
+
+/* With more micro-batches it costs no less. */
+static void raise_bounds(Chooser *s, Choice choice, double least)
+{
+    for (size_t i = 0; i < s->candidate.count; i++) {
+        Candidate *c = &s->candidate.at[i];
+        if (!c->built && c->choice.chunked_loss == choice.chunked_loss &&
+            c->choice.micro > choice.micro && c->least < least)
+            c->least = least;
+    }
+}
+
+static bool is_as_it_stands(const Chooser *s, const Graph *g, Choice choice)
+{
+    return (!choice.micro || choice.micro == train_stated(g)) && !choice.chunked_loss &&
+           choice.epilogues == choice_asked(s->target, s->options).epilogues;
+}
+
+/* The clusters of a candidate whose graph is there. */
+static void cluster(Chooser *s, size_t i, Lowered *lowered)
+{
+    Candidate *c = &s->candidate.at[i];
+    c->built = true;
+    c->lowered = lowered;
+    lowered->users++;
+    c->clusters = fuse(lowered->arena, lowered->graph, c->choice.epilogues);
+    c->least = plan_cost(lowered->graph, c->clusters, s->target);
+    choose_say(s, "fused    into %u clusters, %.4g s at least", c->clusters->count, c->least);
+    if (is_as_it_stands(s, lowered->graph, c->choice))
+        s->least_cost = c->least;
+}
+
+void candidate_lower(Chooser *s, Id i)
+{
+    Choice choice = s->candidate.at[i].choice;
+    Lowered *lowered = ARENA_NEW(s->arena, Lowered);
+    lowered->arena = arena_new();
+    Diag *diag = s->diag ? s->diag : diag_new(lowered->arena, NULL, false);
+    s->diag = NULL;
+    lowered->graph = model_lower(s->model, &choice, lowered->arena, diag);
+    if (lowered->graph && !supports(lowered->graph, s->target))
+        lowered->graph = NULL;
+    const Graph *g = lowered->graph;
+    bool unchunked =
+        g && choice.chunked_loss && !has_chunked_loss(g) && s->options->chunked_loss != WHEN_ALWAYS;
+    if (!g || unchunked) {
+        drop(s, choice, unchunked);
+        arena_free(lowered->arena);
+        return;
+    }
+    choose_say(s, "lowered  %s: %zu nodes, %zu values, micro-batches %u, loss %s", g->name,
+               g->node.count, g->value.count, program_times(g, PROGRAM_STEP),
+               choice.chunked_loss ? "chunked" : "whole");
+    cluster(s, i, lowered);
+    raise_bounds(s, choice, s->candidate.at[i].least);
+    bool open = s->options->budget || s->options->smallest;
+    if (open && choice.epilogues && s->options->epilogues == WHEN_AUTO &&
+        has_epilogue(g, s->candidate.at[i].clusters)) {
+        choice.epilogues = false;
+        add(s, choice);
+        cluster(s, s->candidate.count - 1, lowered);
+    }
+}
+
+static int64_t batch_of(const Graph *g)
+{
+    for (size_t i = 0; i < g->dimension.count; i++)
+        if (g->dimension.at[i].batch)
+            return g->dimension.at[i].value;
+    return 1;
+}
+
+/* What else may be chosen than the first. Micro-batches: divisors of the batch, each at least twice
+ * the one before it. */
+void candidates_list(Chooser *s)
+{
+    const Graph *g = s->candidate.at[0].lowered->graph;
+    Choice choice = s->candidate.at[0].choice;
+    bool chunks = s->options->chunked_loss == WHEN_AUTO;
+    bool trains = model_trains(s->model);
+    if (trains && (s->options->micro_auto || (!choice.micro && train_is_auto(g)))) {
+        int64_t batch = batch_of(g), last = choice.micro ? choice.micro : 1;
+        choice.micro = (uint32_t)last;
+        for (size_t i = 0; i < s->candidate.count; i++) /* in so many words */
+            s->candidate.at[i].choice.micro = choice.micro;
+        for (int64_t times = 2 * last; times <= batch && times <= 1 << 20; times++)
+            /* cppcheck-suppress zerodiv ; times begins at 2 */
+            if (batch % times == 0 && times >= 2 * last) {
+                last = times;
+                add(s, (Choice){(uint32_t)times, choice.chunked_loss, choice.epilogues});
+                if (chunks)
+                    add(s, (Choice){(uint32_t)times, true, choice.epilogues});
+            }
+        raise_bounds(s, choice, s->candidate.at[0].least);
+    }
+    if (chunks && trains)
+        add(s, (Choice){choice.micro, true, choice.epilogues});
+}
+
+static bool is_before(const Candidate *x, const Candidate *y)
+{
+    if (x->least != y->least)
+        return x->least < y->least;
+    if (x->choice.micro != y->choice.micro)
+        return x->choice.micro < y->choice.micro;
+    if (x->choice.chunked_loss != y->choice.chunked_loss)
+        return y->choice.chunked_loss;
+    return x->choice.epilogues && !y->choice.epilogues;
+}
+
+Id candidates_next(Chooser *s, bool so)
+{
+    for (;;) {
+        Id best = NONE;
+        for (Id i = 0; i < s->candidate.count; i++)
+            if (is_open(&s->candidate.at[i]) &&
+                (best == NONE || is_before(&s->candidate.at[i], &s->candidate.at[best])))
+                best = i;
+        if (best == NONE || !so || s->candidate.at[best].built)
+            return best;
+        candidate_lower(s, best);
+    }
+}
+
+size_t candidates_open(const Chooser *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->candidate.count; i++)
+        count += is_open(&s->candidate.at[i]);
+    return count;
+}
+
+void candidates_begin(Chooser *s)
+{
+    add(s, choice_asked(s->target, s->options));
+    candidate_lower(s, 0);
+}
+
+void lowered_release(Lowered *lowered)
+{
+    if (lowered && --lowered->users == 0)
+        arena_free(lowered->arena);
+}
+
+void candidate_close(Candidate *c)
+{
+    c->tried = true;
+    lowered_release(c->lowered);
+    c->lowered = NULL;
+}

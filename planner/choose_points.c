@@ -1,0 +1,55 @@
+/* What each budget gets, over all choices. */
+#include "planner/choose.h"
+
+#include <stdlib.h>
+
+typedef ARRAY(ChoicePoint) Points;
+
+static int by_budget(const void *a, const void *b)
+{
+    const ChoicePoint *x = a, *y = b;
+    if (x->budget != y->budget)
+        return x->budget < y->budget ? -1 : 1;
+    return (x->cost > y->cost) - (x->cost < y->cost);
+}
+
+/* The plans of one candidate. */
+static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
+{
+    PlanPoint *point;
+    PlanOptions how = *s->options;
+    Arena *scratch = arena_new();
+    how.smallest = false;
+    how.seconds = choose_seconds(s);
+    size_t found = plan_points(scratch, c->lowered->graph, c->clusters, s->target, &how, &point);
+    for (size_t k = 0; k < found; k++)
+        ARRAY_PUSH(arena, all, (ChoicePoint){point[k].budget, point[k].cost, c->choice});
+    arena_free(scratch);
+    candidate_close(c);
+}
+
+bool choose_points(const Model *model, const Target *target, const PlanOptions *options,
+                   Arena *arena, Diag *diag, ChoicePoint **points, size_t *count, Search *search)
+{
+    Points all = {0};
+    PlanOptions how = *options;
+    how.budget = 0;
+    how.smallest = true; /* all choices are open */
+    Chooser s = choose_begin(model, target, &how, diag);
+    bool good = !s.candidate.at[0].gone;
+    if (good)
+        candidates_list(&s);
+    for (Id i;
+         good && (i = candidates_next(&s, true)) != NONE && !(all.count && choose_stopped(&s));)
+        add_points(&s, &s.candidate.at[i], arena, &all);
+    *search = (Search){.cut = choose_stopped(&s), .least_cost = good ? choose_least_cost(&s) : 0};
+    choose_end(&s);
+    if (all.count)
+        qsort(all.at, all.count, sizeof *all.at, by_budget);
+    *count = 0;
+    *points = all.at;
+    for (size_t i = 0; i < all.count; i++)
+        if (!*count || all.at[i].cost < all.at[*count - 1].cost * (1 - 1e-9))
+            all.at[(*count)++] = all.at[i];
+    return good;
+}
