@@ -1,4 +1,4 @@
-/* The sum of a gradient over micro-batches: the first one starts it. */
+/* Sums a gradient over micro-batches; the first one initializes the sum. */
 #ifndef GP_ACCUMULATE_H
 #define GP_ACCUMULATE_H
 

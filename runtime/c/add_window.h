@@ -12,7 +12,7 @@ GP_KERNEL(add_window)
     gp_real *to = c->out[0].data;
     if (to != c->in[0].data)
         memcpy(to, c->in[0].data, (size_t)gp_count(&c->in[0]) * sizeof *to);
-    /* Both sides are joined where both lie evenly, the last axis is the loop. */
+    /* Axes that are contiguous on both sides are merged; the last axis is the inner loop. */
     const int last = dy->rank - 1;
     const int64_t width = last < 0 ? 1 : dy->dim[last], count = gp_count(dy) / width;
     const int64_t from_step = last < 0 ? 1 : dy->stride[last];

@@ -1,5 +1,5 @@
-/* argmax and argmin: the place of the first largest (smallest) among the reduced elements, which
- * are counted in the order of their axes. A NaN is taken before every number. */
+/* argmax and argmin: the index of the first largest (smallest) of the reduced elements, counted in
+ * row-major order of the reduced axes. A NaN compares before every number. */
 #ifndef GP_ARGMAX_H
 #define GP_ARGMAX_H
 
@@ -13,7 +13,7 @@ GP_FUNCTION int gp_arg_better(gp_real x, gp_real best, int least)
     return (least ? x < best : x > best) || (x != x && best == best);
 }
 
-/* Columns [column, column + n) of one outer row, side by side. */
+/* Columns [column, column + n) of one outer row. */
 GP_FUNCTION void gp_arg_columns(const gp_tensor *t, const gp_fold *fold, int64_t base,
                                 int64_t column, int64_t n, int least, int32_t *place)
 {
@@ -45,7 +45,7 @@ GP_FUNCTION int32_t gp_arg_line(const gp_tensor *t, const gp_fold *fold, int64_t
     return (int32_t)place;
 }
 
-/* Integers are compared as they are: a real type does not hold them all. */
+/* Integers are compared as integers: a real type cannot represent them all. */
 GP_FUNCTION int32_t gp_arg_ints(const gp_tensor *t, const gp_fold *fold, int64_t base, int least)
 {
     int64_t best = 0, place = -1;

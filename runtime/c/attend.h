@@ -1,14 +1,14 @@
-/* attend: softmax(q k^T * scale + mask) v, without ever holding more of the scores than one tile.
+/* attend: softmax(q k^T * scale + mask) v, with at most one tile of the scores in memory.
  *
  * Keys are streamed past a tile of queries with a running maximum and a running sum (Milakov and
- * Gimelshein 2018, Dao et al. 2022), so scratch depends on the head size alone. Operands have any
- * strides: heads may be slices of one projection. The output lies as [B, T, H, D], so that the
- * heads of a token stand side by side for the projection that follows; output 1, [B, H, T, 2], is
- * the largest score and the sum of exp(score - largest), for a gradient: apart, as the logarithm of
- * the sum would lose its digits beside a large score.
+ * Gimelshein 2018, Dao et al. 2022), so workspace depends on the head size alone. Operands have any
+ * strides: heads may be slices of one projection. The output has layout [B, T, H, D], so that the
+ * heads of a token are contiguous for the projection that follows; output 1, [B, H, T, 2], is the
+ * maximum score and the sum of exp(score - maximum), saved for the backward pass: kept as two
+ * numbers, since log-sum-exp would lose the digits of the sum beside a large score.
  *
- * Causal: query i sees keys up to i + S - T, so the last query sees all. A query that sees none
- * gives zeros. */
+ * Causal: query i attends to keys up to i + S - T, so the last query attends to all. A query
+ * without any key gives zeros. */
 #ifndef GP_ATTEND_H
 #define GP_ATTEND_H
 
@@ -18,22 +18,22 @@
 
 enum {
     GP_ATTEND_ROWS = GP_BLOCK(96, 10),   /* queries of a tile */
-    GP_ATTEND_KEYS = GP_BLOCK(64, GP_NR) /* keys of a tile: whole panels */
+    GP_ATTEND_KEYS = GP_BLOCK(64, GP_NR) /* keys of a tile: a multiple of the panel width */
 };
 
-/* A tile of queries and what is known of it so far. */
+/* A tile of queries and its running state. */
 typedef struct {
-    int64_t rows, keys;  /* in the tile; keys change from step to step */
-    int64_t size, width; /* of a head of q and k; of v */
+    int64_t rows, keys;  /* of the tile; keys changes from step to step */
+    int64_t size, width; /* head size of q and k; of v */
     gp_real *score;      /* [rows][GP_ATTEND_KEYS] */
     gp_real *sum;        /* [rows][width]: sum of exp(score - most) * v */
-    gp_real *most;       /* [rows]: largest score so far */
+    gp_real *most;       /* [rows]: running maximum of the scores */
     gp_real *total;      /* [rows]: sum of exp(score - most) */
     gp_real *k;          /* packed, [size][keys] */
-    gp_real *work;       /* of products */
+    gp_real *work;       /* workspace of the products */
 } gp_attend_tile;
 
-/* For products with a tile on one side. */
+/* Workspace of a product with a tile on one side. */
 GP_FUNCTION int64_t gp_attend_work(int64_t size, int64_t width)
 {
     const int64_t depth = size > GP_ATTEND_ROWS ? size : GP_ATTEND_ROWS;
@@ -66,14 +66,14 @@ GP_FUNCTION gp_matrix gp_attend_head(const gp_tensor *t, int64_t b, int64_t h, i
     return (gp_matrix){at, t->stride[2], t->stride[3]};
 }
 
-/* The same of a dense [B, T, H, D] operand. */
+/* The same for a contiguous [B, T, H, D] operand. */
 GP_FUNCTION gp_matrix gp_attend_token(const gp_tensor *t, int64_t b, int64_t h, int64_t row)
 {
     gp_real *at = (gp_real *)t->data + ((b * t->dim[1] + row) * t->dim[2] + h) * t->dim[3];
     return (gp_matrix){at, t->dim[2] * t->dim[3], 1};
 }
 
-/* A mask of reals is added; one of bools says which keys are seen. */
+/* A real mask is added; a bool mask says which keys are attended to. */
 GP_FUNCTION void gp_attend_mask(const gp_tensor *mask, int64_t at, int64_t keys, gp_real *score)
 {
     for (int64_t j = 0; j < keys; j++, at += mask->stride[3])
@@ -83,8 +83,8 @@ GP_FUNCTION void gp_attend_mask(const gp_tensor *mask, int64_t at, int64_t keys,
             score[j] = -(gp_real)INFINITY;
 }
 
-/* Takes the first n scores of row i into its running maximum and sum; they become weights of the
- * values, and the rest of the keys have none. */
+/* Updates the running maximum and sum of row i with its first n scores, which become weights of the
+ * values; the remaining keys get weight 0. */
 GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, int64_t n)
 {
     gp_real *sum = t->sum + i * t->width;
@@ -94,7 +94,7 @@ GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, 
         return;
     }
     if (most > t->most[i]) {
-        gp_real shrink = gp_exp(t->most[i] - most); /* 0 at first */
+        gp_real shrink = gp_exp(t->most[i] - most); /* 0 the first time */
         t->most[i] = most;
         t->total[i] *= shrink;
         for (int64_t d = 0; d < t->width; d++)
@@ -126,7 +126,7 @@ GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
     }
 }
 
-/* The scores of rows `skip` and on against the keys of the tile, before scale and mask. */
+/* The scores of rows `skip` and up against the keys of the tile, before scale and mask. */
 GP_FUNCTION void gp_attend_scores(const gp_attend_tile *t, gp_matrix q, int64_t skip)
 {
     const int64_t rows = t->rows - skip;
@@ -143,7 +143,7 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
     const gp_tensor *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
     const gp_tensor *mask = c->ins > 3 && c->in[3].data ? &c->in[3] : NULL;
     const int64_t length = k->dim[2], kv = h / (q->dim[1] / k->dim[1]);
-    const int64_t ahead = length - q->dim[2]; /* causal: query i sees keys up to i + ahead */
+    const int64_t ahead = length - q->dim[2]; /* causal: query i attends to keys up to i + ahead */
     const int64_t seen = a->causal ? first + t->rows + ahead : length;
     for (int64_t i = 0; i < t->rows; i++) {
         t->most[i] = -(gp_real)INFINITY;

@@ -1,11 +1,10 @@
-/* The gradient of attend, tile by tile: scores are computed again from q and k, their largest and
- * the sum of their exponentials are saved (Dao et al. 2022), so scratch depends on the head size
- * alone.
+/* The gradient of attend, tile by tile: scores are recomputed from q and k, with the saved maximum
+ * and sum of exponentials (Dao et al. 2022), so workspace depends on the head size alone.
  *
- * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout,
- * dS = P (dout V' - delta) scale, dQ = dS K, dK = dS' Q. One task is one head of keys of one
- * sample with all heads of queries that read it, so every sum has one order.
- * Operands: q, k, v, mask (or none), out, totals, dout; outputs lie as [B, T, H, D]. */
+ * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout, dS = P (dout V' -
+ * delta) scale, dQ = dS K, dK = dS' Q. A task is one key head of one sample with all query heads
+ * that read it, so every sum has one order. Operands: q, k, v, mask (or none), out, totals, dout;
+ * outputs have layout [B, T, H, D]. */
 #ifndef GP_ATTEND_GRAD_H
 #define GP_ATTEND_GRAD_H
 
@@ -16,7 +15,7 @@ typedef struct {
     int64_t rows, keys, size, width;
     gp_real *p, *ds;  /* [GP_ATTEND_ROWS][GP_ATTEND_KEYS] */
     gp_real *kt, *vt; /* keys and values, packed as columns */
-    gp_real *work;    /* of products */
+    gp_real *work;    /* workspace of the products */
 } gp_attend_back;
 
 GP_FUNCTION int64_t gp_attend_back_reals(int64_t size, int64_t width)
@@ -55,7 +54,7 @@ GP_FUNCTION void gp_attend_back_row(const gp_attend_back *t, int64_t i, int64_t 
                                     int64_t mask_at)
 {
     gp_real *restrict p = t->p + i * GP_ATTEND_KEYS, *restrict ds = t->ds + i * GP_ATTEND_KEYS;
-    if (n < 0 || total[1] == 0) /* sees none of these keys, or none at all */
+    if (n < 0 || total[1] == 0) /* attends to none of these keys, or to none at all */
         n = 0;
     for (int64_t j = 0; j < n; j++)
         p[j] *= scale;
@@ -70,8 +69,8 @@ GP_FUNCTION void gp_attend_back_row(const gp_attend_back *t, int64_t i, int64_t 
         p[j] = ds[j] = 0;
 }
 
-/* Queries first to first + t->rows of head h against the tile of keys that begins at `at`;
- * `add`: to the gradients of these keys and values. */
+/* Queries first to first + t->rows of head h against the tile of keys that starts at `at`; `add`:
+ * accumulate into the gradients of these keys and values. */
 GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, int64_t b,
                                      int64_t h, int64_t first, int64_t at, int add)
 {
@@ -108,7 +107,7 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
                 t->rows, add, t->work, (gp_ending){0});
 }
 
-/* The gradients of keys that no query sees. */
+/* Zero gradients of keys that no query attends to. */
 GP_FUNCTION void gp_attend_back_clear(const gp_tensor *to, int64_t b, int64_t h, int64_t first,
                                       int64_t keys)
 {
@@ -139,7 +138,7 @@ GP_KERNEL(attend_grad)
             t.keys = gp_least(length - at, GP_ATTEND_KEYS);
             gp_pack_b(t.kt, gp_turned(gp_attend_head(k, b, kv, at)), size, t.keys);
             gp_pack_b(t.vt, gp_turned(gp_attend_head(v, b, kv, at)), width, t.keys);
-            /* the first query that sees one of these keys */
+            /* the first query that attends to one of these keys */
             int64_t start = a->causal && at > length - queries ? at - (length - queries) : 0;
             if (start >= queries) {
                 gp_attend_back_clear(&c->out[1], b, kv, at, t.keys);

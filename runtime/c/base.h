@@ -1,12 +1,11 @@
-/* What kernels stand on: the types that kernels are written against.
+/* The types and macros that kernels are written against.
  *
- * A kernel is `GP_KERNEL(name) { ... }` and sees its operands as tensors with dims and strides
- * (in elements), so one compiled kernel serves every shape. The real type is a macro: the
- * gradient tests compile the same kernels with double.
+ * A kernel is `GP_KERNEL(name) { ... }` and sees its operands as tensors with dims and strides (in
+ * elements), so one compiled kernel serves every shape. The real type is a macro: the gradient
+ * tests compile the same kernels with double.
  *
- * Kernels allocate nothing and keep nothing. The number of threads changes no bit of a result:
- * work is cut into chunks by the shape alone, and a sum has one order.
- */
+ * Kernels allocate nothing and keep no state. The number of threads changes no bit of a result:
+ * work is split into chunks by the shape alone, and a sum has one order. */
 #ifndef GP_BASE_H
 #define GP_BASE_H
 
@@ -17,23 +16,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The same text serves the host and a device where CUDA, or its emulation, compiles it. */
+/* The same text compiles for the host and, under CUDA or its emulation, for a device. */
 #if defined(__CUDACC__) || defined(GP_CUDA_ON_CPU)
 #include <cuda_runtime.h>
 #define GP_CUDA
 #endif
 
-/* Left alone, gcc turns loops into vectors of half the width on processors whose clock once
- * suffered from whole ones. */
+/* By default gcc vectorizes at half the width on processors whose clock drops with full vectors. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__) && !defined(GP_CUDA)
 #pragma GCC target("prefer-vector-width=512")
 #endif
 
-/* Iterations do not depend on each other (also when an output is written over an operand). */
+/* Iterations are independent (also when an output is written over an operand). */
 #if defined(GP_CUDA)
 #define GP_IVDEP
 #elif defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* where a loop stays scalar after all */
+#pragma clang diagnostic ignored "-Wpass-failed" /* where a loop stays scalar */
 #define GP_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define GP_IVDEP _Pragma("GCC ivdep")
@@ -41,9 +39,8 @@
 #define GP_IVDEP
 #endif
 
-/* A size that loops are cut by, or that one way is chosen by over another. Compiled with
- * -DGP_TINY=1 it is the second one, and all loops that can have threads do, so that small cases
- * cross every boundary. */
+/* A block size, or a threshold between two code paths. Compiled with -DGP_TINY=1 it is the second
+ * value, and every loop that can run in parallel does, so that small cases cross every boundary. */
 #ifndef GP_TINY
 #define GP_TINY 0
 #endif
@@ -58,7 +55,7 @@
 #define GP_PARALLEL(run, when)
 #endif
 
-/* The number of this thread within a parallel loop: which part of the workspace is its own. */
+/* The index of this thread within a parallel loop: which part of the workspace it owns. */
 #if defined(_OPENMP)
 int omp_get_thread_num(void);
 int omp_get_max_threads(void);
@@ -73,26 +70,26 @@ int omp_get_num_procs(void);
 enum { GP_F32, GP_F16, GP_BF16, GP_I32, GP_I64, GP_U8, GP_BOOL, GP_I8, GP_U16, GP_U32, GP_F64 };
 
 typedef struct {
-    void *data; /* NULL: an operand that was not given */
+    void *data; /* NULL: an optional operand that was not given */
     int32_t dtype, rank;
     int64_t dim[GP_MAX_RANK];
     int64_t stride[GP_MAX_RANK]; /* in elements; 0 where broadcast, negative where flipped */
 } gp_tensor;
 
-/* What becomes of elements of output 0 as soon as they are final, while they are near: the loop of
- * the elementwise ops behind a product. `at`: n of them, side by side; `first`: the number of the
- * first, counted through the dims of the output. Each element is met once. */
+/* The epilogue: elementwise ops that run on elements of output 0 as soon as they are final, while
+ * they are in cache. `at`: n contiguous elements; `first`: the row-major index of the first in the
+ * output. Each element is passed exactly once. */
 typedef void gp_epilogue(const void *args, gp_real *at, int64_t first, int64_t n);
 
 typedef struct {
     const gp_tensor *in;  /* the row's operands in order */
     const gp_tensor *out; /* its outputs */
-    int32_t ins, outs;    /* how many */
+    int32_t ins, outs;    /* counts */
     void *work;           /* as many bytes as the kernel's GP_WORKSPACE says, 64-byte aligned */
     const void *attr;     /* gp_NAME_attr of the kernel: its settings */
     uint64_t key;         /* of random ops: a hash of the op's stable name */
     const gp_run *run;
-    gp_epilogue *epilogue; /* NULL: nothing; only for kernels that say they do it */
+    gp_epilogue *epilogue; /* NULL: none; only for kernels that support one */
     const void *epilogue_args;
 } gp_call;
 
@@ -105,11 +102,12 @@ typedef struct {
 
 /* `if (GP_WAY(name, condition))` is a branch that gplan leaves out where no call takes it.
  * GP_WAYS(conv2d) { gp_way(ways, "name", condition); } says which side a call takes, by dims,
- * strides and settings alone; it says both where another instruction set might take another. */
+ * strides and settings alone; both where it depends on the instruction set. */
 #define GP_WAY(name, condition) (condition)
 #define GP_WAYS(name) static inline GP_UNUSED void gp_##name##_ways(const gp_call *c, gp_ways *ways)
 
-/* What only the host calls, where time is no matter, and what kernels call too. */
+/* Functions that only the host calls, where speed does not matter, and functions that kernels call
+ * too. */
 #if defined(__GNUC__)
 #define GP_HOST static __attribute__((cold, noinline, unused))
 #else
@@ -122,8 +120,8 @@ typedef struct {
 #define GP_FUNCTION static inline GP_UNUSED
 #endif
 
-/* Threads that a model begins with: as many as it was planned for, where there are cores for them
- * and OpenMP would start them. */
+/* Threads that a model starts with: as many as were planned, at most the cores and OpenMP's
+ * limit. */
 GP_HOST int gp_threads(int planned)
 {
 #if defined(_OPENMP)
@@ -136,7 +134,7 @@ GP_HOST int gp_threads(int planned)
 #endif
 }
 
-/* What calls of kernels do at branches with a name. */
+/* Which sides of named branches the calls take. */
 enum { GP_TAKEN = 1, GP_PASSED = 2, GP_MAX_WAYS = 24 };
 typedef struct {
     int count;
@@ -185,7 +183,7 @@ GP_FUNCTION int64_t gp_count(const gp_tensor *t)
     return n;
 }
 
-/* Product of the dims from axis `from` up to, not including, `to`. */
+/* Product of dims [from, to). */
 GP_FUNCTION int64_t gp_span(const gp_tensor *t, int from, int to)
 {
     int64_t n = 1;
@@ -194,7 +192,7 @@ GP_FUNCTION int64_t gp_span(const gp_tensor *t, int from, int to)
     return n;
 }
 
-/* Element i of a dense tensor of indices: i32 or i64. */
+/* Element i of a contiguous tensor of indices: i32 or i64. */
 GP_FUNCTION int64_t gp_index(const gp_tensor *t, int64_t i)
 {
     return t->dtype == GP_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];

@@ -1,8 +1,8 @@
-/* Batch normalisation while training, over all but the channel axis 1 of [N, C, ...].
+/* Batch normalization in training, over all axes but the channel axis 1 of [N, C, ...].
  *
- * batchnorm_train: y, and the mean and inverse deviation of each channel (outputs 1 and 2).
- * batchnorm_grad: of x, scale and bias. running_stats: what inference will take.
- * A channel is summed sample by sample, in double, by one thread. */
+ * batchnorm_train: y, and the mean and inverse standard deviation of each channel (outputs 1 and
+ * 2). batchnorm_grad: of x, scale and bias. running_stats: what inference uses. A channel is summed
+ * sample by sample, in double, by one thread. */
 #ifndef GP_BATCHNORM_H
 #define GP_BATCHNORM_H
 
@@ -68,7 +68,8 @@ GP_KERNEL(batchnorm_train)
         const gp_real mean = (gp_real)(sum / count);
         for (int64_t n = 0; n < s.samples; n++)
             squares += (double)gp_row_squares(in + (n * s.channels + k) * s.width, mean, s.width);
-        if (!(squares <= GP_LARGEST)) { /* of a row they overflow: an inverse of 0 would hide it */
+        if (!(squares <=
+              GP_LARGEST)) { /* over a row they overflow: an inverse of 0 would hide it */
             squares = 0;
             for (int64_t n = 0; n < s.samples; n++)
                 squares += gp_row_large_squares(in + (n * s.channels + k) * s.width, mean, s.width);
@@ -88,7 +89,7 @@ GP_KERNEL(batchnorm_train)
     return GP_OK;
 }
 
-/* Operands: x, dy, scale, mean, inverse deviation. May run in place of x or dy. */
+/* Operands: x, dy, scale, mean, inverse standard deviation. May run in place of x or dy. */
 GP_KERNEL(batchnorm_grad)
 {
     const gp_channels s = gp_channels_of(&c->in[0]);
@@ -121,8 +122,8 @@ GP_KERNEL(batchnorm_grad)
     return GP_OK;
 }
 
-/* mean and var move towards those of the batch; its variance is taken as of a sample. Operands:
- * running mean and var, then the mean and inverse deviation of the batch. */
+/* Moves mean and var towards those of the batch, with the unbiased variance. Operands: running mean
+ * and var, then the mean and inverse standard deviation of the batch. */
 GP_KERNEL(running_stats)
 {
     const gp_running_stats_attr *a = c->attr;

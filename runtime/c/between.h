@@ -1,10 +1,10 @@
-/* Interpolation along an axis: between which elements an output lies. */
+/* Linear interpolation along an axis: which elements an output lies between. */
 #ifndef GP_BETWEEN_H
 #define GP_BETWEEN_H
 
 #include "base.h"
 
-/* An output looks at the elements `low` and `high` of an axis, `part` of the way between. */
+/* An output interpolates elements `low` and `high` of an axis, with weight `part` on `high`. */
 typedef struct {
     int64_t low, high;
     gp_real part;

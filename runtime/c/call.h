@@ -18,7 +18,7 @@
     GP_LIST((void *)(x), type, 4, GP_LIST(a, b, c, d), \
             GP_LIST((int64_t)(b) * (c) * (d), (int64_t)(c) * (d), d, 1))
 
-/* A list of numbers: what kernels want that do not ask for dims. */
+/* A tensor as a flat list of numbers, for kernels that do not read dims. */
 GP_HOST gp_tensor gp_list(void *x, int64_t count)
 {
     const gp_tensor list = GP_DENSE_1(x, GP_F32, count);
@@ -26,8 +26,8 @@ GP_HOST gp_tensor gp_list(void *x, int64_t count)
 }
 
 #ifndef GP_CUDA
-/* A kernel with the arrays `in` and `out` that stand before it: GP_CALL(gp_softmax, .run = run).
- * With GP_CALL_NO_IN there is no `in`; with GP_CALL_PART what `out` has is whole only later. */
+/* Calls a kernel with the arrays `in` and `out` declared before it: GP_CALL(gp_softmax, .run =
+ * run). With GP_CALL_NO_IN there is no `in`; with GP_CALL_PART `out` is complete only later. */
 #define GP_CALL(kernel, ...)              \
     GP_CHECK_OUT(kernel(&(const gp_call){ \
         .in = in, .ins = GP_LENGTH(in), .out = out, .outs = GP_LENGTH(out), __VA_ARGS__}))
@@ -48,7 +48,7 @@ GP_HOST gp_tensor gp_list(void *x, int64_t count)
     }
 #define GP_LENGTH(array) (int32_t)(sizeof(array) / sizeof *(array))
 
-/* -DGPLAN_CHECK_NAN: what an op returns, with the array of what it made. */
+/* -DGPLAN_CHECK_NAN: the status of an op, with the array of its outputs. */
 #ifdef GPLAN_CHECK_NAN
 GP_HOST int gp_has_nan(const gp_tensor *t)
 {
@@ -74,7 +74,7 @@ GP_HOST int gp_check_out(int code, const gp_tensor *out, int outs)
     return code;
 }
 #define GP_CHECK_OUT(code) gp_check_out(code, out, GP_LENGTH(out))
-/* What a loop returns, with what it made. */
+/* The status of an elementwise loop, with its outputs. */
 #define GP_MADE(...)                                      \
     gp_check_out(GP_OK, (const gp_tensor[]){__VA_ARGS__}, \
                  (int)(sizeof((const gp_tensor[]){__VA_ARGS__}) / sizeof(gp_tensor)))

@@ -1,4 +1,4 @@
-/* What brings the norm of all gradients together down to a limit: min(1, limit / norm).
+/* The factor that clips the global norm of all gradients: min(1, limit / norm).
  *
  * Squares are summed in double, tensor by tensor in chunks of fixed length, chunks in order, so
  * that the number of threads changes nothing. */
@@ -44,7 +44,8 @@ GP_KERNEL(clip_factor)
             squares += part[p];
     }
     const double norm = sqrt(squares);
-    *(gp_real *)c->out[0].data = norm <= a->limit ? 1 : (gp_real)(a->limit / norm); /* NaN stays */
+    *(gp_real *)c->out[0].data =
+        norm <= a->limit ? 1 : (gp_real)(a->limit / norm); /* a NaN stays */
     return GP_OK;
 }
 

@@ -1,10 +1,8 @@
 /* Convolution of images [N, C, H, W] with weights [O, C / groups, KH, KW].
  *
- * A matrix product for each group: weights [O, K] times the patches [K, N * OH * OW]. The patches
- * of a block of places, which may lie in several images, are packed straight from the images; where
- * the window is a single place they are mostly used as they lie. One channel for each group
- * is another matter: depthwise.h.
- */
+ * A matrix product for each group: weights [O, K] times the patches [K, N * OH * OW] (im2col, but
+ * packed straight into panels, a block of output positions at a time; a block may span images). A
+ * 1x1 window mostly reads the image in place. Depthwise convolution is in depthwise.h. */
 #ifndef GP_CONV2D_H
 #define GP_CONV2D_H
 
@@ -14,41 +12,42 @@
 #include "winograd.h"
 
 enum {
-    GP_CONV_AS_IT_LIES = GP_BLOCK(40, 2), /* panels of channels that images are read for so */
-    GP_CONV_GATHERED = GP_BLOCK(16, 4)    /* weights of a row at a time: what they lie in is near */
+    GP_CONV_AS_IT_LIES = GP_BLOCK(40, 2), /* panels of channels, image read in place */
+    GP_CONV_GATHERED = GP_BLOCK(16, 4)    /* weights of a row gathered at a time, while in cache */
 };
 
-/* Weight (o, c, i, j) of group g, with (i, j) a place of the window, is
+/* Weight (o, c, i, j) of group g, with (i, j) a tap of the window, is
  * at[g * group + o * row + c * channel + i * place[0] + j * place[1]]. */
 typedef struct {
     const gp_real *at;
     int64_t group, row, channel, place[2];
 } gp_weights;
 
-/* One convolution and how it is cut into blocks. Places are counted through all images. */
+/* One convolution and how it is blocked. Positions are those of outputs, numbered through all
+ * images. */
 typedef struct {
     const gp_call *call;
     gp_sliding in;
     gp_weights w;
     const gp_tensor *b, *y;
     int64_t groups, rows, depth; /* rows: output channels of a group; depth: K */
-    int64_t span;                /* outputs that lie evenly: all of a channel, or one row of it */
-    int64_t places;              /* in all */
-    int64_t few;                 /* of them, the last ones: multiplied along the depth */
+    int64_t span;                /* contiguous outputs: all of a channel, or one row of it */
+    int64_t places;              /* output positions of all images */
+    int64_t few;                 /* the last of them, multiplied along the depth */
     int64_t height;              /* output channels of a block */
-    int64_t down, across;        /* blocks of a group: by channels, by places */
-    int direct;                  /* patches are used as they lie */
+    int64_t down, across;        /* blocks of a group: by channels, by positions */
+    int direct;                  /* patches are read in place */
 } gp_conv;
 
-/* The first place of block i of so many. */
+/* The first position of block i. */
 GP_FUNCTION int64_t gp_conv_begin(const gp_conv *v, int64_t i, int64_t across)
 {
     return gp_least(i * gp_ceil_div(v->places, GP_NR) / across * GP_NR, v->places);
 }
 
-/* Blocks that take the threads about as long; how they are cut changes no sum. Of the ways to
- * share a group among `parts` threads, the one whose longest share is the least: channels times
- * places, with what packing the other operand takes. */
+/* Splits into blocks that take threads about equally long; the split changes no sum. Of the ways to
+ * divide a group into `parts`, the one whose longest part is least: channels times positions, plus
+ * the cost of packing the other operand. */
 GP_FUNCTION void gp_conv_cut(gp_conv *v, int64_t threads)
 {
     const int64_t least = gp_ceil_div(v->places, GP_NC), patches = v->direct ? 1 : 6, weights = 4;
@@ -90,7 +89,7 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
     return v;
 }
 
-/* The same by another way, where that takes less time. */
+/* Whether Winograd is faster. */
 GP_FUNCTION int gp_conv_is_wino(const gp_conv *v)
 {
     const gp_sliding *in = &v->in;
@@ -119,7 +118,7 @@ GP_FUNCTION gp_winograd gp_conv_as_wino(const gp_conv *v)
     return w;
 }
 
-/* What a thread needs for blocks, and whichever way it goes: elements. */
+/* Workspace of a thread, in elements. */
 GP_FUNCTION int64_t gp_conv_unit_work(const gp_conv *v)
 {
     return gp_gemm_work(v->places, v->depth) + GP_FEW * GP_LINE + GP_NC_LARGEST +
@@ -135,7 +134,7 @@ GP_FUNCTION int64_t gp_conv_work(const gp_conv *v)
     return gp_conv_unit_work(v);
 }
 
-/* From one weight of a row to the next, where all lie evenly; else 0. */
+/* The stride from one weight of a row to the next if it is uniform; else 0. */
 GP_FUNCTION int64_t gp_conv_step(const gp_conv *v)
 {
     const gp_weights *w = &v->w;
@@ -145,7 +144,7 @@ GP_FUNCTION int64_t gp_conv_step(const gp_conv *v)
     return even ? step : 0;
 }
 
-/* The panel of weights from row `from` on where few of them lie evenly. */
+/* Packs the panel of weights from row `from` where few of them have a uniform stride. */
 static GP_NOINLINE void gp_conv_gather_weights(gp_real *restrict to, const gp_conv *v,
                                                const gp_real *from, int64_t height, int64_t p,
                                                int64_t k)
@@ -172,7 +171,7 @@ static GP_NOINLINE void gp_conv_gather_weights(gp_real *restrict to, const gp_co
     }
 }
 
-/* The same where at least those of a row of the window lie evenly. */
+/* The same where at least a row of the window has a uniform stride. */
 GP_FUNCTION void gp_conv_copy_weights(gp_real *restrict to, const gp_conv *v, const gp_real *from,
                                       int64_t height, int64_t p, int64_t k)
 {
@@ -184,7 +183,7 @@ GP_FUNCTION void gp_conv_copy_weights(gp_real *restrict to, const gp_conv *v, co
         gp_conv_gather_weights(to, v, from, height, p, k);
         return;
     }
-    for (int64_t done = 0, count; done < k; done += count) { /* what lies evenly */
+    for (int64_t done = 0, count; done < k; done += count) { /* a run of uniform stride */
         const int64_t place = (p + done) % window;
         const gp_real *at = from + (p + done) / window * w->channel + place / wide * w->place[0] +
                             place % wide * w->place[1];
@@ -208,7 +207,7 @@ GP_FUNCTION void gp_conv_pack_weights(gp_real *restrict to, const gp_conv *v, in
 }
 
 /* The weights that are packed after those of rows up to i (of m): the next rows, or the first ones
- * of the next stretch of the depth. */
+ * of the next block of the depth. */
 GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, int64_t i,
                                    int64_t m, int64_t p, int64_t k)
 {
@@ -223,17 +222,17 @@ GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, 
     const int64_t step = gp_conv_step(v);
     if (step)
         return gp_coming_of((gp_matrix){(gp_real *)at + p * step, w->row, step}, k);
-    /* what the rows have of one channel lies side by side */
+    /* the weights of one channel are contiguous in each row */
     return (gp_coming){at + p / window * w->channel, GP_AHEAD, w->channel, k / window};
 }
 
-/* Outputs of a channel that lie evenly, from one place on. */
+/* A contiguous run of outputs of a channel. */
 typedef struct {
     gp_real *at;
     int64_t count, image, place; /* place: within the image */
 } gp_conv_stretch;
 
-/* Those of channel `out` from place `at` on, n of them at most. */
+/* The run of channel `out` from position `at`, at most n long. */
 GP_FUNCTION gp_conv_stretch gp_conv_stretch_at(const gp_conv *v, int64_t out, int64_t at, int64_t n)
 {
     const gp_tensor *y = v->y;
@@ -243,8 +242,8 @@ GP_FUNCTION gp_conv_stretch gp_conv_stretch_at(const gp_conv *v, int64_t out, in
     return (gp_conv_stretch){to, gp_least(n, v->span - place % v->span), image, place};
 }
 
-/* m channels from `out` of the outputs at places at .. at + n - 1 become or take up what the tile
- * says: its rows are `row` apart, or 1 and 0 apart where it is a bias. */
+/* Stores or adds a tile to m channels from `out` of the outputs at positions at .. at + n - 1; rows
+ * of the tile are `row` apart (1, with columns 0 apart, where it is a bias). */
 static GP_NOINLINE void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, int64_t at,
                                       int64_t n, const gp_real *tile, int64_t row, int64_t col,
                                       int add)
@@ -266,7 +265,7 @@ static GP_NOINLINE void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, 
     }
 }
 
-/* Asks for the outputs that gp_conv_store is going to write, while their sums are made. */
+/* Prefetches the outputs that gp_conv_store will write, while their sums are computed. */
 GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t at, int64_t n)
 {
 #if defined(__GNUC__)
@@ -283,7 +282,7 @@ GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t
 #endif
 }
 
-/* m channels from `out` of the outputs at places at .. at + n - 1 are final. */
+/* Runs the epilogue on m channels from `out` of the final outputs at positions at .. at + n - 1. */
 static GP_NOINLINE void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m, int64_t at,
                                        int64_t n)
 {
@@ -297,15 +296,16 @@ static GP_NOINLINE void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m,
     }
 }
 
-/* Whether the panel of places at .. at + GP_NR - 1 is within one image, and not past the last. */
+/* Whether the panel of positions at .. at + GP_NR - 1 is within one image, and not past the
+ * last. */
 GP_FUNCTION int gp_conv_whole(const gp_conv *v, int64_t at)
 {
     return at % v->in.outputs + GP_NR <= v->in.outputs && at + GP_NR <= v->places;
 }
 
-/* A packed panel of weights, m output channels from `out`, times the block of n places at `at`; of
- * both the elements p .. p + k - 1 of their depth. `next`: the weights that are packed next; they
- * come nearer on the way. */
+/* A packed panel of weights, m output channels from `out`, times the block of n positions at `at`;
+ * of both the elements p .. p + k - 1 of their depth. `next`: the weights packed next, to prefetch.
+ */
 GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out, int64_t m,
                                 const gp_real *rows, gp_coming next, const gp_real *patches,
                                 int64_t at, int64_t n, int64_t p, int64_t k, int add)
@@ -335,7 +335,7 @@ GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out,
     }
 }
 
-/* The same for the last few places, which lie in lines. */
+/* The same for the last few positions, which are packed as lines. */
 GP_FUNCTION void gp_conv_few(const gp_conv *v, int64_t out, int64_t m, const gp_real *rows,
                              const gp_real *lines, int64_t k, int add)
 {
@@ -345,7 +345,7 @@ GP_FUNCTION void gp_conv_few(const gp_conv *v, int64_t out, int64_t m, const gp_
     gp_conv_store(v, out, m, v->places - v->few, v->few, tile, GP_FEW, 1, add);
 }
 
-/* Panels of places at .. at + n - 1, all of one image: as they lie, or by vectors. */
+/* Panels of positions at .. at + n - 1, all of one image: copied, or by vectors. */
 GP_FUNCTION void gp_conv_pack_image(const gp_conv *v, const gp_real *x, int64_t p, int64_t k,
                                     int64_t at, int64_t n, gp_real *line, gp_real *patches)
 {
@@ -364,7 +364,7 @@ GP_FUNCTION void gp_conv_pack_image(const gp_conv *v, const gp_real *x, int64_t 
 #endif
 }
 
-/* One panel with places of several images: packed image by image, and put side by side. */
+/* One panel with positions of several images: packed image by image, then joined. */
 static GP_NOINLINE void gp_conv_pack_parts(const gp_conv *v, const gp_real *x, int64_t p, int64_t k,
                                            int64_t at, int64_t n, gp_real *line, gp_real *panel)
 {
@@ -378,8 +378,8 @@ static GP_NOINLINE void gp_conv_pack_parts(const gp_conv *v, const gp_real *x, i
     }
 }
 
-/* Packs elements p .. p + k - 1 of the patches of places at .. at + n - 1. Panels with places of
- * many small images are gathered line by line. */
+/* Packs elements p .. p + k - 1 of the patches of positions at .. at + n - 1. Panels that span many
+ * small images are gathered line by line. */
 GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int64_t k, int64_t at,
                               int64_t n, gp_real *line, gp_real *patches)
 {
@@ -407,7 +407,7 @@ GP_FUNCTION void gp_conv_pack(const gp_conv *v, const gp_real *x, int64_t p, int
     }
 }
 
-/* Takes the last few of n places out of their panel into lines. */
+/* Copies the last few of n positions out of their panel into lines. */
 GP_FUNCTION void gp_conv_take(const gp_conv *v, const gp_real *patches, int64_t n, int64_t k,
                               gp_real *lines)
 {
@@ -451,7 +451,7 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     }
 }
 
-/* Whether two that are cut alike can run block by block, one behind the other. */
+/* Whether two convolutions with the same blocks can run interleaved, block by block. */
 GP_FUNCTION int gp_conv_alike(const gp_conv *v, const gp_conv *w)
 {
     return v->groups == w->groups && v->places == w->places && v->across == w->across &&
@@ -459,15 +459,15 @@ GP_FUNCTION int gp_conv_alike(const gp_conv *v, const gp_conv *w)
            !gp_conv_is_wino(w);
 }
 
-/* One convolution, or several that are alike, block by block. */
+/* One convolution, or several with the same blocks, block by block. */
 GP_FUNCTION void gp_conv_units(const gp_run *run, const gp_conv *v, int count, gp_real *work)
 {
     const int64_t units = v->groups * v->down * v->across;
     int64_t own = 0;
-    (void)run; /* has a say only where there are threads */
+    (void)run; /* unused without threads */
     for (int i = 0; i < count; i++)
         own = gp_conv_unit_work(&v[i]) > own ? gp_conv_unit_work(&v[i]) : own;
-    if (units == 1) { /* calling threads takes as long as a small convolution */
+    if (units == 1) { /* starting threads takes as long as a small convolution */
         for (int i = 0; i < count; i++)
             gp_conv_unit(&v[i], 0, work);
         return;
@@ -502,7 +502,8 @@ GP_FUNCTION void gp_conv_ways(const gp_conv *v, gp_ways *ways)
     gp_way(ways, "patch_splits", gp_patch_splits(&v->in));
 }
 
-/* The same where each output channel sees one; `rows` of them see the same. */
+/* As a depthwise convolution: each output channel reads one input channel, `rows` of them the
+ * same. */
 GP_FUNCTION gp_depthwise gp_sliding_each(const gp_sliding *in, const gp_tensor *y, int64_t rows)
 {
     gp_depthwise each = {.x = in->x, .y = y, .rows = rows};

@@ -1,12 +1,12 @@
-/* The gradient of convolution by its weights: dw[o][c, ki, kj] sums dy * x over images and places.
+/* The gradient of convolution with respect to its weights: dw[o][c, ki, kj] sums dy * x over images
+ * and output positions.
  *
- * For each group a product of dy [O, places] and the patches' [places, K], with places counted
- * through all images. One operand has to be turned, the fewer lines of both: a small dw of more
- * columns than rows is made turned, aside. Units of work are blocks of columns of dw, so no two
- * threads add to one number. A dw of few columns, which threads could not share evenly, is summed
- * in GP_WEIGHT_PARTS stretches of places instead, each aside, and these are added up in their
- * order. One channel for each group (depthwise) is another matter.
- */
+ * For each group a product of dy [O, positions] and the patches' [positions, K], with positions
+ * numbered through all images. One operand has to be transposed, whichever has fewer rows: a small
+ * dw with more columns than rows is computed transposed, in the workspace. Tasks are blocks of
+ * columns of dw, so no two threads add to one element. A dw of few columns, which would not balance
+ * over threads, is summed over GP_WEIGHT_PARTS chunks of positions instead (split-K), each in the
+ * workspace, then added up in order. Depthwise convolution is in depthwise_grad.h. */
 #ifndef GP_CONV2D_WEIGHT_GRAD_H
 #define GP_CONV2D_WEIGHT_GRAD_H
 
@@ -15,14 +15,14 @@
 #include "settings.h"
 
 #ifndef GP_WEIGHT_LEAST
-#define GP_WEIGHT_LEAST GP_BLOCK(8192, 64) /* places from which stretches of them are worth it */
+#define GP_WEIGHT_LEAST GP_BLOCK(8192, 64) /* the fewest positions worth chunks */
 #endif
 
 enum {
     GP_WEIGHT_PARTS = 8,
-    GP_WEIGHT_FEW = GP_BLOCK(256, 40),      /* columns that are few */
-    GP_WEIGHT_MOST = GP_BLOCK(32768, 200),  /* elements of a dw that is summed in stretches */
-    GP_WEIGHT_SMALL = GP_BLOCK(163840, 300) /* elements of a dw that is made turned */
+    GP_WEIGHT_FEW = GP_BLOCK(256, 40),      /* the most columns for chunks */
+    GP_WEIGHT_MOST = GP_BLOCK(32768, 200),  /* elements of a dw that is summed in chunks */
+    GP_WEIGHT_SMALL = GP_BLOCK(163840, 300) /* elements of a dw that is computed transposed */
 };
 
 /* Operands: x, dy; the output is dw. */
@@ -30,9 +30,9 @@ typedef struct {
     gp_sliding in;
     const gp_tensor *dy;
     int64_t groups, rows, depth; /* rows, depth: of one group's dw */
-    int64_t columns, across;     /* of a block of it; blocks */
-    int64_t places, parts;       /* in all images; stretches of them */
-    int turned;                  /* dy is: patches are the rows of the product */
+    int64_t columns, across;     /* columns of a block; blocks */
+    int64_t places, parts;       /* positions of all images; chunks of them */
+    int turned;                  /* patches are the rows of the product */
 } gp_weight_grad;
 
 GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
@@ -57,26 +57,26 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
     return v;
 }
 
-/* Of a thread: panels, and lines before they are turned. */
+/* Of a thread: panels, and lines before they are transposed. */
 GP_FUNCTION int64_t gp_weight_grad_work(const gp_weight_grad *v)
 {
     return gp_gemm_work(v->turned ? v->rows : v->depth, v->places) + GP_NR_LARGEST * GP_KC;
 }
 
-/* Channel `out` of dy at a place, counted through all images. */
+/* Channel `out` of dy at a position, numbered through all images. */
 GP_FUNCTION const gp_real *gp_weight_grad_at(const gp_weight_grad *v, int64_t out, int64_t place)
 {
     const int64_t size = v->in.outputs, image = place / size;
     return (const gp_real *)v->dy->data + (image * v->dy->dim[1] + out) * size + place % size;
 }
 
-/* Lines of places: n elements of the patches, or channels of dy, of a group from `first` on. */
+/* Lines of positions: n elements of the patches, or channels of dy, of a group from `first`. */
 typedef struct {
     int patches;
     int64_t group, first, n;
 } gp_weight_lines;
 
-/* m of them from line i on, at places at .. at + some - 1, `apart` from each other. */
+/* m of them from line i, at positions at .. at + some - 1, `apart` from each other. */
 static GP_NOINLINE void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
                                             int64_t m, int64_t at, int64_t some, gp_real *to,
                                             int64_t apart)
@@ -95,7 +95,7 @@ static GP_NOINLINE void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_l
     }
 }
 
-/* All of them, turned, in panels. */
+/* All of them, transposed, in panels. */
 GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, gp_weight_lines of, int64_t at,
                                      int64_t some, gp_real *lines, gp_real *panel)
 {
@@ -108,7 +108,7 @@ GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, gp_weight_lines of
     }
 }
 
-/* Where line i has place `at`, about, and what follows. */
+/* Roughly where line i has position `at`, to prefetch what follows. */
 GP_FUNCTION gp_coming gp_weight_grad_next(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
                                           int64_t at, int64_t some)
 {
@@ -124,7 +124,7 @@ GP_FUNCTION gp_coming gp_weight_grad_next(const gp_weight_grad *v, gp_weight_lin
                        x->stride[1], 1, some};
 }
 
-/* One block of a group: columns k0 .. of dw, or rows if it is turned, summed over places begin ..
+/* One block of a group: columns k0 .. of dw, or rows if transposed, summed over positions begin ..
  * last - 1. */
 GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int64_t begin,
                                      int64_t last, gp_real *dw, gp_real *work)
@@ -155,7 +155,7 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int6
     }
 }
 
-/* Elements of what is made aside, if anything is: dw of each stretch of places. */
+/* Elements of dw in the workspace, if any: one for each chunk of positions. */
 GP_FUNCTION int64_t gp_weight_grad_part(const gp_weight_grad *v)
 {
     return v->turned || v->parts > 1 ? gp_round_up(v->groups * v->rows * v->depth, 16) : 0;
@@ -170,7 +170,7 @@ GP_WORKSPACE(conv2d_weight_grad)
                : (size_t)(own + v.parts * gp_weight_grad_part(&v)) * sizeof(gp_real);
 }
 
-/* dw is the sum of what its stretches of places came to, in their order. */
+/* dw is the sum over its chunks of positions, in order. */
 GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, gp_real *restrict sums,
                                      gp_real *restrict dw)
 {

@@ -1,28 +1,26 @@
 /* Transposed convolution of images [N, C, H, W] with weights [C, O / groups, KH, KW].
  *
- * Input i adds to output i * stride + k * dilation - pad through place k of the window. So outputs
- * that lie a stride apart see the same places of the window, and are a convolution with a stride of
- * 1 of their own: a phase, its weights turned round. Where the window is no larger than the stride
- * nothing is summed, and where there are few channels a phase has too little to multiply: one
- * product for all phases is better then, spread.h. One channel to one channel
- * is another matter: depthwise.h.
- */
+ * Input i adds to output i * stride + k * dilation - pad through tap k of the window. So outputs a
+ * stride apart use the same taps, and are a convolution of their own with stride 1: a phase, with
+ * its weights flipped. Where the window is no larger than the stride nothing is summed, and with
+ * few channels a phase has too small a product: one product for all phases is faster then,
+ * spread.h. Depthwise is in depthwise.h. */
 #ifndef GP_CONV_TRANSPOSE2D_H
 #define GP_CONV_TRANSPOSE2D_H
 
 #include "conv2d.h"
 #include "spread.h"
 
-enum { GP_PHASE_CHANNELS = GP_BLOCK(8, 3) }; /* the fewest that phases are for */
+enum { GP_PHASE_CHANNELS = GP_BLOCK(8, 3) }; /* the fewest channels for phases */
 
-/* One axis of a phase: places first, first + step, ... of the window, so many; the window that
- * slides over the image, which has the last of them first. */
+/* One axis of a phase: `count` taps first, first + step, ... of the window; the sliding window
+ * reads them last to first. */
 typedef struct {
     int64_t count, first, step;
     int64_t pad, dilation;
 } gp_phase;
 
-/* Of outputs at, at + stride, ... */
+/* For outputs at, at + stride, ... */
 GP_FUNCTION gp_phase gp_phase_of(int64_t at, int64_t kernel, int64_t stride, int64_t dilation,
                                  int64_t pad)
 {
@@ -36,17 +34,17 @@ GP_FUNCTION gp_phase gp_phase_of(int64_t at, int64_t kernel, int64_t stride, int
     while (p.first < kernel && p.first < p.step && (at + pad - p.first * dilation) % stride != 0)
         p.first++;
     if (p.first == kernel || p.first == p.step)
-        return p; /* none */
+        return p; /* no tap */
     p.count = gp_ceil_div(kernel - p.first, p.step);
     p.pad = (p.count - 1) * p.dilation - (at + pad - p.first * dilation) / stride;
     return p;
 }
 
-/* A phase as a convolution, and what it stands on. */
+/* A phase as a convolution, and the values it points to. */
 typedef struct {
     gp_phase axis[2];
     gp_tensor y;  /* its outputs */
-    gp_call call; /* that says so */
+    gp_call call; /* the call with them */
 } gp_phases;
 
 GP_FUNCTION void gp_phases_at(gp_phases *p, const gp_call *c, int64_t row, int64_t column)
@@ -66,7 +64,7 @@ GP_FUNCTION void gp_phases_at(gp_phases *p, const gp_call *c, int64_t row, int64
             y->dim[2 + i] > at[i] ? gp_ceil_div(y->dim[2 + i] - at[i], a->stride[i]) : 0;
         y->stride[2 + i] *= a->stride[i];
     }
-    if (a->stride[0] * a->stride[1] > 1) /* elements are not counted through a phase */
+    if (a->stride[0] * a->stride[1] > 1) /* an epilogue's indices do not follow a phase */
         p->call.epilogue = NULL;
 }
 
@@ -92,7 +90,7 @@ GP_FUNCTION gp_conv gp_phase_conv(const gp_phases *p)
     return v;
 }
 
-/* Whether it has outputs, and whether they see anything. */
+/* Whether it has outputs, and whether they read any input. */
 GP_FUNCTION int gp_phase_is_there(const gp_phases *p)
 {
     return p->y.dim[2] > 0 && p->y.dim[3] > 0;
@@ -103,7 +101,7 @@ GP_FUNCTION int gp_phase_sees(const gp_phases *p)
     return gp_phase_is_there(p) && p->axis[0].count > 0 && p->axis[1].count > 0;
 }
 
-/* Outputs that see nothing. */
+/* Outputs that read no input: the bias. */
 GP_FUNCTION void gp_phase_fill(const gp_phases *p)
 {
     const gp_tensor *y = &p->y, *b = &p->call.in[2];
@@ -119,8 +117,8 @@ GP_FUNCTION void gp_phase_fill(const gp_phases *p)
     }
 }
 
-/* Phases (i, j) and (i, j + 1) of the outputs, where there are both. These lie in the same lines of
- * memory, which are near for the second of each block. */
+/* Phases (i, j) and (i, j + 1) of the outputs, where both exist. They share cache lines, which the
+ * second finds in cache. */
 GP_FUNCTION void gp_phases_pair(const gp_call *c, int64_t i, int64_t j)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
@@ -158,7 +156,7 @@ GP_FUNCTION void gp_phases_run(const gp_call *c)
         gp_epilogue_plane(c, i / y->dim[1], i % y->dim[1]);
 }
 
-/* How the work is done. */
+/* Which algorithm is used. */
 GP_FUNCTION int gp_transpose_is_depthwise(const gp_call *c)
 {
     const gp_conv_transpose2d_attr *a = c->attr;

@@ -1,9 +1,8 @@
-/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: the largest
- * of each row and the sum of exp(x - largest), for a gradient), nll_rows of logarithms of
- * probabilities.
+/* Losses of rows against class ids: cross_entropy_rows of logits (output 1: the maximum of each row
+ * and the sum of exp(x - maximum), saved for the backward pass), nll_rows of log-probabilities.
  *
- * The two are kept apart: the logarithm of the sum would lose its digits beside a large logit.
- * An id outside the row is an error, unless it is the one to ignore: its loss is 0. */
+ * The two are kept apart: log-sum-exp would lose the digits of the sum beside a large logit. An id
+ * outside the row is an error, unless it is ignore_index: its loss is 0. */
 #ifndef GP_CROSS_ENTROPY_H
 #define GP_CROSS_ENTROPY_H
 
@@ -21,7 +20,7 @@ GP_FUNCTION int gp_classes_fit(const gp_tensor *ids, int64_t classes, int64_t ig
     return wrong == 0;
 }
 
-/* The loss of one row of logits. total: the largest of them, and the sum of exp(x - largest). */
+/* The loss of one row of logits. total: their maximum, and the sum of exp(x - maximum). */
 GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
                                   const gp_cross_entropy_rows_attr *a, gp_real *total)
 {
@@ -36,7 +35,7 @@ GP_FUNCTION gp_real gp_class_loss(const gp_real *x, int64_t n, int64_t id,
     return loss;
 }
 
-/* Its gradient by the logits, dy * (softmax - target); may be written over them. */
+/* Its gradient with respect to the logits, dy * (softmax - target); may run in place. */
 GP_FUNCTION void gp_class_slope(const gp_real *x, gp_real *dx, int64_t n, int64_t id,
                                 const gp_cross_entropy_rows_attr *a, const gp_real *total,
                                 gp_real dy)

@@ -7,7 +7,7 @@
 
 enum { GP_CUMSUM_LANES = GP_BLOCK(32, 4) };
 
-/* n numbers along the axis, `inner` apart, for `lanes` neighbours. */
+/* n numbers along the axis, `inner` apart, for `lanes` adjacent columns. */
 GP_FUNCTION void gp_cumsum_reals(const gp_real *x, gp_real *to, int64_t n, int64_t inner,
                                  int64_t lanes)
 {

@@ -1,9 +1,9 @@
-/* Convolution where each output channel sees one input channel, and its gradient by the input.
+/* Depthwise convolution: each output channel reads one input channel; and its gradient with respect
+ * to the input.
  *
  * There is too little to multiply for a matrix product. Instead a band of rows of one channel is
- * copied with its padding, columns that lie a stride apart side by side (a phase); then everything
- * a row of results needs lies in order, one stretch for each place of the window (a tap).
- */
+ * copied with its padding, columns a stride apart made contiguous (a phase); then all that a row of
+ * outputs needs is contiguous, one run for each tap of the window. */
 #ifndef GP_DEPTHWISE_H
 #define GP_DEPTHWISE_H
 
@@ -13,7 +13,7 @@
 
 enum {
     GP_BAND = GP_BLOCK(8192, 160), /* elements of a band */
-    GP_TAPS = GP_BLOCK(64, 12)     /* places of a window that is done so */
+    GP_TAPS = GP_BLOCK(64, 12)     /* the most taps of a window */
 };
 
 typedef struct {
@@ -21,15 +21,15 @@ typedef struct {
     const gp_tensor *x, *y, *b;
     const gp_real *w; /* of output channel o: from w + o * KH * KW */
     int64_t kernel[2], stride[2], pad[2], dilation[2];
-    int64_t rows; /* output channels that see one input channel */
-    int turned;   /* the last weight belongs to the first place */
+    int64_t rows; /* output channels that read one input channel */
+    int turned;   /* flipped: the last weight belongs to the first tap */
 } gp_depthwise;
 
-/* How a band lies: input row r, column q * stride + p is at r * pitch + p * phase + q, counted from
- * the first that the window sees. */
+/* Layout of a band: input row r, column q * stride + p is at r * pitch + p * phase + q, counted
+ * from the first that the window reads. */
 typedef struct {
     int64_t phase, pitch, phases;
-    int64_t outputs; /* rows of outputs whose input rows fit; 0: not even one */
+    int64_t outputs; /* output rows whose input rows fit; 0: not even one */
 } gp_band;
 
 GP_FUNCTION gp_band gp_band_of(const gp_depthwise *v, int64_t width)
@@ -43,7 +43,7 @@ GP_FUNCTION gp_band gp_band_of(const gp_depthwise *v, int64_t width)
     return b;
 }
 
-/* One row of a band: columns from `left` on of the row `from`, which may be NULL: outside. */
+/* One row of a band: columns from `left` of the row `from`, which is NULL outside of the image. */
 GP_FUNCTION void gp_band_row(const gp_band *b, gp_real *restrict to, const gp_real *from,
                              int64_t stride, int64_t width, int64_t left)
 {
@@ -83,7 +83,7 @@ GP_FUNCTION void gp_band_row(const gp_band *b, gp_real *restrict to, const gp_re
     }
 }
 
-/* What outputs from row `row` and column `at` on see: as many of `left` rows as a band is for. */
+/* The inputs of outputs from row `row` and column `at`: as many of `left` rows as a band holds. */
 GP_FUNCTION void gp_band_fill(const gp_depthwise *v, const gp_band *b, gp_real *to,
                               const gp_real *plane, int64_t row, int64_t left, int64_t at)
 {
@@ -97,18 +97,18 @@ GP_FUNCTION void gp_band_fill(const gp_depthwise *v, const gp_band *b, gp_real *
                     x->dim[3], at * v->stride[1] - v->pad[1]);
 }
 
-/* ---- Rows of results --------------------------------------------------------------------------
- */
+/* ---- Rows of outputs
+ * -------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t at[GP_TAPS];    /* where in the band, from where the row begins */
-    int32_t place[GP_TAPS]; /* of the window */
+    int64_t at[GP_TAPS];    /* offset in the band from the start of the row */
+    int32_t place[GP_TAPS]; /* index in the window */
     gp_real w[GP_TAPS];
     int count;
 } gp_taps;
 
-/* to[i] = bias + the sum of w * from[at + i], in vectors, two at a time. The last ones may overlap
- * those before. */
+/* to[i] = bias + the sum of w * from[at + i], two vectors at a time. The last vector may overlap
+ * the one before. */
 #define GP_TAPS_ROW(name, type)                                                          \
     GP_FUNCTION void name(gp_real *restrict to, int64_t n, const gp_real *restrict from, \
                           const gp_taps *t, gp_real bias)                                \
@@ -163,7 +163,7 @@ GP_FUNCTION void gp_taps_weigh(const gp_depthwise *v, int64_t out, gp_taps *t)
         t->w[k] = gp_depthwise_weight(v, out, t->place[k]);
 }
 
-/* Where the taps of the window are in a band. */
+/* The offsets of the taps in a band. */
 GP_FUNCTION void gp_depthwise_taps(const gp_depthwise *v, const gp_band *b, gp_taps *t)
 {
     t->count = (int)(v->kernel[0] * v->kernel[1]);
@@ -175,7 +175,7 @@ GP_FUNCTION void gp_depthwise_taps(const gp_depthwise *v, const gp_band *b, gp_t
     }
 }
 
-/* One output, where no band holds what it sees. */
+/* One output, where its inputs do not fit a band. */
 GP_FUNCTION gp_real gp_depthwise_one(const gp_depthwise *v, const gp_real *plane, int64_t out,
                                      int64_t row, int64_t column, gp_real sum)
 {
@@ -189,7 +189,7 @@ GP_FUNCTION gp_real gp_depthwise_one(const gp_depthwise *v, const gp_real *plane
     return sum;
 }
 
-enum { GP_DEPTHWISE_WIDTH = GP_BLOCK(512, 24) }; /* outputs of a row that are made in one go */
+enum { GP_DEPTHWISE_WIDTH = GP_BLOCK(512, 24) }; /* outputs of a row computed at once */
 
 /* One output channel of one image, columns at .. at + n - 1. */
 GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plane, int64_t out,
@@ -222,7 +222,7 @@ GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_depthwise *v)
 {
     const gp_tensor *x = v->x, *y = v->y;
     const int64_t channels = y->dim[1], width = y->dim[3];
-    (void)run; /* has a say only where there are threads */
+    (void)run; /* unused without threads */
     GP_PARALLEL(run, gp_count(y) * v->kernel[0] * v->kernel[1] > 32768)
     for (int64_t i = 0; i < y->dim[0] * channels; i++) {
         const int64_t n = i / channels, out = i % channels;
@@ -241,7 +241,7 @@ GP_FUNCTION void gp_depthwise_run(const gp_run *run, const gp_depthwise *v)
 
 enum { GP_SPREAD_PHASES = GP_BLOCK(4, 2) }; /* columns of a stride, at most */
 
-/* One output, where no band holds what it sees. */
+/* One output, where its inputs do not fit a band. */
 GP_FUNCTION gp_real gp_spread_one(const gp_depthwise *v, const gp_real *plane, int64_t out,
                                   int64_t row, int64_t column, gp_real sum)
 {
@@ -257,7 +257,7 @@ GP_FUNCTION gp_real gp_spread_one(const gp_depthwise *v, const gp_real *plane, i
     return sum;
 }
 
-/* A row of n outputs from its phases, which are `line` apart. */
+/* Interleaves a row of n outputs from its phases, which are `line` apart. */
 GP_FUNCTION void gp_spread_join(gp_real *restrict to, int64_t stride, const gp_real *restrict from,
                                 int64_t phases, int64_t line, int64_t n)
 {
@@ -270,18 +270,18 @@ GP_FUNCTION void gp_spread_join(gp_real *restrict to, int64_t stride, const gp_r
         to[i * stride] = from[i % phases * line + i / phases];
 }
 
-/* How a stretch of columns is cut. */
+/* How a block of columns is split. */
 typedef struct {
     gp_band band;
     int64_t at, n;                  /* columns; the first is a multiple of the stride */
     int64_t each;                   /* outputs of a phase */
-    int64_t above, before, outputs; /* outputs: rows whose input rows fit a band; 0: not even one */
+    int64_t above, before, outputs; /* output rows whose input rows fit a band; 0: not even one */
     gp_taps taps[GP_SPREAD_PHASES][GP_SPREAD_PHASES]; /* of rows and columns, without weights */
 } gp_spread_cut;
 
 /* Output (i, j) of a transposed convolution sums x[r, c] * w[ki, kj] where r = (i + pad - ki *
- * dilation) / stride without rest, and c alike: so outputs a stride apart have the same taps. Here
- * for those with (i + pad) % stride == row and j % stride == column, in a band whose rows begin
+ * dilation) / stride is an integer, and c alike: so outputs a stride apart use the same taps. Here
+ * for those with (i + pad) % stride == row and j % stride == column, in a band whose rows start
  * `above` before (i + pad) / stride, and its columns `before` before j / stride. */
 GP_FUNCTION void gp_spread_taps(const gp_depthwise *v, int64_t row, int64_t column,
                                 const gp_spread_cut *s, gp_taps *t)
@@ -332,7 +332,7 @@ GP_FUNCTION void gp_spread_rows(const gp_depthwise *v, const gp_spread_cut *s, c
         gp_band_row(&s->band, band + (i - top) * pitch,
                     i < 0 || i >= x->dim[2] ? NULL : plane + i * x->stride[2], x->stride[3],
                     x->dim[3], s->at / v->stride[1] - s->before);
-    for (int64_t turn = 0; turn < v->stride[0]; turn++) { /* rows with the same taps */
+    for (int64_t turn = 0; turn < v->stride[0]; turn++) { /* rows that use the same taps */
         gp_taps t[GP_SPREAD_PHASES];
         int64_t i = first + turn, row = (i + v->pad[0]) % v->stride[0];
         for (int64_t p = 0; p < v->stride[1]; p++) {
@@ -353,7 +353,7 @@ GP_FUNCTION void gp_spread_cut_run(const gp_run *run, const gp_depthwise *v, con
 {
     const gp_tensor *x = v->x, *y = v->y;
     const int64_t channels = y->dim[1];
-    (void)run; /* has a say only where there are threads */
+    (void)run; /* unused without threads */
     GP_PARALLEL(run, gp_count(x) * v->kernel[0] * v->kernel[1] > 32768)
     for (int64_t i = 0; i < y->dim[0] * channels; i++) {
         const int64_t n = i / channels, out = i % channels, height = y->dim[2];
@@ -371,7 +371,7 @@ GP_FUNCTION void gp_spread_cut_run(const gp_run *run, const gp_depthwise *v, con
     }
 }
 
-/* A transposed convolution of one channel to one channel. */
+/* A depthwise transposed convolution. */
 GP_FUNCTION void gp_depthwise_spread(const gp_run *run, const gp_depthwise *v)
 {
     const int64_t width = v->y->dim[3], most = GP_DEPTHWISE_WIDTH / v->stride[1] * v->stride[1];

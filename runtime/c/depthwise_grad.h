@@ -1,19 +1,19 @@
-/* The weights' gradient of a depthwise convolution: each weight is the product of the gradient with
- * a plane of x that is moved by its tap. */
+/* The gradient of a depthwise convolution with respect to its weights: each weight is the dot
+ * product of dy with x shifted by its tap. */
 #ifndef GP_DEPTHWISE_GRAD_H
 #define GP_DEPTHWISE_GRAD_H
 
 #include "depthwise.h"
 
-/* Rows of dy and a band of x, beside each other. */
+/* Rows of dy and a band of x. */
 typedef struct {
     const gp_real *up, *from;
-    int64_t up_row, from_row; /* from row to row */
+    int64_t up_row, from_row; /* row strides */
     int64_t rows, n;
 } gp_taps_rows;
 
-/* to[k] += the sum of dy * x through tap k, of three. The lanes are summed pairwise. The last
- * vector of a row overlaps the one before, and of it only counts what is new. */
+/* to[k] += the dot product of dy and x through tap k, of three. Lanes are summed pairwise. The last
+ * vector of a row overlaps the one before; its lanes that were counted are masked. */
 #define GP_TAPS_DOT(name, type)                                                               \
     GP_FUNCTION void name(double *to, const gp_taps_rows *r, const int64_t *tap)              \
     {                                                                                         \
@@ -56,7 +56,7 @@ GP_TAPS_DOT(gp_taps_dot_four, gp_four)
 #endif
 #undef GP_TAPS_DOT
 
-/* sum[k] += the sum of dy * x through each tap. */
+/* sum[k] += the dot product of dy and x through each tap. */
 GP_FUNCTION void gp_taps_dot(double *sum, const gp_taps_rows *r, const gp_taps *t)
 {
     int k = 0;
@@ -81,7 +81,7 @@ GP_FUNCTION void gp_taps_dot(double *sum, const gp_taps_rows *r, const gp_taps *
                           (double)r->from[row * r->from_row + t->at[k] + i];
 }
 
-/* Place k of the window, where no band holds what it sees: the sum over one image. */
+/* Tap k of the window over one image, where the inputs do not fit a band. */
 GP_FUNCTION double gp_depthwise_weight_one(const gp_depthwise *v, const gp_real *plane,
                                            const gp_real *up, int64_t k)
 {
@@ -98,7 +98,7 @@ GP_FUNCTION double gp_depthwise_weight_one(const gp_depthwise *v, const gp_real 
     return sum;
 }
 
-/* What one image adds to dw of one channel: columns at .. at + n - 1 of dy. */
+/* The contribution of one image to dw of one channel: columns at .. at + n - 1 of dy. */
 GP_FUNCTION void gp_depthwise_weight_columns(const gp_depthwise *v, const gp_real *plane,
                                              const gp_real *up, int64_t at, int64_t n, double *sum)
 {

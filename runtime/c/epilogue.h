@@ -1,11 +1,11 @@
-/* What follows a product: the loop behind it runs over each part of the output as soon as that is
- * final, in runs as long as its elements lie side by side. */
+/* Epilogues: the elementwise loop fused into a product runs over each part of the output as soon as
+ * it is final, in runs of contiguous elements. */
 #ifndef GP_EPILOGUE_H
 #define GP_EPILOGUE_H
 
 #include "base.h"
 
-/* n elements, `step` apart, that are counted from `first`. */
+/* n elements, `step` apart, with indices from `first`. */
 GP_FUNCTION void gp_epilogue_run(const gp_call *c, gp_real *at, int64_t step, int64_t first,
                                  int64_t n)
 {

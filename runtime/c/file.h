@@ -1,6 +1,6 @@
-/* Parameters in a file: the safetensors format. Eight bytes of length, a JSON header that says
- * for each tensor its dtype, shape and place, then the bytes, little-endian. file_save.h writes
- * such files, file_load.h reads them; nothing is allocated. */
+/* Parameters in a file: the safetensors format. Eight bytes of length, a JSON header that gives the
+ * dtype, shape and offsets of each tensor, then the bytes, little-endian. file_save.h writes such
+ * files, file_load.h reads them; nothing is allocated. */
 #ifndef GP_FILE_H
 #define GP_FILE_H
 
@@ -8,7 +8,7 @@
 
 enum { GP_EFILE = 4, GP_EFORMAT = 5, GP_ETENSOR = 6 };
 
-/* One tensor as a file knows it. */
+/* One tensor of a file. */
 typedef struct {
     const char *name;
     int dtype, rank;
@@ -20,30 +20,30 @@ typedef struct {
 #endif
 } gp_item;
 
-/* A number in the metadata, where safetensors has text: "step":"1200". */
+/* A number in the metadata, which safetensors stores as text: "step":"1200". */
 typedef struct {
     const char *name;
-    uint64_t number; /* loading: keeps what it was where the file does not have it */
+    uint64_t number; /* loading: unchanged where the file does not have it */
 } gp_note;
 
-/* What is to be loaded or saved. */
+/* What to load or save. */
 typedef struct {
     gp_item (*item)(const void *model, size_t i);
     const void *model;
     size_t count;
-    size_t needed; /* loading: of those behind the first `needed` all may be missing together */
+    size_t needed; /* loading: those after the first `needed` may be missing, all together */
     gp_note *note;
     size_t notes;
     unsigned char *seen; /* loading: a bit for each tensor, all 0 */
-    char *detail;        /* what went wrong, in words */
+    char *detail;        /* the error message */
     size_t detail_size;
-    const unsigned char *mapped; /* the file in memory; NULL: it is read */
+    const unsigned char *mapped; /* a mapped file; NULL: it is read */
     size_t mapped_bytes;
-    void (*bind)(const void *model, size_t i, const unsigned char *at); /* takes a tensor of it */
+    void (*bind)(const void *model, size_t i, const unsigned char *at); /* binds a tensor of it */
 } gp_items;
 
-/* What went wrong, in words. Untouched where there is nothing to clear: threads may save one model
- * at once. */
+/* Clears the error message, and writes nothing where it is clear: threads may save one model
+ * concurrently. */
 #define GP_DETAIL(items, ...) snprintf((items)->detail, (items)->detail_size, __VA_ARGS__)
 GP_HOST void gp_no_detail(const gp_items *items)
 {
@@ -51,7 +51,7 @@ GP_HOST void gp_no_detail(const gp_items *items)
         items->detail[0] = 0;
 }
 
-/* A name or path that leaves room for what is said of it: the middle of a long one is left out. */
+/* A name or path for a message: a long one is abbreviated in the middle. */
 typedef struct {
     char text[80];
 } gp_brief;
@@ -92,8 +92,8 @@ GP_HOST int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
     return 1;
 }
 
-/* The bytes of a tensor, to and from the file. On a device they go through pieces of the host's
- * memory: cuda/model.cuh. */
+/* Copies the bytes of a tensor to and from the file. On a device they go through a host buffer:
+ * cuda/model.cuh. */
 GP_HOST int gp_write_data(int file, const gp_item *t);
 GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset);
 #ifndef GP_CUDA

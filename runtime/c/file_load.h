@@ -1,7 +1,7 @@
 /* Reads a safetensors file: see file.h.
  *
- * Nothing of the header is kept, so it is read several times, through a small buffer. First all of
- * it is checked, so that a file that is wrong changes nothing; the last pass loads. */
+ * The header is not kept, so it is read several times, through a small buffer. First all of it is
+ * validated, so that an invalid file changes nothing; the last pass loads. */
 #ifndef GP_FILE_LOAD_H
 #define GP_FILE_LOAD_H
 
@@ -9,22 +9,22 @@
 
 #include <stdarg.h>
 
-/* What a pass over the header is for. */
+/* The passes over the header. */
 enum {
-    GP_PASS_CHECK,   /* the tensors are those of the model */
-    GP_PASS_NAMES,   /* each name stands once */
-    GP_PASS_EXTENTS, /* each byte behind the header is of one tensor */
+    GP_PASS_CHECK,   /* tensors match those of the model */
+    GP_PASS_NAMES,   /* names are unique */
+    GP_PASS_EXTENTS, /* each byte after the header belongs to one tensor */
     GP_PASS_LOAD
 };
 
 enum { GP_WINDOW = 256 };
 #define GP_HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* The smallest keys of a pass, sorted: hashes of names, or where tensors begin. */
+/* The smallest keys of a pass, sorted: hashes of names, or offsets of tensors. */
 typedef struct {
-    uint64_t from; /* smaller ones were seen in an earlier pass */
+    uint64_t from; /* smaller ones were handled in an earlier pass */
     size_t count;
-    int twice; /* a key was met twice */
+    int twice; /* a key occurred twice */
     struct {
         uint64_t key, value;
     } at[GP_WINDOW];
@@ -32,25 +32,25 @@ typedef struct {
 
 typedef struct {
     int file, code;
-    uint64_t at;       /* in the file: of what the buffer is filled with next */
-    uint64_t data;     /* where the header ends and the tensors begin */
-    uint64_t file_end; /* bytes of the file */
-    uint64_t hash;     /* of the header as it was read in this pass */
+    uint64_t at;       /* file offset of what the buffer is filled with next */
+    uint64_t data;     /* where the header ends and the tensors start */
+    uint64_t file_end; /* file size */
+    uint64_t hash;     /* hash of the header as read in this pass */
     size_t used, filled;
     unsigned char buffer[4096];
     const char *path;
     const gp_items *items;
     gp_window *window;
-    size_t next;      /* the tensor that probably comes next */
-    uint64_t tensors; /* in the file that are not empty */
-    uint64_t tiled;   /* bytes of tensors so far, while they are sorted */
+    size_t next;      /* the tensor expected next */
+    uint64_t tensors; /* non-empty tensors of the file */
+    uint64_t tiled;   /* bytes of tensors so far, in sorted order */
     int unsorted;
 } gp_reader;
 
-/* What a header says of one tensor. */
+/* One entry of the header. */
 typedef struct {
-    uint64_t at;           /* of its name in the file */
-    uint64_t hash, length; /* of its name */
+    uint64_t at;           /* offset of its name in the file */
+    uint64_t hash, length; /* hash of its name */
     char dtype[8];
     int rank;
     int64_t dim[GP_MAX_RANK];
@@ -58,7 +58,7 @@ typedef struct {
     int fields; /* bits: dtype, shape, data_offsets */
 } gp_entry;
 
-/* What is wrong with the file or tensor of this name. The first complaint counts. */
+/* Reports an error in the file or tensor of this name. The first one is kept. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -91,7 +91,7 @@ GP_HOST uint64_t gp_hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-/* Bytes of the file, which is long enough. */
+/* Bytes of the file, which was checked to be long enough. */
 GP_HOST int gp_fetch(const gp_reader *r, void *to, size_t bytes, uint64_t at)
 {
     if (!r->items->mapped)
@@ -100,7 +100,7 @@ GP_HOST int gp_fetch(const gp_reader *r, void *to, size_t bytes, uint64_t at)
     return 1;
 }
 
-/* The next character of the header; 0 at its end and after an error. */
+/* The next character of the header; 0 at the end and after an error. */
 GP_HOST int gp_peek(gp_reader *r)
 {
     if (r->code == GP_OK && r->used == r->filled) {
@@ -163,8 +163,8 @@ GP_HOST int gp_more(gp_reader *r, int close)
     return 0;
 }
 
-/* Four hex digits of a JSON escape as UTF-8; halves of pairs come out as they stand, which is
- * enough to tell such a name from ours. */
+/* Four hex digits of a JSON escape as UTF-8; surrogates are encoded one by one, which is enough to
+ * tell such a name from ours. */
 GP_HOST int gp_read_escape(gp_reader *r, char *out)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -183,7 +183,7 @@ GP_HOST int gp_read_escape(gp_reader *r, char *out)
     return bytes;
 }
 
-/* The next character of a string, and how many bytes it has; 0 behind the closing quote. */
+/* The next character of a string, and its length in bytes; 0 after the closing quote. */
 GP_HOST int gp_read_char(gp_reader *r, char *piece)
 {
     static const char escaped[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -205,7 +205,7 @@ GP_HOST int gp_read_char(gp_reader *r, char *piece)
     return found != NULL;
 }
 
-/* One that is too long is cut: it is then none of the words that are looked for. */
+/* One that is too long is truncated: it then matches no keyword. */
 GP_HOST void gp_read_string(gp_reader *r, char *text, size_t size)
 {
     size_t length = 0;
@@ -230,8 +230,8 @@ GP_HOST uint64_t gp_read_number(gp_reader *r)
     return number;
 }
 
-/* Anything, unread: metadata and fields that are not known. Strings are minded, since they may
- * hold brackets. */
+/* Skips any value: metadata and unknown fields. Strings are parsed, since they may contain
+ * brackets. */
 GP_HOST void gp_skip_value(gp_reader *r)
 {
     int depth = 0;
@@ -254,9 +254,10 @@ GP_HOST void gp_skip_value(gp_reader *r)
     } while (r->code == GP_OK);
 }
 
-/* ---- Names: of any length, so they are read again where they lie in the file ----------------- */
+/* ---- Names: of any length, so they are read again from the file
+ * ------------------------------- */
 
-/* Hashes leave room for a number above each. */
+/* Leaves room for a number above each hash. */
 GP_HOST uint64_t gp_name_hash(uint64_t hash)
 {
     return hash >> 1;
@@ -274,7 +275,7 @@ GP_HOST void gp_read_name(gp_reader *r, gp_entry *e)
     e->hash = gp_name_hash(hash);
 }
 
-/* A reader of its own at the name of an entry. */
+/* A second reader at the name of an entry. */
 GP_HOST gp_reader gp_at_name(const gp_reader *r, const gp_entry *e)
 {
     gp_reader again = *r;
@@ -307,7 +308,7 @@ GP_HOST int gp_name_is(const gp_reader *r, const gp_entry *e, const char *name)
     return same == length;
 }
 
-/* The place of an entry among the tensors; count where it is none of them. */
+/* The index of the model's tensor with this name; count if there is none. */
 GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
 {
     const size_t count = r->items->count;
@@ -337,7 +338,7 @@ GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
             const int64_t dim = (int64_t)gp_read_number(r);
             if (e->rank < GP_MAX_RANK)
                 e->dim[e->rank] = dim;
-            e->rank += e->rank <= GP_MAX_RANK; /* beyond what any of ours has: no match */
+            e->rank += e->rank <= GP_MAX_RANK; /* larger than any of ours: no match */
         }
         bit = 2;
     } else if (strcmp(field, "data_offsets") == 0) {
@@ -365,7 +366,7 @@ GP_HOST void gp_shape_text(char *text, size_t size, const char *dtype, int rank,
         snprintf(text + length, size - length, "]");
 }
 
-/* It is as the model has it. */
+/* Its dtype and shape match the model's. */
 GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
 {
     int same = e->rank == t->rank && strcmp(e->dtype, gp_dtype_name(t->dtype)) == 0;
@@ -386,7 +387,7 @@ GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
     }
 }
 
-/* It lies in the file, whoever it belongs to. */
+/* Its bytes are within the file, whoever it belongs to. */
 GP_HOST void gp_check_extent(gp_reader *r, const gp_entry *e)
 {
     const gp_brief name = gp_name_text(r, e);
@@ -403,7 +404,7 @@ GP_HOST void gp_check_extent(gp_reader *r, const gp_entry *e)
     r->tensors++;
 }
 
-/* Takes a key among the smallest. */
+/* Inserts a key among the smallest. */
 GP_HOST void gp_take(gp_window *w, uint64_t key, uint64_t value)
 {
     size_t at = w->count;
@@ -421,7 +422,7 @@ GP_HOST void gp_take(gp_window *w, uint64_t key, uint64_t value)
     w->at[at].value = value;
 }
 
-/* In the passes that are about the model's own tensors: a file may hold more. */
+/* For passes about the model's own tensors: a file may hold more. */
 GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
 {
     const size_t i = gp_find_item(r, e);
@@ -444,7 +445,7 @@ GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
 
 /* ---- The header ----------------------------------------------------------------------------- */
 
-/* A number as text; what is none is passed over. */
+/* A number as text; anything else is ignored. */
 GP_HOST void gp_read_note(gp_reader *r, const char *name)
 {
     char text[24];
@@ -513,7 +514,7 @@ GP_HOST void gp_read_header(gp_reader *r, int pass)
         gp_broken(r, "something stands behind its header");
 }
 
-/* All that the model needs was seen. */
+/* Whether all that the model needs was seen. */
 GP_HOST void gp_check_seen(gp_reader *r)
 {
     const gp_items *items = r->items;
@@ -545,8 +546,8 @@ GP_HOST void gp_check_names(gp_reader *r)
     } while (r->code == GP_OK && w->count == GP_WINDOW);
 }
 
-/* Tensors that do not stand in the order of their bytes are sorted, a window at a time; where as
- * many as there are follow one another, none is left that could share a byte. */
+/* Tensors that are not in the order of their bytes are sorted, a window at a time; if as many as
+ * there are tensors follow one another without a gap, no two overlap. */
 GP_HOST void gp_check_extents(gp_reader *r)
 {
     const gp_window *w = r->window;
@@ -578,7 +579,7 @@ GP_HOST void gp_check_extents(gp_reader *r)
 #define GP_NANOSECONDS(status) ((status)->st_mtim.tv_nsec)
 #endif
 
-/* Whether somebody wrote to it since. Not when it was renamed: that is how a save ends. */
+/* Whether it was written to since. A rename does not count: that is how a save ends. */
 GP_HOST int gp_is_unchanged(int file, const struct stat *then)
 {
     struct stat now;
@@ -603,7 +604,7 @@ GP_HOST void gp_read_length(gp_reader *r)
     r->data = 8 + bytes;
 }
 
-/* status: of a file that is not mapped. */
+/* status: fstat of a file that is not mapped. */
 GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
 {
     gp_window window = {.from = 0};
@@ -621,7 +622,7 @@ GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
     r->window = NULL;
 }
 
-/* Without waiting for whoever might write to it: a pipe is no file of parameters. */
+/* Opened without blocking: a pipe is not a parameter file. */
 GP_HOST int gp_load(const char *path, const gp_items *items)
 {
     gp_reader r = {.file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
@@ -642,7 +643,7 @@ GP_HOST int gp_load(const char *path, const gp_items *items)
     return r.code;
 }
 
-/* The same of a file in memory: its tensors are bound where they lie. */
+/* The same for a mapped file: its tensors are bound in place. */
 GP_HOST int gp_map(const gp_items *items)
 {
     gp_reader r = {.file = -1};

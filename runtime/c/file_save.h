@@ -1,4 +1,4 @@
-/* Writes a safetensors file, whole or not at all: see file.h. */
+/* Writes a safetensors file, atomically: see file.h. */
 #ifndef GP_FILE_SAVE_H
 #define GP_FILE_SAVE_H
 
@@ -6,7 +6,7 @@
 
 /* ---- The header ----------------------------------------------------------------------------- */
 
-/* Text of the header: counted only while file is -1. */
+/* Writes header text; only counts it while file is -1. */
 typedef struct {
     int file, failed;
     uint64_t length;
@@ -85,7 +85,7 @@ GP_HOST void gp_put_header(gp_writer *w, const gp_items *items)
         gp_put(w, "]}");
     }
     gp_put(w, "}");
-    while (w->length % 8) /* the tensors begin on a multiple of 8 */
+    while (w->length % 8) /* tensors are aligned to 8 bytes */
         gp_put(w, " ");
 }
 
@@ -110,7 +110,7 @@ GP_HOST int gp_write_items(int file, const gp_items *items)
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
-/* Writes what `path` leads to: errno says why it failed. */
+/* Writes to the file at `path`; errno is set on failure. */
 GP_HOST int gp_replace(const char *path, const gp_items *items)
 {
     char name[GP_PATH], made[GP_PATH];
@@ -141,8 +141,8 @@ GP_HOST int gp_replace(const char *path, const gp_items *items)
     return 1;
 }
 
-/* The file appears whole or not at all: it is written under another name first. Its mode stays,
- * and a symlink stays one. errno says why it failed. */
+/* Atomic: written under a temporary name first, then renamed. Keeps the file's mode, and a symlink
+ * stays one. errno is set on failure. */
 GP_HOST int gp_save(const char *path, const gp_items *items)
 {
     for (size_t i = 0; i < items->count; i++) {

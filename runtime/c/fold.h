@@ -1,8 +1,8 @@
-/* How a reduction sees its operand: outputs in rows of `width` columns, and `count` elements that
- * go into each.
+/* How a reduction sees its operand: outputs in rows of `width` columns, and `count` elements
+ * reduced into each.
  *
- * Which axis plays which part follows from the dims and from which axes are reduced, never from
- * the strides, so that a tensor gives the same bits wherever and however it lies. */
+ * Which axis has which role follows from the dims and from which axes are reduced, never from the
+ * strides, so that a tensor gives the same bits whatever its layout. */
 #ifndef GP_FOLD_H
 #define GP_FOLD_H
 
@@ -10,7 +10,7 @@
 
 typedef struct {
     gp_line outer; /* kept axes before the last reduced one */
-    gp_line wide;  /* kept axes after it: they lie closest together */
+    gp_line wide;  /* kept axes after it: the innermost ones */
     gp_line in;    /* reduced axes */
     int64_t outers, width, count;
 } gp_fold;

@@ -1,11 +1,11 @@
-/* gather: slices of an axis, picked by indices. Indices are looked at before anything is read. */
+/* gather: slices of an axis, picked by indices. Indices are validated before anything is read. */
 #ifndef GP_GATHER_H
 #define GP_GATHER_H
 
 #include "move.h"
 #include "settings.h"
 
-/* Whether every index is from 0 to less than n. */
+/* Whether every index is in [0, n). */
 GP_FUNCTION int gp_indices_fit(const gp_tensor *index, int64_t n)
 {
     int64_t count = gp_count(index), wrong = 0;

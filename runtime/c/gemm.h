@@ -1,21 +1,22 @@
-/* The matrix product: C = A B or C += A B, any strides, in blocks that fit the caches.
+/* The matrix product: C = A B or C += A B, any strides, blocked for the caches.
  *
- * For each stretch of the inner dimension, columns of B and rows of A are packed into panels: up
- * to GP_MR rows, and GP_NR columns, the last panel filled up with zeros. Goto and van de Geijn,
+ * For each block of the inner dimension (GP_KC), columns of B and rows of A are packed into panels:
+ * up to GP_MR rows, and GP_NR columns, the last panel padded with zeros. Goto and van de Geijn,
  * Anatomy of High-Performance Matrix Multiplication (2008).
  *
- * Each element is summed in the order of the inner dimension, stretch after stretch. How the
- * rest is cut, and which operand is turned, changes no bit.
- */
+ * Each element is summed in the order of the inner dimension, block after block. How rows and
+ * columns are blocked, and which operand is transposed, changes no bit. */
 #ifndef GP_GEMM_H
 #define GP_GEMM_H
 
 #include "epilogue.h"
 #include "panel.h"
 
-enum { GP_GEMM_AS_IT_LIES = GP_BLOCK(20, 2) }; /* panels of A that columns of B are used for so */
+enum {
+    GP_GEMM_AS_IT_LIES = GP_BLOCK(20, 2)
+}; /* panels of A for which columns of B are read in place */
 
-/* Writes or adds the part of a tile that lies within C: m x n of it. */
+/* Stores or adds the part of a tile within C: m x n of it. */
 static GP_NOINLINE void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m,
                                       int64_t n, int add)
 {
@@ -34,7 +35,7 @@ static GP_NOINLINE void gp_tile_store(gp_matrix c, const gp_real *restrict tile,
     }
 }
 
-/* Panels of A are of nearly equal height: panel i of a matrix with m rows begins at this row. */
+/* Panels of A have nearly equal heights: the first row of panel i of a matrix with m rows. */
 GP_FUNCTION int64_t gp_panel_begin(int64_t i, int64_t m)
 {
     return i * m / gp_ceil_div(m, GP_MR);
@@ -54,10 +55,10 @@ static GP_NOINLINE void gp_panel_into(gp_matrix c, const gp_real *rows, int64_t 
     gp_tile_store(c, tile, m, n, add);
 }
 
-/* What follows when elements of C are final: (i, j) is number first + i * row + j * col of the
+/* The epilogue for final elements of C: (i, j) has index first + i * row + j * col in the
  * output. */
 typedef struct {
-    const gp_call *call; /* NULL: nothing follows */
+    const gp_call *call; /* NULL: none */
     int64_t first, row, col;
 } gp_ending;
 
@@ -67,12 +68,12 @@ GP_FUNCTION gp_ending gp_ending_at(gp_ending e, int64_t i, int64_t j)
     return e;
 }
 
-/* m x n elements of C are final. */
+/* Runs the epilogue on m x n final elements of C. */
 GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
 {
     if (!e.call || !e.call->epilogue)
         return;
-    if (e.col != 1) { /* count along the rows of the output, whichever way C was turned */
+    if (e.col != 1) { /* iterate along the rows of the output, even if C is transposed */
         const int64_t rows = m;
         e = (gp_ending){e.call, e.first, e.col, e.row};
         c = gp_turned(c);
@@ -87,11 +88,10 @@ GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
         gp_epilogue_run(e.call, c.at + i * c.row, c.col, e.first + i * e.row, n);
 }
 
-/* Columns of B, k deep: the first ones as they lie, `step` from row to row, the others in panels.
- */
+/* Columns of B, k deep: the first ones in place, `step` from row to row, the others in panels. */
 typedef struct {
     const gp_real *at;
-    int64_t step, as_is; /* as_is: a number of whole vectors */
+    int64_t step, as_is; /* as_is: a multiple of the vector width */
     const gp_real *packed;
 } gp_columns;
 
@@ -119,20 +119,20 @@ GP_FUNCTION void gp_block_product(gp_matrix c, gp_matrix a, int64_t m, int64_t n
     }
 }
 
-/* C (m x n) = or += A B: what a thread does, with its gp_gemm_work elements. */
+/* C (m x n) = or += A B: the task of a thread, with gp_gemm_work elements of workspace. */
 static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
                                 int64_t k, int add, gp_real *work, gp_ending end)
 {
     gp_real *rows = work, *packed = work + GP_GEMM_ROWS;
     const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
-    /* columns that are used a few times only are left where they are */
+    /* columns that are used only a few times are not packed */
     const int direct = b.col == 1 && m <= GP_GEMM_AS_IT_LIES * GP_MR;
     for (int64_t j = 0; j < n; j += across)
         for (int64_t p = 0; p < k; p += depth) {
             const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);
             const gp_matrix from = gp_matrix_at(b, p, j);
             gp_columns columns = {from.at, from.row, 0, packed};
-            gp_ending here = {0}; /* before the last stretch nothing is final */
+            gp_ending here = {0}; /* nothing is final before the last block of k */
             if (p + some == k)
                 here = gp_ending_at(end, 0, j);
             if (direct)

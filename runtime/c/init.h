@@ -1,4 +1,4 @@
-/* What parameters hold after a reset. */
+/* Initial values of parameters. */
 #ifndef GP_INIT_H
 #define GP_INIT_H
 
@@ -8,9 +8,10 @@ enum { GP_INIT_CONST, GP_INIT_UNIFORM, GP_INIT_NORMAL, GP_INIT_LIST, GP_INIT_FIL
 
 typedef struct {
     int kind;
-    double a, b; /* const: a; uniform: from a to b; normal: mean a, deviation b; file: left alone */
+    double a, b; /* const: a; uniform: from a to b; normal: mean a, standard deviation b; file:
+                    unchanged */
     const double *list;
-    size_t count; /* of list */
+    size_t count; /* length of list */
 } gp_init;
 
 /* The key of a tensor's random numbers: FNV-1a over its name. */
@@ -22,7 +23,7 @@ GP_HOST uint64_t gp_key(const char *name)
     return hash;
 }
 
-/* A number of f16 and bf16 is given by its bits. */
+/* Values of f16 and bf16 are given by their bits. */
 GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 {
     if (dtype == GP_F32)
@@ -39,7 +40,7 @@ GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
         ((uint8_t *)data)[i] = (uint8_t)(int64_t)number;
 }
 
-/* Elements from `from` on, a multiple of 4, `count` of them: so a tensor can be made in pieces. */
+/* `count` elements from `from`, a multiple of 4: so a tensor can be initialized in pieces. */
 GP_HOST void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
                            int dtype, int64_t from, int64_t count)
 {

@@ -1,9 +1,9 @@
-/* layernorm, normalize (the same without scale and bias) and rmsnorm: rows of the last axes.
+/* layernorm, normalize (the same without scale and bias) and rmsnorm: rows over the last axes.
  *
- * Mean and inverse deviation come from two passes over the row; a third in double where the squares
- * overflow: an inverse of 0 would hide a row that blows up. They are the outputs 1 and 2
- * (rmsnorm: the inverse root of the mean square is output 1), for a gradient; nobody has to
- * store them. May run in place. */
+ * Mean and inverse standard deviation take two passes over the row; a third in double where the
+ * squares overflow: an inverse of 0 would hide a row that diverges. They are outputs 1 and 2
+ * (rmsnorm: the inverse root mean square is output 1), for the backward pass; they need not be
+ * stored. May run in place. */
 #ifndef GP_LAYERNORM_H
 #define GP_LAYERNORM_H
 
@@ -32,7 +32,7 @@ GP_FUNCTION void gp_norm_row(const gp_real *x, gp_real *to, int64_t n, gp_real m
             to[i] = (x[i] - mean) * inverse;
 }
 
-/* One row, in place or not; `streams`: what is written is not read soon. */
+/* One row, in place or not; `streams`: the output is not read soon. */
 GP_FUNCTION void gp_norm_one(const gp_call *c, const gp_layernorm_attr *a, int centre, int64_t row,
                              int64_t n, int streams)
 {

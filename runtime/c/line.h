@@ -1,5 +1,5 @@
-/* A few axes of a tensor taken as one line of elements, in the order of the dims, however they
- * lie in memory. Axes that lie evenly are joined, so that most lines have one axis or two. */
+/* Several axes of a tensor as one line of elements in row-major order, whatever their strides. Axes
+ * that are contiguous with each other are merged, so most lines have one axis or two. */
 #ifndef GP_LINE_H
 #define GP_LINE_H
 
@@ -10,7 +10,7 @@ typedef struct {
     int64_t dim[GP_MAX_RANK], stride[GP_MAX_RANK];
 } gp_line;
 
-/* Adds an axis inside those that are there. */
+/* Appends an innermost axis. */
 GP_FUNCTION void gp_line_add(gp_line *line, int64_t dim, int64_t stride)
 {
     int last = line->rank - 1;
@@ -33,7 +33,7 @@ GP_FUNCTION int64_t gp_line_count(const gp_line *line)
     return count;
 }
 
-/* Where element i lies, in elements from the start. */
+/* The offset of element i, in elements. */
 GP_FUNCTION int64_t gp_line_at(const gp_line *line, int64_t i)
 {
     int64_t at = 0;
@@ -80,8 +80,8 @@ GP_FUNCTION void gp_store_int(const gp_tensor *t, int64_t at, int64_t x)
         ((uint8_t *)t->data)[at] = (uint8_t)x;
 }
 
-/* Elements i to i + n of the line that begins at `base`, as reals lying side by side: in place
- * where they do already, else in the buffer. */
+/* Elements i to i + n of the line at `base`, as contiguous reals: in place where they are, else
+ * copied to the buffer. */
 GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line, int64_t base,
                                         int64_t i, int64_t n, gp_real *buffer)
 {

@@ -1,9 +1,9 @@
-/* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in slices of rows: the logits
- * [..., V] are never stored whole, neither in the forward pass nor in the backward pass, where
- * those of a slice are computed once more.
+/* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in chunks of rows: the logits
+ * [..., V] are never stored whole, neither in the forward pass nor in the backward pass, where each
+ * chunk recomputes its own.
  *
- * A slice holds about GP_CHUNK_REALS logits. Its rows follow from the shape, and slices add to dw
- * in their order, so every sum has one order. */
+ * A chunk holds about GP_CHUNK_REALS logits. Its rows follow from the shape, and chunks add to dw
+ * in order, so every sum has one order. */
 #ifndef GP_LINEAR_CROSS_ENTROPY_H
 #define GP_LINEAR_CROSS_ENTROPY_H
 
@@ -14,14 +14,14 @@
 #define GP_CHUNK_REALS GP_BLOCK(1 << 22, 100)
 #endif
 
-enum { GP_SLICE_COLUMNS = GP_BLOCK(256, 20) }; /* of a tile, the work of one thread */
+enum { GP_SLICE_COLUMNS = GP_BLOCK(256, 20) }; /* columns of a tile, the task of one thread */
 
-/* One product of a slice: [rows, C] @ [C, V]. */
+/* The product of a chunk: [rows, C] @ [C, V]. */
 typedef struct {
     const gp_tensor *x, *w, *ids;
-    int64_t rows, inner, classes; /* of all of it */
-    int64_t slice;                /* rows at once, at most */
-    int64_t own;                  /* reals that a thread needs for its products */
+    int64_t rows, inner, classes; /* rows of all chunks */
+    int64_t slice;                /* the most rows of a chunk */
+    int64_t own;                  /* reals of workspace for the products of a thread */
 } gp_slices;
 
 GP_FUNCTION gp_slices gp_slices_of(const gp_call *c)
@@ -58,7 +58,7 @@ GP_FUNCTION void gp_slice_product(const gp_call *c, const gp_slices *s, gp_matri
                 (gp_ending){0});
 }
 
-/* The logits of `count` rows from `first` on, into the workspace. */
+/* The logits of `count` rows from `first`, into the workspace. */
 GP_FUNCTION gp_real *gp_slice_logits(const gp_call *c, const gp_slices *s, int64_t first,
                                      int64_t count)
 {

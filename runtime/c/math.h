@@ -1,18 +1,16 @@
 /* The math functions of expressions and kernels, in the real type.
  *
- * For float those that models use most are written out without calls, tables or branches, so that
- * a loop over them becomes vectors on any instruction set. Their errors stay below these units in
- * the last place: exp, log and sqrt 1, expm1, log1p, tanh and erf 1.5, sigmoid and silu 2.5.
- * Both forms of gelu are off by less than 1.5e-7 |x|. Zeros, infinities, NaN and numbers too small
- * to be normal are as in C's library, but sigmoid is 0 below -88.4, and exact gelu is -3e-15 below
- * -9, at -infinity too. The polynomials are minimax fits.
- */
+ * For float those that models use most are branch-free, without calls or tables, so that loops over
+ * them vectorize on any instruction set. Their errors stay below these ulps: exp, log and sqrt 1,
+ * expm1, log1p, tanh and erf 1.5, sigmoid and silu 2.5. Both forms of gelu are off by less than
+ * 1.5e-7 |x|. Zeros, infinities, NaN and subnormals are as in C's library, but sigmoid is 0 below
+ * -88.4, and exact gelu is -3e-15 below -9, at -infinity too. The polynomials are minimax fits. */
 #ifndef GP_MATH_H
 #define GP_MATH_H
 
 #include "base.h"
 
-#define GP_LARGEST 3.402823466e38 /* of floats */
+#define GP_LARGEST 3.402823466e38 /* bits of floats */
 
 GP_FUNCTION float gp_of_bits(uint32_t bits)
 {
@@ -28,16 +26,17 @@ GP_FUNCTION uint32_t gp_bits_of(float x)
     return bits;
 }
 
-/* yes ? a : b, in a form that compilers do not make a branch of: that would keep a loop scalar. */
+/* yes ? a : b, in a form that compilers do not turn into a branch, which would keep a loop
+ * scalar. */
 GP_FUNCTION float gp_choose(int yes, float a, float b)
 {
     const uint32_t mask = 0u - (uint32_t)yes;
     return gp_of_bits((gp_bits_of(a) & mask) | (gp_bits_of(b) & ~mask));
 }
 
-/* x, but not below `low` < 0 nor above `high` > 0; NaN becomes one of the two. As unsigned numbers
- * the bits of what is below 0 grow away from it, as signed ones those of what is above 0: integers
- * have a minimum that compilers make no branch of either, and it takes one instruction. */
+/* x clamped to [low, high], low < 0 < high; NaN becomes one of the two. Bits of negative floats
+ * grow away from 0 as unsigned integers, those of positive ones as signed integers: the integer
+ * minimum is a single instruction and never a branch. */
 GP_FUNCTION float gp_limited(float x, float low, float high)
 {
     const uint32_t bits = gp_bits_of(x), lowest = gp_bits_of(low);
@@ -49,13 +48,13 @@ GP_FUNCTION float gp_limited(float x, float low, float high)
 /* x = n log(2) + r with |r| <= log(2) / 2: r, and n + bias as the last bits of `*n`. */
 GP_FUNCTION float gp_exp_split(float x, float bias, float *n)
 {
-    const float round = 12582912 + bias; /* 1.5 * 2^23: what is added to it loses its fraction */
+    const float round = 12582912 + bias; /* 1.5 * 2^23: adding it rounds the fraction away */
     *n = x * 1.442695041f + round;
     const float whole = *n - round;
     return (x - whole * 0.693145752f) - whole * 1.428606820e-06f;
 }
 
-/* exp(r) - 1, by pairs of terms: few of them wait for each other. */
+/* exp(r) - 1, by pairs of terms: a short dependency chain. */
 GP_FUNCTION float gp_exp_rest(float r)
 {
     const float r2 = r * r;
@@ -65,7 +64,7 @@ GP_FUNCTION float gp_exp_rest(float r)
 }
 
 /* exp(x) in three forms, the narrower the shorter, that agree to the bit for |x| <= 80. First where
- * 2^n is a normal number: |x| <= 80; from -88 to there 2^n may be 0. */
+ * 2^n is normal: |x| <= 80; from -88 to there 2^n may be 0. */
 GP_FUNCTION float gp_float_exp_near(float x)
 {
     float n;
@@ -74,7 +73,7 @@ GP_FUNCTION float gp_float_exp_near(float x)
     return power * rest + power;
 }
 
-/* x <= 80; below -80 off by up to the smallest normal number. `low`: what gp_exp_low says. */
+/* x <= 80; below -80 off by up to the smallest normal number. `low`: the result of gp_exp_low. */
 GP_FUNCTION float gp_float_exp_below(float x, float low)
 {
     return gp_float_exp_near(low > x ? low : x);
@@ -134,7 +133,7 @@ GP_FUNCTION float gp_float_log1p(float x)
     return gp_choose(x == 0, x, any);
 }
 
-/* 1 + exp(x), from 1 to infinity, to divide by; NaN becomes one of the two. */
+/* 1 + exp(x), from 1 to infinity, as a divisor; NaN becomes one of the two. */
 GP_FUNCTION float gp_float_exp_plus_1(float x)
 {
     float n;
@@ -142,7 +141,8 @@ GP_FUNCTION float gp_float_exp_plus_1(float x)
     return gp_of_bits(gp_bits_of(n) << 23) * (1 + rest) + 1;
 }
 
-/* The same with 1 + 2^x, shorter: where x has been rounded before, as much goes astray. */
+/* The same with 1 + 2^x, shorter: for an x that was rounded before, which costs as much
+ * accuracy. */
 GP_FUNCTION float gp_float_exp2_plus_1(float x)
 {
     const float in = gp_limited(x, -127, 128), round = 12582912 + 127, n = in + round;
@@ -163,8 +163,8 @@ GP_FUNCTION float gp_float_silu(float x)
     return x / gp_float_exp_plus_1(-x);
 }
 
-/* The part of a normal distribution beyond x, 0 <= x <= 9, as 2^p with a fitted p in units of
- * 2^-23: as an integer its last bits are the fraction f of p, just where 1 + f has them. */
+/* The tail of the normal distribution beyond x, 0 <= x <= 9, as 2^p with a fitted p in units of
+ * 2^-23: as an integer its low bits are the fraction f of p, exactly where 1 + f has them. */
 GP_FUNCTION float gp_float_normal_beyond(float x)
 {
     const float x2 = x * x;
@@ -182,14 +182,14 @@ GP_FUNCTION float gp_float_normal_beyond(float x)
     return gp_of_bits(gp_bits_of(power) + (p & 0xff800000u));
 }
 
-/* |x|, but not above 9, from where on hardly anything is beyond: 3e-16. */
+/* min(|x|, 9): the tail beyond 9 is below 3e-16. */
 GP_FUNCTION float gp_normal_size(float x)
 {
     const uint32_t size = gp_bits_of(x) & 0x7fffffffu, most = gp_bits_of(9);
     return gp_of_bits(size < most ? size : most);
 }
 
-/* x times the part of a normal distribution below x. */
+/* x times the normal distribution function of x. */
 GP_FUNCTION float gp_float_gelu_exact(float x)
 {
     const float size = gp_normal_size(x);
@@ -228,7 +228,7 @@ GP_FUNCTION float gp_float_tanh(float x)
     return gp_choose(a < 0.625f, near, gp_with_sign(far, x));
 }
 
-/* x + x P(x^2) near 0, 1 - exp(-Q(|x|)) further out. */
+/* x + x P(x^2) near 0, 1 - exp(-Q(|x|)) elsewhere. */
 GP_FUNCTION float gp_float_erf(float x)
 {
     const float z = x * x, a = fabsf(x), in = gp_choose(a > 4, 4, a);
@@ -251,8 +251,8 @@ GP_FUNCTION float gp_float_erf(float x)
     return gp_choose(a < 0.92f, near, gp_with_sign(far, x));
 }
 
-/* Newton's steps towards the inverse root, from a guess by the exponent; then one towards the root.
- * C's own may set errno, which keeps a loop scalar. */
+/* Newton's method for the inverse root, from an estimate by the exponent; then one step for the
+ * root. C's sqrt may set errno, which keeps a loop scalar. */
 GP_FUNCTION float gp_float_sqrt(float x)
 {
     const int tiny = x<1e-30f, large = x> 1e30f;
@@ -286,19 +286,19 @@ GP_MATH_1(sqrt, gp_float_sqrt)
 GP_MATH_1(fabs, fabsf)
 GP_MATH_1(floor, floorf)
 GP_MATH_1(ceil, ceilf)
-GP_MATH_1(rint, rintf) /* halves to the even number, as NumPy rounds */
+GP_MATH_1(rint, rintf) /* ties to even, as NumPy rounds */
 GP_MATH_1(sin, sinf)
 GP_MATH_1(cos, cosf)
 #undef GP_MATH_1
 
-/* What exp takes to 0: either number does, by any number that does not change along a loop. A
- * compiler that knew which of them would make a branch of the comparison with it. */
+/* The bound below which exp flushes to 0: one of two numbers, by any loop invariant. If the
+ * compiler knew which, it would turn the comparison into a branch. */
 GP_FUNCTION gp_real gp_exp_low(gp_real any)
 {
     return any < 0 ? (gp_real)-87.75 : -88;
 }
 
-/* exp(x) of x <= 80; what is hardly normal may be 0. */
+/* exp(x) of x <= 80; subnormal results may be 0. */
 GP_FUNCTION gp_real gp_exp_below(gp_real x, gp_real low)
 {
     return sizeof x == sizeof(float) ? (gp_real)gp_float_exp_below((float)x, (float)low)
@@ -323,14 +323,14 @@ GP_FUNCTION gp_real gp_sigmoid(gp_real x)
                                      : (gp_real)(1 / (1 + exp(-(double)x)));
 }
 
-/* log(1 + exp(x)) - x y, without a difference of large numbers; at infinity too. */
+/* log(1 + exp(x)) - x y, without cancellation; at infinity too. */
 GP_FUNCTION gp_real gp_logit_loss(gp_real x, gp_real y)
 {
     const gp_real weight = x > 0 ? 1 - y : -y, large = weight * x;
     return (weight == 0 ? 0 : large) + gp_log1p(gp_exp(-gp_fabs(x)));
 }
 
-/* log(x) and log(1 - x), but not below -100. */
+/* log(x) and log(1 - x), clamped to -100 from below. */
 GP_FUNCTION gp_real gp_bounded_log(gp_real x)
 {
     const gp_real y = gp_log(x < 0 ? 0 : x);
@@ -366,7 +366,7 @@ GP_FUNCTION gp_real gp_gelu_exact(gp_real x)
                                      : x * gp_normal_below(x);
 }
 
-/* What gelu by tanh divides x by. */
+/* The divisor of gelu by tanh. */
 GP_FUNCTION gp_real gp_gelu_tanh_divisor(gp_real x)
 {
     const gp_real inner = (gp_real)1.5957691216057308 + (gp_real)0.07135481627260025 * x * x;
@@ -374,7 +374,7 @@ GP_FUNCTION gp_real gp_gelu_tanh_divisor(gp_real x)
                                      : (gp_real)(1 + exp(-(double)(x * inner)));
 }
 
-/* Slopes that no shorter expression has. */
+/* Derivatives that have no shorter expression. */
 GP_FUNCTION gp_real gp_gelu_exact_slope(gp_real x)
 {
     return gp_normal_below(x) + x * (gp_real)0.3989422804014327 * gp_exp((gp_real)-0.5 * x * x);

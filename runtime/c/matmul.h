@@ -1,21 +1,21 @@
 /* Batched matrix product: A [..., M, K] @ B [..., K, N]. The batch dims of both operands are the
- * same (a broadcast one has a stride of 0). The output lacks M or N where the operand was a
- * vector; that dim is 1 then. */
+ * same (a broadcast one has stride 0). The output lacks M or N where the operand was a vector; that
+ * dim is 1 then. */
 #ifndef GP_MATMUL_H
 #define GP_MATMUL_H
 
 #include "gemm.h"
 
 enum {
-    GP_THIN = GP_BLOCK(3, 2), /* so few rows do not pay for packing the other operand */
+    GP_THIN = GP_BLOCK(3, 2), /* too few rows to pay for packing the other operand */
     GP_THIN_COLUMNS = GP_BLOCK(512, 20)
 };
 
-/* What there is to do: one product for each place in the batch, cut into tiles. */
+/* The products: one for each batch index, split into tiles. */
 typedef struct {
     gp_matrix a, b, c;
     int64_t m, n, k;
-    int rank; /* of the batch */
+    int rank; /* batch dims */
     int64_t dim[GP_MAX_RANK], a_stride[GP_MAX_RANK], b_stride[GP_MAX_RANK], c_stride[GP_MAX_RANK];
     int64_t batches, rows, columns; /* rows, columns: of a tile */
     gp_ending end;                  /* of the first product */
@@ -53,8 +53,8 @@ GP_FUNCTION void gp_product_merge(gp_product *p)
     }
 }
 
-/* A tile for each thread, where batches do not share out evenly: as many as make them, cut so
- * that the least is packed twice. The cut changes no sum. */
+/* A tile for each thread where batches do not divide evenly, split so that the least is packed
+ * twice. The split changes no sum. */
 GP_FUNCTION void gp_product_tiles(gp_product *p, int64_t threads)
 {
     int64_t parts = threads, down = 1;
@@ -90,7 +90,7 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
     if (c->rank == r + 2) {
         p.c.row = c->stride[r];
         p.c.col = c->stride[r + 1];
-    } else if (c->rank == r + 1) { /* either m or n is 1 and its stride says nothing */
+    } else if (c->rank == r + 1) { /* m or n is 1 and its stride is arbitrary */
         p.c.row = p.n == 1 ? c->stride[r] : 0;
         p.c.col = p.n == 1 ? 1 : c->stride[r];
     }
@@ -100,7 +100,7 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
         p.b_stride[i] = b->stride[i];
         p.c_stride[i] = c->stride[i];
     }
-    /* Thin or not must not hang on what merges: a buffer's place would change the sums. */
+    /* Must not depend on what merges: the layout of a buffer would change the sums. */
     int64_t rows = p.m;
     for (int i = 0; i < r; i++)
         rows *= p.b_stride[i] == 0 ? p.dim[i] : 1;
@@ -128,8 +128,8 @@ GP_FUNCTION gp_real gp_dot(const gp_real *restrict a, const gp_real *restrict b,
     return sum + lane[0];
 }
 
-/* sum += x[0] * row 0, then x[1] * row 1 and so on, in stretches of a known length that every
- * optimiser turns into vectors. */
+/* sum += x[0] * row 0, then x[1] * row 1 and so on, in blocks of constant length that every
+ * compiler vectorizes. */
 GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, const gp_real *restrict x,
                                const gp_real *restrict rows, int64_t apart, int64_t n)
 {
@@ -138,7 +138,7 @@ GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, const gp_real *restrict x,
     const gp_real *restrict fourth = third + apart;
     int64_t j = 0;
     for (; j + LANES <= n; j += LANES) {
-#if defined(__GNUC__) /* rows are too far apart for the machine to guess the next */
+#if defined(__GNUC__) /* rows are too far apart for the hardware prefetcher */
         for (int i = AHEAD; i < AHEAD + 4; i++)
             __builtin_prefetch(rows + i * apart + j);
 #endif
@@ -154,7 +154,7 @@ GP_FUNCTION void gp_add_scaled(gp_real *restrict sum, const gp_real *restrict x,
             sum[j] += x[i] * rows[i * apart + j];
 }
 
-/* k elements as they follow each other in memory: where they lie, or copied. */
+/* k elements as a contiguous array: in place, or copied. */
 GP_FUNCTION const gp_real *gp_gathered(gp_real *to, const gp_real *from, int64_t step, int64_t k)
 {
     if (step == 1)
@@ -164,9 +164,9 @@ GP_FUNCTION const gp_real *gp_gathered(gp_real *to, const gp_real *from, int64_t
     return to;
 }
 
-/* Few rows (at most GP_THIN): B is read once, as it lies. A column's elements are summed one
- * after the other where the rows of B lie in order, in lanes where its columns do; n = 1 counts
- * as a column whatever its stride, so that the place of a buffer never changes the order. */
+/* Few rows (at most GP_THIN): B is read once, unpacked. A column is summed in order where the rows
+ * of B are contiguous, in lanes where its columns are; n = 1 counts as a column whatever its
+ * stride, so that the layout of a buffer never changes the order. */
 GP_FUNCTION void gp_thin_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, int64_t n,
                               int64_t k)
 {
@@ -214,7 +214,7 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
-    (void)work; /* thin ones want none */
+    (void)work; /* thin products need none */
     if (GP_WAY(matmul_thin, p->thin)) {
         gp_thin_tile(c, a, b, m, n, p->k);
         gp_finish(end, c, m, n);
@@ -223,7 +223,7 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
     }
 }
 
-/* The same for whatever strides, though they decide which batches merge and what is turned. */
+/* An upper bound for any strides, though they decide which batches merge and what is transposed. */
 GP_WORKSPACE(matmul)
 {
     const gp_tensor *a = &c->in[0], *b = &c->in[1];
@@ -245,7 +245,7 @@ GP_KERNEL(matmul)
     const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
     const int64_t own = gp_gemm_work(p.columns, p.k);
     if (units == 1 ||
-        p.batches * p.m * p.n * p.k <= 32768) { /* calling threads would take longer */
+        p.batches * p.m * p.n * p.k <= 32768) { /* starting threads would take longer */
         for (int64_t unit = 0; unit < units; unit++)
             gp_product_tile(&p, unit, c->work);
         return GP_OK;

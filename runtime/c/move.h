@@ -19,12 +19,12 @@ GP_FUNCTION void gp_move_line(size_t size, int64_t n, const unsigned char *from,
                    size);
 }
 
-/* All elements of `from` to a place of the same dims with strides of its own, which does not
- * overlap it. Axes that lie evenly on both sides are joined. */
+/* Copies all elements of `from` to the same dims with other strides, without overlap. Axes that are
+ * contiguous on both sides are merged. */
 GP_FUNCTION void gp_move(const gp_run *run, const gp_tensor *from, void *to,
                          const int64_t *to_stride)
 {
-    (void)run; /* has a say only where there are threads */
+    (void)run; /* unused without threads */
     int64_t dim[GP_MAX_RANK] = {1}, a[GP_MAX_RANK] = {1}, b[GP_MAX_RANK] = {1}, lines = 1;
     size_t size = gp_size(from->dtype);
     int rank = 0;

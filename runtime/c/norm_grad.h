@@ -12,7 +12,7 @@
 
 enum {
     GP_NORM_CHUNKS = GP_BLOCK(32, 3),
-    GP_NORM_ROWS = GP_BLOCK(2, 2) /* that are summed in one go */
+    GP_NORM_ROWS = GP_BLOCK(2, 2) /* rows summed together */
 };
 
 GP_FUNCTION int64_t gp_norm_chunks(int64_t rows)
@@ -36,14 +36,14 @@ typedef struct {
     int centre, streams;
 } gp_norm_shared;
 
-/* A row, and the sums of g and of g * n along it: lanes of a stretch, then all. */
+/* A row, and the sums of g and of g * n along it: lanes of a block, then all. */
 typedef struct {
     const gp_real *x, *dy;
     gp_real mean, inverse, sum[GP_ROW_LANES], along[GP_ROW_LANES];
     double whole_sum, whole_along;
 } gp_norm_slope;
 
-/* Some elements from i on, at most as many as there are lanes. */
+/* Elements from i, at most one for each lane. */
 GP_FUNCTION void gp_norm_grad_some(const gp_norm_shared *v, gp_norm_slope *r, int64_t i, int some)
 {
     for (int k = 0; k < some; k++) {
@@ -56,8 +56,8 @@ GP_FUNCTION void gp_norm_grad_some(const gp_norm_shared *v, gp_norm_slope *r, in
     }
 }
 
-/* The same for all lanes at once, from .. to - 1, of GP_NORM_ROWS rows: dscale and dbias are read
- * and written once for them, and sums stay in registers. Returns how far it came. */
+/* The same for full vectors, from .. to - 1, of GP_NORM_ROWS rows: dscale and dbias are read and
+ * written once for all of them, and sums stay in registers. Returns how far it came. */
 GP_FUNCTION int64_t gp_norm_grad_lanes(const gp_norm_shared *v, gp_norm_slope *r, int rows,
                                        int64_t from, int64_t to)
 {
@@ -114,7 +114,7 @@ GP_FUNCTION void gp_norm_grad_sums(const gp_norm_shared *v, gp_norm_slope *r, in
     }
 }
 
-/* dx of a row whose sums are known. What is read next lies `ahead` elements further. */
+/* dx of a row whose sums are known. What is read next is `ahead` elements further. */
 GP_FUNCTION void gp_norm_grad_row(const gp_norm_shared *v, const gp_norm_slope *r, gp_real *dx,
                                   int64_t ahead)
 {
@@ -145,7 +145,7 @@ GP_FUNCTION void gp_norm_join(gp_real *to, const gp_real *part, int64_t chunks, 
             to[i] += part[2 * k * n + i];
 }
 
-/* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse deviation. */
+/* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse standard deviation. */
 GP_KERNEL(norm_grad)
 {
     const gp_norm_grad_attr *a = c->attr;

@@ -1,5 +1,5 @@
-/* Panels of a matrix product: how operands are packed, and the small kernels that multiply two
- * panels with all sums in registers. There is one for each height, so no row is wasted. */
+/* Panels of a matrix product: how operands are packed, and the microkernels that multiply two
+ * panels with all sums in registers. There is one for each height, so no row is padded. */
 #ifndef GP_PANEL_H
 #define GP_PANEL_H
 
@@ -17,15 +17,14 @@
 #endif
 #define GP_NR (2 * GP_LANES)
 
-/* Sizes of blocks. A panel of A stays in the first cache, a block of B in the second. Workspace
- * is planned by the largest, whatever the instruction set. */
+/* Block sizes. A panel of A stays in L1, a block of B in L2. Workspace is planned for the largest,
+ * whatever the instruction set. */
 enum {
     GP_KC = GP_BLOCK(256, 12),         /* of the inner dimension */
     GP_NC_LARGEST = GP_BLOCK(768, 64), /* columns of a packed block of B */
     GP_NR_LARGEST = 32,                /* columns of a panel */
     GP_MR_LARGEST = 14,                /* rows of a panel */
-    GP_LINE =
-        GP_KC + 16, /* from one row of a packed panel to the next: in other sets of the cache */
+    GP_LINE = GP_KC + 16, /* row stride of a packed panel: avoids cache set conflicts */
     GP_NC = GP_BLOCK(GP_VECTOR_BYTES == 64 ? GP_NC_LARGEST : 256, 2 * GP_NR)
 };
 _Static_assert(GP_NR <= GP_NR_LARGEST && GP_MR <= GP_MR_LARGEST && GP_NC <= GP_NC_LARGEST,
@@ -66,7 +65,7 @@ GP_FUNCTION int64_t gp_gemm_columns(int64_t n, int64_t k)
     return gp_round_up(gp_least(n, GP_NC_LARGEST), GP_NR_LARGEST) * gp_least(k, GP_KC);
 }
 
-/* What one thread needs for a product with at most n columns: elements. */
+/* Workspace of one thread for a product with at most n columns: elements. */
 GP_FUNCTION int64_t gp_gemm_work(int64_t n, int64_t k)
 {
     return GP_GEMM_ROWS + gp_gemm_columns(n, k);
@@ -78,7 +77,7 @@ GP_FUNCTION gp_matrix gp_matrix_at(gp_matrix a, int64_t i, int64_t j)
     return a;
 }
 
-/* Rows become columns: C' = B' A'. */
+/* Transposed: C' = B' A'. */
 GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
 {
     return (gp_matrix){a.at, a.col, a.row};
@@ -86,7 +85,7 @@ GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
 
 /* ---- Packing -------------------------------------------------------------------------------- */
 
-/* k elements, `step` apart, side by side. */
+/* Copies k elements, `step` apart, to a contiguous array. */
 GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int64_t step,
                          int64_t k)
 {
@@ -113,7 +112,8 @@ GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int
         to[p] = from[p * step];
 }
 
-/* to[p * width + i] = from[i * line + p], 4 x 4 at a time: lines of k elements become columns. */
+/* Transposes lines of k elements to columns, 4 x 4 at a time: to[p * width + i] = from[i * line +
+ * p]. */
 static GP_NOINLINE void gp_pack_turned(gp_real *restrict to, int64_t width,
                                        const gp_real *restrict from, int64_t lines, int64_t line,
                                        int64_t k)
@@ -122,7 +122,7 @@ static GP_NOINLINE void gp_pack_turned(gp_real *restrict to, int64_t width,
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
     typedef gp_real four
         __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
-    /* the last four lines may have been there before */
+    /* the last four lines may overlap those before */
     for (; lines >= 4 && i < lines; i += 4) {
         i = gp_least(i, lines - 4);
         const gp_real *at = from + i * line;
@@ -163,7 +163,7 @@ static GP_NOINLINE void gp_pack_a(gp_real *restrict to, gp_matrix a, int64_t m, 
         gp_copy(to, a.at, a.col, k);
 }
 
-/* Row p (of k) of a block of B, its n columns side by side in memory, into the panels. */
+/* Packs row p (of k) of a block of B, n contiguous columns, into the panels. */
 GP_FUNCTION void gp_pack_row(gp_real *restrict panel, const gp_real *restrict row, int64_t n,
                              int64_t p, int64_t k)
 {
@@ -204,8 +204,8 @@ static GP_NOINLINE void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_
 
 /* ---- The product of two panels --------------------------------------------------------------- */
 
-/* What is packed next comes nearer on the way, a line at each step of the inner dimension: lines
- * `step` apart, and after GP_AHEAD of them others `jump` on. */
+/* Prefetching while multiplying: one cache line of what is packed next at each step of the inner
+ * dimension, `step` apart; after GP_AHEAD of them the next group is `jump` further. */
 typedef struct {
     const gp_real *at;
     int64_t step, jump;
@@ -213,7 +213,7 @@ typedef struct {
 
 enum { GP_AHEAD = 16 };
 
-/* All of it: the jumps go over `units` parts, `unit` apart. */
+/* All that is packed next: `units` parts, `unit` apart. */
 typedef struct {
     const gp_real *at;
     int64_t step, unit, units;
@@ -226,18 +226,18 @@ GP_FUNCTION gp_coming gp_coming_of(gp_matrix a, int64_t k)
     return (gp_coming){a.at, a.col, a.col, k};
 }
 
-/* The share that comes with columns j .. j + width - 1 of n, k deep. */
+/* The part to prefetch with columns j .. j + width - 1 of n, k deep. */
 GP_FUNCTION gp_ahead gp_ahead_of(gp_coming a, int64_t k, int64_t j, int64_t width, int64_t n)
 {
     const int64_t units = GP_AHEAD * a.units * width / (n * k);
-    /* parts that do not share lines all come, some of them more than once */
+    /* parts on different cache lines are all fetched, some more than once */
     const int64_t least = a.unit < GP_AHEAD ? 0 : 1;
     return (gp_ahead){a.at + j * a.units / n * a.unit, a.step,
                       (units > least ? units : least) * a.unit};
 }
 
-/* Rows of at most GP_MR sums, GP_NR (gp_wide) or GP_LANES (gp_narrow) columns, written to c or
- * added to it; b_step is how far apart the rows of B are. */
+/* At most GP_MR rows of sums, GP_NR (gp_wide) or GP_LANES (gp_narrow) columns, stored to c or added
+ * to it; b_step is the row stride of B. */
 #if defined(__GNUC__)
 #define GP_ROWS_1(X) X(0)
 #define GP_ROWS_2(X) GP_ROWS_1(X) X(1)
@@ -267,14 +267,14 @@ GP_FUNCTION gp_ahead gp_ahead_of(gp_coming a, int64_t k, int64_t j, int64_t widt
 #define GP_KEEP_2(i) GP_AT(i) = left##i, GP_AT_RIGHT(i) = right##i;
 #define GP_JOIN_2(i) GP_AT(i) += left##i, GP_AT_RIGHT(i) += right##i;
 
-/* gcc fuses no multiplication with an addition under -std=c11, which would halve the speed. */
+/* Under -std=c11 gcc does not contract to FMA, which would halve the speed. */
 #if defined(__FMA__) && !defined(__clang__)
 #define GP_FUSED __attribute__((optimize("fp-contract=fast")))
 #else
 #define GP_FUSED
 #endif
 
-/* The steps of the inner dimension, by stretches of GP_AHEAD, with one line ahead at each. */
+/* The loop over the inner dimension, in blocks of GP_AHEAD, with one prefetch in each step. */
 #define GP_STEPS(each)                                                \
     const gp_real *far = ahead->at;                                   \
     for (int64_t p = 0; p < k; far += ahead->jump) {                  \
@@ -355,7 +355,7 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
 {
     gp_real sum[GP_MR][GP_NR] = {{0}};
     const int width = columns > GP_LANES ? GP_NR : GP_LANES;
-    (void)ahead; /* there is no way to ask for it */
+    (void)ahead; /* there is no way to prefetch */
     for (int64_t p = 0; p < k; p++, a++, b += b_step)
         for (int64_t i = 0; i < rows; i++)
             for (int j = 0; j < width; j++)
@@ -366,12 +366,13 @@ GP_FUNCTION void gp_panel_product(gp_real *c, int64_t row, const gp_real *a, int
 }
 #endif
 
-/* Columns that do not fill a vector cost as much as one that is full. Up to GP_FEW are multiplied
- * along the inner dimension instead: c[i * row] = row i of A times the column that lies at b, four
- * rows at a time. */
+/* Columns that do not fill a vector cost as much as a full one. Up to GP_FEW are dot products along
+ * the inner dimension instead: c[i * row] = row i of A times the contiguous column at b, four rows
+ * at a time. */
 enum { GP_FEW = GP_BLOCK(4, 2) };
 
-/* What is known of a branch for the last few of n: whether there are any hangs on the lanes. */
+/* Both sides of a branch for the last few of n, where the vector width decides whether there are
+ * any. */
 GP_FUNCTION void gp_few_ways(gp_ways *ways, const char *name, int64_t n)
 {
     gp_way(ways, name, 0);
@@ -387,7 +388,7 @@ static GP_NOINLINE GP_FUSED void gp_few_product(gp_real *c, int64_t row, const g
     typedef gp_real four
         __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
     for (int64_t i = 0; i < rows; i += ROWS) {
-        /* the last four may have been there before */
+        /* the last four may overlap those before */
         i = rows < ROWS ? 0 : gp_least(i, rows - ROWS);
         gp_lanes sum[ROWS] = {{0}}, other[ROWS] = {{0}};
         gp_real lane[LANES * ROWS] = {0};

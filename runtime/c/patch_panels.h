@@ -1,16 +1,16 @@
 /* Patches straight into panels, a vector at a time.
  *
- * Where an image is as wide as its outputs, what places that follow each other see through one
- * place of the window is a stretch of the image, moved, without what came in from beyond its edges;
- * masks take that away. Else the part of a channel that is seen is first split into such images:
- * the rows and columns of each remainder of a stride, or, where these are wider than the outputs,
- * what each column of the window sees of the rows of a remainder. */
+ * Where an image is as wide as its outputs, consecutive positions see a shifted run of the image
+ * through one tap of the window; masks remove what wraps in from beyond the edges. Otherwise the
+ * needed part of a channel is first split into such images: the rows and columns of each remainder
+ * modulo the stride, or, where these are wider than the outputs, what each column of the window
+ * reads of the rows of a remainder. */
 #ifndef GP_PATCH_PANELS_H
 #define GP_PATCH_PANELS_H
 
 #include "patches.h"
 
-/* Along one axis, place i of the window sees outputs' inputs of remainder `phase`, moved. */
+/* Along one axis, tap i of the window reads the inputs of remainder `phase`, shifted by `by`. */
 typedef struct {
     int64_t phase, by;
     int64_t size; /* inputs of that remainder */
@@ -24,10 +24,10 @@ GP_FUNCTION gp_moved gp_moved_by(const gp_sliding *v, int axis, int64_t i)
     return (gp_moved){phase, by, gp_ceil_div(v->x->dim[2 + axis] - phase, step)};
 }
 
-enum { GP_PATCH_COLUMNS = GP_BLOCK(16, 3) }; /* the most of a window that images are made for */
+enum { GP_PATCH_COLUMNS = GP_BLOCK(16, 3) }; /* the most columns of a window that is split so */
 
 /* Whether images are split, and whether into one for each column of the window: by shape alone,
- * since workspace is planned by it. */
+ * since it determines the workspace. */
 GP_FUNCTION int gp_patch_wide(const gp_sliding *v)
 {
     return gp_ceil_div(v->x->dim[3], v->stride[1]) > v->width;
@@ -40,13 +40,13 @@ GP_FUNCTION int gp_patch_splits(const gp_sliding *v)
            (!gp_patch_wide(v) || v->kernel[1] <= GP_PATCH_COLUMNS);
 }
 
-/* Images for each remainder of rows. */
+/* Split images for each remainder of rows. */
 GP_FUNCTION int64_t gp_patch_images(const gp_sliding *v)
 {
     return gp_patch_wide(v) ? v->kernel[1] : v->stride[1];
 }
 
-/* Whether panels can be made so: places are counted in reals. */
+/* Whether panels can be built this way: positions must be exact in a real. */
 GP_FUNCTION int gp_patch_fits(const gp_sliding *v)
 {
 #if defined(__GNUC__)
@@ -59,7 +59,7 @@ GP_FUNCTION int gp_patch_fits(const gp_sliding *v)
 #endif
 }
 
-/* How far before and after a split image may be read; what is read there is masked. */
+/* How far before and after a split image loads may reach; what is read there is masked. */
 GP_FUNCTION int64_t gp_patch_margin(const gp_sliding *v)
 {
     return gp_round_up(GP_NR_LARGEST + v->kernel[1] * v->dilation[1] +
@@ -67,13 +67,13 @@ GP_FUNCTION int64_t gp_patch_margin(const gp_sliding *v)
                        16);
 }
 
-/* Rows of a remainder that the window sees at `rows` rows of outputs. */
+/* Rows of a remainder that the window reads for `rows` rows of outputs. */
 GP_FUNCTION int64_t gp_patch_rows(const gp_sliding *v, int64_t rows)
 {
     return rows + gp_moved_by(v, 0, v->kernel[0] - 1).by - gp_moved_by(v, 0, 0).by;
 }
 
-/* Elements: where each place of the window begins, masks, and split images of one channel. */
+/* Elements of workspace: the offset of each tap, masks, and split images of one channel. */
 GP_FUNCTION int64_t gp_patch_starts(const gp_sliding *v)
 {
     const int64_t bytes = v->kernel[0] * v->kernel[1] * (int64_t)sizeof(int64_t);
@@ -93,17 +93,17 @@ GP_FUNCTION int64_t gp_patch_work(const gp_sliding *v)
 #if defined(__GNUC__)
 typedef __typeof__((gp_lanes){0} < (gp_lanes){0}) gp_mask;
 
-/* A block of places of one image that is being packed. */
+/* A block of positions of one image while it is packed. */
 typedef struct {
     const gp_sliding *v;
-    int64_t at, place; /* its first place: in all images, in its own */
-    int64_t panels;    /* how many */
-    int64_t above;     /* first row of the split images that is kept; may lie above them */
-    int64_t rows;      /* kept */
-    int64_t *start;    /* of each place of the window */
+    int64_t at, place; /* its first position: in all images, in its own */
+    int64_t panels;    /* count */
+    int64_t above;     /* first row of the split images that is stored; may be above them */
+    int64_t rows;      /* stored */
+    int64_t *start;    /* offset of each tap */
     gp_real *masks;    /* of each panel: for each row of the window, then for each column */
     gp_real *split;    /* margin, then an image for each remainder */
-    int64_t low, high; /* what may be read of x, from its first element on */
+    int64_t low, high; /* range of x that may be read, from its first element */
 } gp_patch_block;
 
 GP_FUNCTION gp_patch_block gp_patch_block_of(const gp_sliding *v, int64_t at, int64_t panels,
@@ -133,7 +133,7 @@ GP_FUNCTION gp_patch_block gp_patch_block_of(const gp_sliding *v, int64_t at, in
     return b;
 }
 
-/* The masks of places of a panel, whose rows and columns among the outputs are given. */
+/* The masks of a panel, given the rows and columns of its positions. */
 GP_FUNCTION void gp_patch_mask(const gp_patch_block *b, const gp_lanes *at, int axis,
                                gp_real *masks)
 {
@@ -169,7 +169,8 @@ GP_FUNCTION void gp_patch_masks(const gp_patch_block *b)
     }
 }
 
-/* Splits what the block sees of a channel. What is outside the image is masked later. */
+/* Splits the part of a channel that the block reads. Reads outside of the image are masked
+ * later. */
 GP_FUNCTION void gp_patch_split(const gp_patch_block *b, const gp_real *plane)
 {
     const gp_sliding *v = b->v;
@@ -201,7 +202,7 @@ GP_FUNCTION void gp_patch_split(const gp_patch_block *b, const gp_real *plane)
     }
 }
 
-/* One row of a panel: what lies at `from`, masked by row and by column. */
+/* One row of a panel: the vectors at `from`, masked by row and by column. */
 GP_FUNCTION void gp_patch_masked(gp_real *to, const gp_real *from, const gp_real *row,
                                  const gp_real *column)
 {
@@ -212,7 +213,7 @@ GP_FUNCTION void gp_patch_masked(gp_real *to, const gp_real *from, const gp_real
     }
 }
 
-/* The same where vectors would reach beyond the images. */
+/* The same where vectors would reach outside of the images. */
 GP_FUNCTION void gp_patch_edge(const gp_patch_block *b, const gp_real *x, int64_t k, int64_t panel,
                                gp_real *to)
 {
@@ -222,8 +223,8 @@ GP_FUNCTION void gp_patch_edge(const gp_patch_block *b, const gp_real *x, int64_
         to[i] = 0;
 }
 
-/* Places `from` .. `to` - 1 of the window over one channel, which is at `at` in x, into the rows
- * of the panels from `panel` on, which are `apart`. `k`: the number of the first. */
+/* Taps `from` .. `to` - 1 of the window over one channel, which is at `at` in x, into the rows of
+ * the panels from `panel`, which are `apart`. `k`: the index of the first. */
 GP_FUNCTION void gp_patch_channel(const gp_patch_block *b, const gp_real *x, int64_t at,
                                   int64_t group, int64_t from, int64_t to, int64_t k,
                                   gp_real *panel, int64_t apart)
@@ -250,8 +251,8 @@ GP_FUNCTION void gp_patch_channel(const gp_patch_block *b, const gp_real *x, int
     }
 }
 
-/* Elements p .. p + k - 1 of the patches of places at .. of one image: as many panels, which are
- * GP_NR * k apart. `group`: where the channels of the group begin in x. */
+/* Elements p .. p + k - 1 of the patches of positions at .. of one image: as many panels, which are
+ * GP_NR * k apart. `group`: offset of the group's channels in x. */
 static GP_NOINLINE void gp_patch_panels(const gp_sliding *v, int64_t group, int64_t p, int64_t k,
                                         int64_t at, int64_t panels, gp_real *to, gp_real *work)
 {

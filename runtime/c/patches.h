@@ -1,4 +1,4 @@
-/* Patches of images: what a window sees at each of the places it slides over, line by line. */
+/* Patches of images (im2col): what the window reads at each output position, line by line. */
 #ifndef GP_PATCHES_H
 #define GP_PATCHES_H
 
@@ -9,9 +9,9 @@
 typedef struct {
     const gp_tensor *x;
     int64_t stride[2], pad[2], dilation[2], kernel[2];
-    int64_t outputs, width; /* of an image: places of the window, and how many in a row */
-    int plain;              /* the window is one place and sees all of an image that lies evenly */
-    int same; /* images lie evenly, and outputs are as many as inputs, in their order */
+    int64_t outputs, width; /* output positions of an image, and in a row of it */
+    int plain;              /* a 1 x 1 window over all of a contiguous image */
+    int same;               /* contiguous images, and as many outputs as inputs, in their order */
 } gp_sliding;
 
 GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, const int64_t *kernel,
@@ -33,7 +33,7 @@ GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, con
     return v;
 }
 
-/* A stretch of one output row: `line[i]` = what output `at + i` sees through place (ki, kj). */
+/* A run of one output row: `line[i]` = what output `at + i` reads through tap (ki, kj). */
 GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
                                   int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
 {
@@ -59,8 +59,8 @@ GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, c
         line[i - at] = 0;
 }
 
-/* The same for outputs at .. at + count - 1 of an image that are as many as its inputs: a copy of
- * the image, moved, without what came from the other end of a row. */
+/* The same for outputs at .. at + count - 1 of an image with as many outputs as inputs: a shifted
+ * copy of the image, with what wraps around the row ends set to 0. */
 GP_FUNCTION void gp_patch_moved(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
                                 int64_t at, int64_t count, int64_t ki, int64_t kj)
 {
@@ -83,7 +83,7 @@ GP_FUNCTION void gp_patch_moved(gp_real *restrict line, const gp_sliding *v, con
     }
 }
 
-/* Element k of the patches of places at .. at + n - 1, counted through all images from `x`. */
+/* Element k of the patches of positions at .. at + n - 1, numbered through all images from `x`. */
 GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, const gp_real *x,
                                int64_t k, int64_t at, int64_t n)
 {

@@ -1,4 +1,4 @@
-/* What gplan left out of a file, since no call of its program needs it. */
+/* Stands for code that gplan left out of a file, since no call of its program takes it. */
 #ifndef GP_PLANNED_H
 #define GP_PLANNED_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The program ends rather than compute something else. */
+/* Aborts rather than compute something else. */
 GP_HOST void gp_unplanned(const char *what)
 {
     fprintf(stderr, "gplan: internal error: a kernel was not planned for this: %s\n", what);

@@ -1,7 +1,7 @@
-/* Pooling of images [N, C, H, W]: the largest or the mean of each window, and of whole planes.
+/* Pooling of images [N, C, H, W]: the maximum or mean of each window, and of whole planes.
  *
- * Columns are joined down the rows of a window first, for all windows of some rows, into lines that
- * have the padding too; then outputs along the lines, as many as a vector has. */
+ * First columns are reduced down the rows of a window, for all windows of some rows, into lines
+ * that include the padding; then the outputs along the lines, a vector at a time. */
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
@@ -9,17 +9,17 @@
 #include "settings.h"
 
 enum {
-    GP_POOL_BAND = GP_BLOCK(4096, 40), /* outputs of some rows, made aside and then stored */
-    GP_POOL_LINES = GP_BLOCK(512, 24), /* what columns of windows came to */
+    GP_POOL_BAND = GP_BLOCK(4096, 40), /* outputs of some rows, buffered and then streamed */
+    GP_POOL_LINES = GP_BLOCK(512, 24), /* reduced columns of windows */
 };
 
 typedef struct {
     const gp_tensor *x, *y;
-    const gp_avgpool2d_attr *mean; /* NULL: the largest */
+    const gp_avgpool2d_attr *mean; /* NULL: maximum */
     int64_t kernel[2], stride[2], pad[2];
     int64_t rows, bands; /* of a band; of a plane */
-    int64_t block[2];    /* rows and outputs of each, whose columns are joined in one go */
-    int streams, pairs;  /* pairs: gp_pool_pairs knows how */
+    int64_t block[2];    /* rows, and outputs of each, whose columns are reduced together */
+    int streams, pairs;  /* pairs: gp_pool_pairs applies */
 } gp_pool;
 
 GP_FUNCTION gp_pool gp_pool_plan(const gp_call *c, const int64_t *kernel, const int64_t *stride,
@@ -55,13 +55,13 @@ GP_FUNCTION gp_real *gp_plane(const gp_tensor *t, int64_t i)
     return (gp_real *)t->data + i / t->dim[1] * t->stride[0] + i % t->dim[1] * t->stride[1];
 }
 
-/* The part of a window that begins at `first` that is inside. */
+/* The part inside the image of a window that starts at `first`. */
 GP_FUNCTION gp_range gp_pool_inside(int64_t first, int64_t kernel, int64_t size)
 {
     return (gp_range){first > 0 ? first : 0, first + kernel < size ? first + kernel : size};
 }
 
-/* One output, whose window no line is long enough for. */
+/* One output, whose window is longer than a line. */
 static GP_NOINLINE gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, int64_t row,
                                        int64_t at, int how)
 {
@@ -79,16 +79,15 @@ static GP_NOINLINE gp_real gp_pool_one(const gp_pool *v, const gp_real *plane, i
     return join;
 }
 
-/* How many places of a window that begins at `first` lie below `size` and not below `floor`. */
+/* How many elements of a window that starts at `first` are in [floor, size). */
 GP_FUNCTION int64_t gp_pool_count(int64_t first, int64_t kernel, int64_t floor, int64_t size)
 {
     const int64_t from = first > floor ? first : floor;
     return (first + kernel < size ? first + kernel : size) - from;
 }
 
-/* Sums of windows, or the gradients of their means, over how many places they have: outputs at ..
- * at + n - 1 of a row, `out` apart. With count_include_pad the edges are those of the padded image.
- */
+/* Divides sums of windows, or gradients of their means, by the window sizes: outputs at .. at + n -
+ * 1 of a row, `out` apart. With count_include_pad the edges are those of the padded image. */
 GP_FUNCTION void gp_pool_divide(const gp_avgpool2d_attr *a, const int64_t *size, int64_t row,
                                 int64_t at, gp_real *restrict to, int64_t out, int64_t n)
 {
@@ -97,14 +96,14 @@ GP_FUNCTION void gp_pool_divide(const gp_avgpool2d_attr *a, const int64_t *size,
     const int64_t rows = gp_pool_count(row * a->stride[0] - a->pad[0], a->kernel[0],
                                        all ? -a->pad[0] : 0, size[0] + (all ? a->pad[2] : 0));
     const int64_t left = at * step - a->pad[1];
-    int64_t from = 0, end = n; /* between them windows are whole */
+    int64_t from = 0, end = n; /* windows in between are whole */
     for (; from < n && left + from * step < low; from++)
         to[from * out] *=
             1 / (gp_real)(rows * gp_pool_count(left + from * step, kernel, low, high));
     for (; end > from && left + (end - 1) * step + kernel > high; end--)
         to[(end - 1) * out] *=
             1 / (gp_real)(rows * gp_pool_count(left + (end - 1) * step, kernel, low, high));
-    const gp_real share = 1 / (gp_real)(rows * kernel); /* off by a unit at most, and short */
+    const gp_real share = 1 / (gp_real)(rows * kernel); /* off by at most one, and short */
     if (out == 1)
         for (int64_t i = from; i < end; i++)
             to[i] *= share;
@@ -113,8 +112,8 @@ GP_FUNCTION void gp_pool_divide(const gp_avgpool2d_attr *a, const int64_t *size,
             to[i * out] *= share;
 }
 
-/* Some columns of some rows of windows. Returns whether all they saw was finite, or nobody asked.
- */
+/* Reduces some columns of some rows of windows. Returns whether all elements were finite, or
+ * finiteness does not matter. */
 GP_FUNCTION int gp_pool_lines(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
                               int64_t left, int64_t width, gp_real *lines, int how)
 {
@@ -138,8 +137,8 @@ GP_FUNCTION int gp_pool_lines(const gp_pool *v, const gp_real *plane, int64_t fi
     return check[0] == 0;
 }
 
-/* Outputs at .. at + n - 1 of some rows, `apart` and `out` apart. The columns of all rows first:
- * what is read soon after it was written, by vectors that lie otherwise, has to wait. */
+/* Outputs at .. at + n - 1 of some rows, `apart` and `out` apart. The columns of all rows come
+ * first: reading soon after a store with other alignment stalls on store forwarding. */
 GP_FUNCTION void gp_pool_block(const gp_pool *v, const gp_real *plane, int64_t first, int64_t count,
                                int64_t at, int64_t n, gp_real *to, int64_t apart, int64_t out,
                                int how)
@@ -207,7 +206,7 @@ GP_FUNCTION void gp_pool_rows(const gp_pool *v, const gp_real *plane, int64_t fi
     }
 }
 
-/* Straight to y, or made aside and streamed. */
+/* Straight to y, or buffered and streamed. */
 GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, int64_t count,
                               int how)
 {
@@ -223,11 +222,11 @@ GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, in
     gp_stream_end();
 }
 
-/* `how` is a constant in each kernel, so that what is not asked for is not compiled. */
+/* `how` is a constant in each kernel, so that unused cases are not compiled. */
 GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v, int how)
 {
     const int64_t units = v.y->dim[0] * v.y->dim[1] * v.bands, height = v.y->dim[2];
-    (void)run; /* has a say only where there are threads */
+    (void)run; /* unused without threads */
     GP_PARALLEL(run, gp_count(v.x) > 32768)
     for (int64_t i = 0; i < units; i++) {
         const int64_t first = i % v.bands * v.rows;
@@ -237,7 +236,7 @@ GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v, int how)
     return GP_OK;
 }
 
-/* Whether it streams hangs on the instruction set, too. */
+/* Whether it streams depends on the instruction set, too. */
 GP_FUNCTION void gp_pool_ways(const gp_call *c, gp_ways *ways)
 {
     gp_way(ways, "pool_streams", 0);
@@ -267,7 +266,7 @@ GP_KERNEL(avgpool2d)
     return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), GP_POOL_SUM);
 }
 
-/* Where element i of a plane lies. */
+/* The offset of element i of a plane. */
 GP_FUNCTION int64_t gp_plane_place(const gp_tensor *x, int64_t i)
 {
     int64_t at = 0;
@@ -306,7 +305,7 @@ GP_KERNEL(global_avgpool)
     const int64_t planes = x->dim[0] * x->dim[1], size = gp_span(x, 2, x->rank);
     int64_t stride = x->rank > 2 ? x->stride[x->rank - 1] : 1, length = 1;
     for (int d = x->rank; d-- > 2 && x->stride[d] == stride * length;)
-        length *= x->dim[d]; /* rows that follow each other are one */
+        length *= x->dim[d]; /* contiguous rows are one */
     GP_PARALLEL(c->run, gp_count(x) > 32768)
     for (int64_t i = 0; i < planes; i++) {
         double sum = 0;

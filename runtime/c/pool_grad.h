@@ -1,5 +1,5 @@
-/* The gradients of pooling: maxpool2d_grad finds the largest of each window again, avgpool2d_grad
- * needs the sizes alone. Windows may overlap, so a plane is the work of one thread, which adds in
+/* The gradients of pooling: maxpool2d_grad finds the maximum of each window again, avgpool2d_grad
+ * needs the sizes alone. Windows may overlap, so a plane is the task of one thread, which adds in
  * the order of the outputs. */
 #ifndef GP_POOL_GRAD_H
 #define GP_POOL_GRAD_H
@@ -7,18 +7,18 @@
 #include "pool.h"
 
 enum {
-    GP_POOL_OUTPUTS = GP_BLOCK(128, 6), /* that are looked at side by side */
-    GP_POOL_PLANE = GP_BLOCK(4096, 150) /* elements of a plane that is made aside and then stored */
+    GP_POOL_OUTPUTS = GP_BLOCK(128, 6), /* outputs compared at a time */
+    GP_POOL_PLANE = GP_BLOCK(4096, 150) /* elements of a plane that is buffered and then streamed */
 };
 
-/* What the gradients of a plane need to know. */
+/* The geometry that the gradients of a plane need. */
 typedef struct {
     const gp_tensor *x, *dy;
     int64_t kernel[2], stride[2], pad[2];
-    gp_range whole; /* outputs of a row whose windows have all columns inside */
-    int pairs;      /* windows are two columns wide, side by side, and lie within the image */
-    int covered;    /* and no element is outside all of them */
-    int threes;     /* windows are as gp_maxpool_back_3x3 has them */
+    gp_range whole; /* outputs of a row whose windows are inside in all columns */
+    int pairs;      /* windows are two columns wide, adjacent, and inside the image */
+    int covered;    /* and they cover all elements */
+    int threes;     /* windows are those of gp_maxpool_back_3x3 */
 } gp_pool_grad;
 
 GP_FUNCTION gp_range gp_pool_whole(int64_t outputs, int64_t stride, int64_t pad, int64_t kernel,
@@ -51,8 +51,8 @@ GP_FUNCTION gp_pool_grad gp_pool_grad_plan(const gp_tensor *x, const gp_tensor *
     return v;
 }
 
-/* Which place of its window one output took, or -1 where it has none inside. The first of the
- * largest, or the first NaN: as the forward pass chose. */
+/* The index in its window of one output's maximum, or -1 where the window is all padding. The first
+ * of equal maxima, or the first NaN: as in the forward pass. */
 GP_FUNCTION gp_real gp_maxpool_found(const gp_pool_grad *v, const gp_real *plane, gp_range rows,
                                      int64_t top, int64_t at)
 {
@@ -78,8 +78,8 @@ GP_FUNCTION gp_real gp_maxpool_found(const gp_pool_grad *v, const gp_real *plane
         GP_POOL_CHOOSE(gp_zip_lanes, found, here, better);                                    \
     } while (0)
 
-/* The same for n outputs whose windows have all columns inside and lie two apart: the first begins
- * at `from`. Places are counted from `place`. The last vector may overlap the one before. */
+/* The same for n outputs whose windows are inside in all columns and two apart: the first starts at
+ * `from`. Indices are counted from `place`. The last vector may overlap the one before. */
 GP_FUNCTION void gp_maxpool_found_pairs(gp_real *restrict to, int64_t n,
                                         const gp_real *restrict from, int64_t rows, int64_t row,
                                         int64_t kernel, int64_t place)
@@ -89,7 +89,8 @@ GP_FUNCTION void gp_maxpool_found_pairs(gp_real *restrict to, int64_t n,
         gp_zip_lanes best = {0}, found = {0};
         for (int64_t ki = 0; ki < rows; ki++)
             for (int64_t k = 0; k < kernel; k += 2) {
-                const int both = k + 1 < kernel; /* or the one before comes too, and is skipped */
+                const int both =
+                    k + 1 < kernel; /* otherwise the one before is included, and skipped */
                 const gp_real *two = from + 2 * at + ki * row + k - !both;
                 const gp_zip_lanes a = *(const gp_zip_lanes *)two;
                 const gp_zip_lanes b = *(const gp_zip_lanes *)(two + GP_ZIP_LANES);
@@ -110,8 +111,8 @@ GP_FUNCTION void gp_maxpool_found_pairs(gp_real *restrict to, int64_t n,
 }
 #undef GP_POOL_LOOK
 
-/* Both at once for the most frequent of all, windows of two by two side by side: of n outputs that
- * see the rows `from` and from + row, what the elements of these rows get. */
+/* Both at once for the most frequent case, adjacent windows of two by two: given n outputs that
+ * read the rows `from` and from + row, the gradients of these rows. */
 GP_FUNCTION void gp_maxpool_back_2x2(gp_real *restrict to, int64_t width, int64_t n,
                                      const gp_real *restrict from, int64_t row,
                                      const gp_real *restrict up)
@@ -152,13 +153,13 @@ GP_FUNCTION void gp_maxpool_back_2x2(gp_real *restrict to, int64_t width, int64_
     }
 }
 
-/* Some windows of three columns in a row of x: their columns, the largest, and what they give. */
+/* Windows of three columns in a row of x: their columns, the maximum, and their gradients. */
 typedef struct {
     gp_zip_lanes left, middle, right, most, give;
 } gp_pool_three;
 
-/* The windows whose columns `middle` and `right` begin at `from`; `before`: whether there is a
- * column before. What is not finite makes NaNs of `check`. */
+/* The windows whose columns `middle` and `right` start at `from`; `before`: whether there is a
+ * column before. Non-finite elements make `check` NaN. */
 GP_FUNCTION void gp_pool_three_look(gp_pool_three *t, const gp_real *from, int before,
                                     gp_zip_lanes *check)
 {
@@ -175,7 +176,7 @@ GP_FUNCTION void gp_pool_three_look(gp_pool_three *t, const gp_real *from, int b
     gp_pool_ask(from + GP_ZIP_LANES);
 }
 
-/* A row of x gets what its windows give, the first of the largest each. */
+/* Adds to a row of x the gradients of its windows, each at the first maximum. */
 GP_FUNCTION void gp_pool_three_give(const gp_pool_three *t, gp_real *to)
 {
     typedef __typeof__(t->give > t->give) mask;
@@ -188,10 +189,10 @@ GP_FUNCTION void gp_pool_three_give(const gp_pool_three *t, gp_real *to)
     ((gp_zip_lanes *)to)[1] = __builtin_shufflevector(even, odd, GP_HIGH_PAIRS);
 }
 
-/* All at once for windows of three by three, two apart, with a padding of one above and before and
- * none within the image: vectors of windows go down the plane, and a row between two of them gets
- * what both give. The last of a vector lacks what the next window gives, so the next vector begins
- * with it. Returns 0, and has written something, where not everything is finite. */
+/* All at once for windows of three by three, two apart, with a padding of one at the top and left
+ * and none elsewhere: vectors of windows go down the plane, and a row shared by two of them gets
+ * both gradients. The last of a vector lacks the gradient of the next window, so the next vector
+ * starts with it. Returns 0, with the output partly written, where not everything is finite. */
 GP_FUNCTION int gp_maxpool_back_3x3(const gp_pool_grad *v, const gp_real *restrict plane,
                                     const gp_real *restrict up, gp_real *restrict to)
 {
@@ -229,13 +230,14 @@ GP_FUNCTION int gp_maxpool_back_3x3(const gp_pool_grad *v, const gp_real *restri
 }
 #endif
 
-/* Outputs at .. at + n - 1 of a row whose window begins in row `top`: which places they took. */
+/* Outputs at .. at + n - 1 of a row whose window starts in row `top`: the indices of their
+ * maxima. */
 GP_FUNCTION void gp_maxpool_find(const gp_pool_grad *v, const gp_real *plane, int64_t top,
                                  int64_t at, int64_t n, gp_real *found)
 {
     const gp_range rows = gp_pool_inside(top, v->kernel[0], v->x->dim[2]);
     const int64_t from = v->whole.from > at ? v->whole.from : at;
-    int64_t done = 0; /* from there on, by vectors */
+    int64_t done = 0; /* from there, vectors */
 #if defined(GP_SHUFFLES)
     const int64_t end = v->whole.to < at + n ? v->whole.to : at + n;
     if (v->stride[1] == 2 && v->kernel[1] > 1 && v->x->stride[3] == 1 && rows.from < rows.to &&
@@ -254,7 +256,7 @@ GP_FUNCTION void gp_maxpool_find(const gp_pool_grad *v, const gp_real *plane, in
     }
 }
 
-/* Gives the gradients of these outputs to the places that they took. */
+/* Scatters the gradients of these outputs to their maxima. */
 GP_FUNCTION void gp_maxpool_give(const gp_pool_grad *v, const gp_real *restrict found,
                                  const gp_real *restrict up, int64_t top, int64_t at, int64_t n,
                                  gp_real *restrict to)
@@ -271,7 +273,7 @@ GP_FUNCTION void gp_maxpool_give(const gp_pool_grad *v, const gp_real *restrict 
     }
 }
 
-/* Kernels of usual sizes at once. Returns whether it did. */
+/* Special cases for usual sizes. Returns whether one applied. */
 GP_FUNCTION int gp_maxpool_back_at_once(const gp_pool_grad *v, const gp_real *plane,
                                         const gp_real *up, gp_real *to)
 {
@@ -333,7 +335,7 @@ GP_KERNEL(maxpool2d_grad)
     return GP_OK;
 }
 
-/* A row of shares to the columns of their windows that are inside. */
+/* Adds a row of gradients to the columns of their windows that are inside. */
 GP_FUNCTION void gp_avgpool_give(const gp_pool_grad *v, const gp_real *restrict share, int64_t at,
                                  int64_t n, gp_real *restrict to)
 {
@@ -355,7 +357,7 @@ GP_FUNCTION void gp_avgpool_give(const gp_pool_grad *v, const gp_real *restrict 
 }
 
 #if defined(GP_SHUFFLES)
-/* The same where windows are pairs side by side, for all rows of a plane. */
+/* The same where windows are adjacent pairs, for all rows of a plane. */
 GP_FUNCTION void gp_avgpool_back_pairs(const gp_pool_grad *v, const gp_real *restrict up,
                                        gp_real *restrict to)
 {

@@ -1,14 +1,14 @@
-/* What pooling does with the elements of windows: columns are joined down the rows, then outputs
- * along the lines that they make, or both at once for pairs of columns. */
+/* The reductions of pooling: columns are reduced down the rows, then outputs along the resulting
+ * lines, or both at once for pairs of columns. */
 #ifndef GP_POOL_JOIN_H
 #define GP_POOL_JOIN_H
 
 #include "vector.h"
 #include "window.h"
 
-enum { GP_POOL_SOON = 128, GP_POOL_LATER = 6144 }; /* how far ahead memory is asked for */
+enum { GP_POOL_SOON = 128, GP_POOL_LATER = 6144 }; /* prefetch distance */
 
-/* A vector that follows in a while. */
+/* Prefetches a vector that is needed soon. */
 GP_FUNCTION void gp_pool_ask(const gp_real *x)
 {
 #if defined(__GNUC__)
@@ -19,8 +19,8 @@ GP_FUNCTION void gp_pool_ask(const gp_real *x)
 #endif
 }
 
-/* How two become one: their sum, the larger, or the larger of two that are both finite, which is
- * shorter. A NaN is kept. */
+/* How two elements are combined: their sum, the maximum, or the maximum of two finite ones, which
+ * is shorter. A NaN is kept. */
 enum { GP_POOL_SUM, GP_POOL_MAX, GP_POOL_FINITE };
 
 GP_FUNCTION gp_real gp_pool_join(gp_real old, gp_real v, int how)
@@ -34,14 +34,14 @@ GP_FUNCTION gp_real gp_pool_none(int how)
 }
 
 #if defined(__GNUC__)
-/* join = v where `yes` says so, for vectors of `type`. */
+/* join = v where `yes`, for vectors of `type`. */
 #define GP_POOL_CHOOSE(type, join, v, yes)                                                      \
     do {                                                                                        \
         const __typeof__((v) > (join)) more_ = yes;                                             \
         join = (type)((more_ & (__typeof__(more_))(v)) | (~more_ & (__typeof__(more_))(join))); \
     } while (0)
 
-/* a > b ? a : b of floats: clang finds the instruction behind masks, gcc has to be told. */
+/* a > b ? a : b of floats: clang finds the instruction from masks, gcc needs the intrinsic. */
 #if !defined(__clang__) && defined(__AVX512F__)
 #define GP_POOL_LARGER(a, b) __builtin_ia32_maxps512_mask(a, b, a, (unsigned short)-1, 4)
 #elif !defined(__clang__) && defined(__AVX__)
@@ -79,14 +79,14 @@ typedef float gp_pool_floats __attribute__((vector_size(GP_VECTOR_BYTES)));
             GP_POOL_CHOOSE(type, join, v, ((v) > (join)) | ((v) != (v))); \
     } while (0)
 
-/* n columns side by side, each joined down its `rows` elements, `row` apart; the first `seen` rows
- * were met with the windows above. What is not finite makes NaNs of `check`. The last vector may
+/* n adjacent columns, each reduced down its `rows` elements, `row` apart; the first `seen` rows
+ * were checked with the windows above. Non-finite elements make `check` NaN. The last vector may
  * overlap the one before. */
 GP_FUNCTION void gp_pool_down_lanes(gp_real *restrict to, int64_t n, const gp_real *restrict from,
                                     int64_t rows, int64_t row, int64_t seen,
                                     gp_real *restrict check, int how)
 {
-    gp_lanes zero = {0}; /* of this row alone, so that rows do not wait for each other */
+    gp_lanes zero = {0}; /* of this row alone: a shorter dependency chain */
     for (int64_t i = 0; i < n; i += GP_LANES) {
         const int64_t at = i + GP_LANES <= n ? i : n - GP_LANES;
         gp_lanes column = *(const gp_lanes *)(from + at);
@@ -104,7 +104,7 @@ GP_FUNCTION void gp_pool_down_lanes(gp_real *restrict to, int64_t n, const gp_re
     *(gp_lanes *)check += zero;
 }
 
-/* n outputs of windows side by side, from what their columns came to. */
+/* n outputs of adjacent windows, from their reduced columns. */
 GP_FUNCTION void gp_pool_along_lanes(gp_real *restrict to, int64_t n, const gp_real *restrict line,
                                      int64_t kernel, int how)
 {
@@ -121,8 +121,8 @@ GP_FUNCTION void gp_pool_along_lanes(gp_real *restrict to, int64_t n, const gp_r
 #endif
 
 #if defined(GP_SHUFFLES)
-/* The same of windows two apart, of two columns at least, which are taken apart two at a time.
- * Where one is left it comes with the one before, which is skipped. */
+/* The same for windows two apart, of at least two columns, deinterleaved two vectors at a time. A
+ * single one left comes with the one before, which is skipped. */
 GP_FUNCTION void gp_pool_along_pairs(gp_real *restrict to, int64_t n, const gp_real *restrict line,
                                      int64_t kernel, int how)
 {
@@ -145,14 +145,14 @@ GP_FUNCTION void gp_pool_along_pairs(gp_real *restrict to, int64_t n, const gp_r
     }
 }
 
-/* Rows of outputs whose windows are two or three columns wide and two apart, all in one: pairs of
- * columns are joined down the rows, then taken apart, and the third column is the one before the
+/* Rows of outputs whose windows are two or three columns wide and two apart, in one pass: pairs of
+ * columns are reduced down the rows, then deinterleaved, and the third column is the one before the
  * next pair. `from`: the pair of output 0; `before`: whether the column before it is inside. */
 GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *restrict from,
                                int before, int64_t rows, int64_t row, int64_t seen, int64_t kernel,
                                gp_real share, gp_real *restrict check, int how)
 {
-    gp_zip_lanes zero = {0}; /* of this row alone, so that rows do not wait for each other */
+    gp_zip_lanes zero = {0}; /* of this row alone: a shorter dependency chain */
     for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
         const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
         const gp_real *two = from + 2 * at;
@@ -195,8 +195,8 @@ GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *r
 }
 #endif
 
-/* For calls of functions that are inlined with known numbers, so that `how` and the usual sizes
- * are no question within their loops. */
+/* For calls that are inlined with constants, so that `how` and the usual sizes are not tested
+ * within their loops. */
 #define GP_POOL_KNOWN(CALL, size, how)  \
     do {                                \
         if ((how) == GP_POOL_MAX)       \
@@ -211,7 +211,7 @@ GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *r
             CALL(size, GP_POOL_FINITE); \
     } while (0)
 
-/* The columns of a row of windows, `step` apart. */
+/* The reduced columns of a row of windows, `step` apart. */
 GP_FUNCTION void gp_pool_down(gp_real *restrict to, int64_t n, const gp_real *restrict from,
                               int64_t step, gp_range rows, int64_t row, int64_t seen,
                               gp_real *restrict check, int how)

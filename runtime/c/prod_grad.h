@@ -1,6 +1,6 @@
-/* The gradient of a product: each element gets dy times the product of all the others, right also
- * where some of them are 0. Going forth leaves the product of those before, coming back multiplies
- * by those behind. */
+/* The gradient of prod: each element gets dy times the product of all others, exact also where some
+ * are 0. A pass forwards leaves the products of those before, a pass backwards multiplies by those
+ * after. */
 #ifndef GP_PROD_GRAD_H
 #define GP_PROD_GRAD_H
 
@@ -20,8 +20,8 @@ GP_KERNEL(prod_grad)
         const int64_t outer = k / to.width, column = k % to.width;
         const gp_real *in = data + gp_line_at(&from.outer, outer) + gp_line_at(&from.wide, column);
         gp_real *out = result + gp_line_at(&to.outer, outer) + gp_line_at(&to.wide, column);
-        gp_real product =
-            slope[gp_line_at(&up.outer, outer) + gp_line_at(&up.wide, column)]; /* same for all */
+        gp_real product = slope[gp_line_at(&up.outer, outer) +
+                                gp_line_at(&up.wide, column)]; /* the same for all */
         for (int64_t i = 0; i < to.count; i++) {
             out[gp_line_at(&to.in, i)] = product;
             product *= in[gp_line_at(&from.in, i)];

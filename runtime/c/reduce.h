@@ -1,10 +1,10 @@
 /* sum, mean, prod, max, min, var over any axes of a tensor of any strides.
  *
- * Work is cut into rows of up to GP_FOLD_LANES numbers that are added side by side: columns of
- * the output where the last axis is kept, neighbours in memory where it is reduced. Rows are added
- * up in blocks of GP_FOLD_BLOCK, blocks pairwise within a chunk, chunks pairwise, and lanes
- * pairwise at the end, so the error grows with the logarithm of the count. Chunks follow from the
- * shape: any number of threads gives the same bits. */
+ * Elements are added in vectors of up to GP_FOLD_LANES: columns of the output where the last axis
+ * is kept, neighbours in memory where it is reduced. These are added up in blocks of GP_FOLD_BLOCK,
+ * blocks pairwise within a chunk, chunks pairwise, and lanes pairwise at the end, so the error
+ * grows with the logarithm of the count. Chunks follow from the shape: any number of threads gives
+ * the same bits. */
 #ifndef GP_REDUCE_H
 #define GP_REDUCE_H
 
@@ -27,7 +27,7 @@ GP_FUNCTION gp_real gp_fold_start(int how)
                                 : 0;
 }
 
-/* to[i] op= x[i], side by side. A NaN wins over every number. */
+/* to[i] op= x[i]. A NaN wins over every number. */
 GP_FUNCTION void gp_fold_join(int how, gp_real *to, const gp_real *x, int64_t n)
 {
     switch (how) {
@@ -43,13 +43,13 @@ GP_FUNCTION void gp_fold_join(int how, gp_real *to, const gp_real *x, int64_t n)
         for (int64_t i = 0; i < n; i++)
             to[i] = x[i] < to[i] || x[i] != x[i] ? x[i] : to[i];
         break;
-    default: /* sums; squares are summed once they are there */
+    default: /* sums; squares are summed by another function */
         for (int64_t i = 0; i < n; i++)
             to[i] += x[i];
     }
 }
 
-/* The same once for many rows: one copy for all who call it. */
+/* The same for many rows, not inlined: one copy for all callers. */
 static GP_NOINLINE void gp_fold_carry(int how, gp_real *to, const gp_real *x, int64_t n)
 {
     gp_fold_join(how, to, x, n);
@@ -61,8 +61,8 @@ GP_FUNCTION void gp_fold_squares(gp_real *to, const gp_real *x, const gp_real *m
         to[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
 }
 
-/* One chunk: rows [from, to) of `lanes` numbers, into sum[0 .. lanes). A row is columns
- * [column, column + lanes) of one reduced index, or a stretch of the reduced line. */
+/* One chunk: rows [from, to) of `lanes` numbers, into sum[0 .. lanes). A row is columns [column,
+ * column + lanes) of one reduced index, or a block of the reduced line. */
 GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how, int64_t base,
                                int64_t column, int64_t lanes, int64_t from, int64_t to,
                                const gp_real *mean, gp_real *sum)
@@ -89,7 +89,7 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
             gp_fold_join(how, top, x, n);
         if ((row - from + 1) % GP_FOLD_BLOCK && row + 1 < to)
             continue;
-        blocks++; /* a block is full: as a binary counter, equal levels are joined */
+        blocks++; /* a block is full: as in a binary counter, equal levels are combined */
         for (int64_t carry = blocks; carry % 2 == 0; carry /= 2, depth--)
             gp_fold_carry(how, level[depth - 1], level[depth], lanes);
         depth++;
@@ -99,7 +99,7 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
     memcpy(sum, level[0], (size_t)lanes * sizeof *sum);
 }
 
-/* Joins lanes to one, pairwise. */
+/* Reduces the lanes to one, pairwise. */
 GP_FUNCTION gp_real gp_fold_lanes(int how, gp_real *lane, int64_t lanes)
 {
     for (; lanes > 1; lanes = (lanes + 1) / 2)
@@ -147,7 +147,7 @@ GP_FUNCTION void gp_fold_task(const gp_tensor *t, const gp_fold *fold, const gp_
         part[at] = gp_fold_lanes(how, lane, lanes);
 }
 
-/* All outputs, into `to`; `parts` has room for one set of outputs for each chunk. */
+/* All outputs, into `to`; `parts` holds one set of outputs for each chunk. */
 GP_FUNCTION void gp_fold_all(const gp_call *c, const gp_fold *fold, int how, const gp_real *mean,
                              gp_real *parts, gp_real *to)
 {
@@ -170,7 +170,7 @@ GP_FUNCTION void gp_fold_all(const gp_call *c, const gp_fold *fold, int how, con
     memcpy(to, part, (size_t)grid.outputs * sizeof *to);
 }
 
-/* Integers need no care for the order; they wrap around as unsigned ones do. */
+/* Integer sums do not depend on the order; they wrap around like unsigned ones. */
 GP_FUNCTION int64_t gp_fold_int(int how, int64_t a, int64_t b)
 {
     switch (how) {
@@ -210,7 +210,7 @@ GP_FUNCTION int gp_reduce(const gp_call *c, int how)
     return GP_OK;
 }
 
-/* Parts of a reduction that has more than one chunk. */
+/* Partial results of a reduction with more than one chunk. */
 GP_FUNCTION size_t gp_reduce_workspace(const gp_call *c, int64_t axes)
 {
     gp_fold fold = gp_fold_of(&c->in[0], axes);
@@ -295,7 +295,7 @@ GP_KERNEL(mean)
     return GP_OK;
 }
 
-/* Also room for the means. */
+/* Also holds the means. */
 GP_WORKSPACE(var)
 {
     const gp_var_attr *a = c->attr;

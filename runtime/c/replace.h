@@ -1,5 +1,5 @@
-/* A file that takes the place of another, for emitted programs and for gplan itself: written under
- * a name of its own beside it, then renamed. Nothing is allocated; errno says why it failed. */
+/* Atomic replacement of a file, for emitted programs and for gplan itself: written under a
+ * temporary name beside it, then renamed. Nothing is allocated; errno is set on failure. */
 #ifndef GP_REPLACE_H
 #define GP_REPLACE_H
 
@@ -36,7 +36,7 @@ GP_HOST int gp_write_all(int file, const void *data, size_t bytes)
     return 1;
 }
 
-/* Where the path leads: what a symlink points at, or itself. */
+/* Resolves the path: the target of a symlink, or itself. */
 GP_HOST int gp_resolve(const char *path, char *name)
 {
     if (strlen(path) >= GP_PATH)
@@ -46,7 +46,7 @@ GP_HOST int gp_resolve(const char *path, char *name)
         char to[GP_PATH];
         const ssize_t length = readlink(name, to, sizeof to);
         if (length < 0)
-            return 1; /* no link, or nothing at all */
+            return 1; /* not a link, or does not exist */
         const char *slash = to[0] == '/' ? NULL : strrchr(name, '/');
         const size_t folder = slash ? (size_t)(slash - name) + 1 : 0;
         if (folder + (size_t)length >= GP_PATH)
@@ -57,7 +57,7 @@ GP_HOST int gp_resolve(const char *path, char *name)
     return gp_fail(ELOOP);
 }
 
-/* Names beside another, one after the other, of which somebody may have had the first. */
+/* Temporary names beside a file, the first of which may be taken. */
 GP_HOST int gp_name_beside(const char *name, unsigned i, char *made)
 {
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
@@ -66,7 +66,7 @@ GP_HOST int gp_name_beside(const char *name, unsigned i, char *made)
     return (length > 0 && length < GP_PATH) || gp_fail(ENAMETOOLONG);
 }
 
-/* A new file beside another: -1 where there can be none. */
+/* Creates a file beside another: -1 on failure. */
 GP_HOST int gp_create_beside(const char *name, char *made, mode_t mode)
 {
     for (unsigned i = 0; i < GP_MAX_NAMES; i++) {
@@ -79,7 +79,8 @@ GP_HOST int gp_create_beside(const char *name, char *made, mode_t mode)
     return -1;
 }
 
-/* As the one that it replaces has it. A file system without modes has nothing to change. */
+/* Copies the mode of the file that is replaced. A file system without modes has nothing to
+ * change. */
 GP_HOST int gp_keep_mode(int file, const struct stat *old)
 {
     struct stat now;
@@ -87,7 +88,8 @@ GP_HOST int gp_keep_mode(int file, const struct stat *old)
                                       fchmod(file, old->st_mode & 0777) == 0);
 }
 
-/* So that a crash right after a rename finds the new name. The path is cut to its folder. */
+/* Syncs the folder, so that the new name survives a crash right after the rename. The path is cut
+ * to its folder. */
 GP_HOST void gp_sync_folder(char *path)
 {
     char *end = strrchr(path, '/');

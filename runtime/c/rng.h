@@ -1,9 +1,9 @@
-/* Random numbers without a state: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random
+/* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random
  * numbers: as easy as 1, 2, 3", 2011).
  *
- * A number is a function of the seed, the step, the key of who draws it (a hash of a stable name)
- * and the index of the element. Drawing again gives the same; neither the order nor the number
- * of threads has a say. */
+ * A number is a function of the seed, the step, the key of its op or tensor (a hash of a stable
+ * name) and the index of the element. Drawing again gives the same number; neither the order nor
+ * the number of threads matters. */
 #ifndef GP_RNG_H
 #define GP_RNG_H
 
@@ -25,7 +25,7 @@ GP_FUNCTION void gp_philox(uint32_t counter[4], uint32_t key0, uint32_t key1)
     }
 }
 
-/* Seed and key in one: every bit of both has a say in every bit of it (the finishing step of
+/* Mixes seed and key so that every bit of both affects every bit of the result (the finalizer of
  * MurmurHash3, over the seed and then over the key). */
 GP_FUNCTION uint64_t gp_random_mix(uint64_t seed, uint64_t key)
 {
@@ -41,7 +41,7 @@ GP_FUNCTION uint64_t gp_random_mix(uint64_t seed, uint64_t key)
     return x;
 }
 
-/* Words 4 * block to 4 * block + 3 of what `key` draws in this step. */
+/* Words 4 * block to 4 * block + 3 of the stream of `key` in this step. */
 GP_FUNCTION void gp_random_block(const gp_run *run, uint64_t key, uint64_t block, uint32_t word[4])
 {
     uint64_t mixed = gp_random_mix(run->seed, key);
@@ -52,7 +52,7 @@ GP_FUNCTION void gp_random_block(const gp_run *run, uint64_t key, uint64_t block
     gp_philox(word, (uint32_t)mixed, (uint32_t)(mixed >> 32));
 }
 
-/* A word for element i on its own, for loops over elements: the first of block i. */
+/* A single word for element i, for loops over elements: the first of block i. */
 GP_FUNCTION uint32_t gp_random_word(const gp_run *run, uint64_t key, int64_t i)
 {
     uint32_t word[4];
@@ -60,9 +60,9 @@ GP_FUNCTION uint32_t gp_random_word(const gp_run *run, uint64_t key, int64_t i)
     return word[0];
 }
 
-/* The number that element i of a micro-batch has in the whole batch, so that both draw the same.
- * `span` elements lie together, from the axis of the batch on, `parts` times; parts is 0 where
- * there is no batch to divide. */
+/* The index in the whole batch of element i of a micro-batch, so that both draw the same numbers.
+ * `span` elements are contiguous, from the batch axis on, `parts` times; parts is 0 where there is
+ * no batch to divide. */
 GP_FUNCTION int64_t gp_random_place(const gp_run *run, int64_t i, int64_t parts, int64_t span)
 {
     if (parts == 0)
@@ -72,15 +72,15 @@ GP_FUNCTION int64_t gp_random_place(const gp_run *run, int64_t i, int64_t parts,
     return (i / span * run->micros + run->micro) * span + i % span;
 }
 
-/* What dropout multiplies element i by: 0, or 1 / (1 - rate). */
+/* The factor of dropout for element i: 0, or 1 / (1 - rate). */
 GP_FUNCTION gp_real gp_random_keep(const gp_run *run, uint64_t key, int64_t i, double rate)
 {
     uint32_t least = (uint32_t)(rate * 0x1p32);
     return gp_random_word(run, key, i) < least ? 0 : (gp_real)(1 / (1 - rate));
 }
 
-/* From `low` up to, not including, `high`; as fine as 24 bits. The first is number `from` of what
- * the key draws, a multiple of 4. */
+/* Uniform in [low, high), with 24 bits. The first is number `from` of the stream, a multiple of
+ * 4. */
 GP_FUNCTION void gp_random_uniform(const gp_run *run, uint64_t key, double low, double high,
                                    gp_real *to, int64_t from, int64_t count)
 {
@@ -93,7 +93,7 @@ GP_FUNCTION void gp_random_uniform(const gp_run *run, uint64_t key, double low, 
     }
 }
 
-/* Box and Muller: two words make two numbers. The largest deviation drawn is 6.66. */
+/* Box and Muller: two words make two numbers. The largest magnitude drawn is 6.66. */
 GP_FUNCTION void gp_random_normal(const gp_run *run, uint64_t key, double mean, double deviation,
                                   gp_real *to, int64_t from, int64_t count)
 {

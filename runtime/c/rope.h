@@ -1,6 +1,6 @@
 /* rope: rotates pairs of a head by angles that grow with the position (Su et al. 2021).
  *
- * The pairs are element i and element i + D/2: halves, not neighbours. Position t turns pair i by
+ * The pairs are element i and element i + D/2: halves, not neighbours. Position t rotates pair i by
  * t / base^(2i/D). May run in place. */
 #ifndef GP_ROPE_H
 #define GP_ROPE_H

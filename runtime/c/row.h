@@ -1,5 +1,5 @@
-/* Sums over a dense row: lanes side by side within a stretch, stretches pairwise. The
- * order follows from the length alone, and the error grows with its logarithm. */
+/* Sums over a contiguous row: lanes within a block, blocks pairwise. The order follows from the
+ * length alone, and the error grows with its logarithm. */
 #ifndef GP_ROW_H
 #define GP_ROW_H
 
@@ -8,18 +8,17 @@
 enum {
     GP_ROW_LANES = GP_BLOCK(32, 32),
     GP_ROW_STRETCH = GP_BLOCK(1024, 64),
-    GP_ROW_BLOCK = GP_BLOCK(16, 3) /* rows that a thread takes at a time, where it does no more
-                                      than stream them */
+    GP_ROW_BLOCK = GP_BLOCK(16, 3) /* rows of a thread at a time, where it only streams them */
 };
 
-/* A stretch too long is cut in two, at a multiple of the lanes. */
+/* A row that is too long is halved, at a multiple of the lanes. */
 GP_FUNCTION int64_t gp_row_half(int64_t n)
 {
     return (n / 2 + GP_ROW_LANES - 1) / GP_ROW_LANES * GP_ROW_LANES;
 }
 
-/* The first half takes up the second, until one is left. Each loop has a length that the compiler
- * knows, so the lanes stay in registers. */
+/* Adds the second half to the first, until one lane is left. Each loop has a constant length, so
+ * the lanes stay in registers. */
 GP_FUNCTION gp_real gp_row_lanes(gp_real *lane)
 {
     for (int i = 0; i < 16; i++)
@@ -81,7 +80,7 @@ GP_FUNCTION gp_real gp_row_squares(const gp_real *x, gp_real shift, int64_t n)
     return gp_row_lanes(lane);
 }
 
-/* The same in double, where a square may be too large for a real. */
+/* The same in double, where a square may overflow a real. */
 GP_FUNCTION double gp_row_large_squares(const gp_real *x, gp_real shift, int64_t n)
 {
     double sum = 0;
@@ -107,7 +106,7 @@ GP_FUNCTION gp_real gp_row_along(const gp_real *y, const gp_real *x, gp_real shi
     return gp_row_lanes(lane);
 }
 
-/* A piece of a row whose exp(x - shift) are added to the lanes, and written to `to` unless that is
+/* Adds exp(x - shift) of a piece of a row to the lanes, and stores them to `to` unless that is
  * NULL. All pieces but the last are a multiple of the lanes. */
 GP_FUNCTION void gp_row_add_exps(gp_real *restrict lane, const gp_real *x, gp_real *to,
                                  gp_real shift, int64_t n)
@@ -132,8 +131,8 @@ GP_FUNCTION void gp_row_add_exps(gp_real *restrict lane, const gp_real *x, gp_re
     }
 }
 
-/* The sum of exp(x - shift), which are written to `to` unless that is NULL; it may be x. No x is
- * larger than shift. */
+/* The sum of exp(x - shift), stored to `to` unless that is NULL; it may be x. No x is larger than
+ * shift. */
 static GP_NOINLINE gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, int64_t n)
 {
     if (n > GP_ROW_STRETCH) {
@@ -146,7 +145,7 @@ static GP_NOINLINE gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real sh
     return gp_row_lanes(lane);
 }
 
-/* The lanes become the larger of themselves and of a piece of a row. */
+/* Maximum of the lanes and a piece of a row. */
 GP_FUNCTION void gp_row_join_max(gp_real *restrict lane, const gp_real *restrict x, int64_t n)
 {
     int64_t i = 0;
@@ -168,7 +167,7 @@ GP_FUNCTION gp_real gp_row_lanes_max(gp_real *lane)
     return lane[0];
 }
 
-/* NaNs are passed over, unless the first is one. */
+/* NaNs are ignored, unless the first is one. */
 GP_FUNCTION gp_real gp_row_max(const gp_real *x, int64_t n)
 {
     gp_real lane[GP_ROW_LANES];

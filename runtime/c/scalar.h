@@ -1,5 +1,5 @@
-/* From real numbers to integers, as `cast` means it: towards zero, the nearest end of the range
- * where the number lies outside, 0 for a NaN. (C leaves the last two undefined.) */
+/* Casts from real numbers to integers: towards zero, saturating, and 0 for a NaN. (C leaves the
+ * last two undefined.) */
 #ifndef GP_SCALAR_H
 #define GP_SCALAR_H
 
@@ -7,7 +7,7 @@
 
 GP_FUNCTION int32_t gp_to_i32(gp_real x)
 {
-    if (!(x > (gp_real)INT32_MIN)) /* also where x is no number */
+    if (!(x > (gp_real)INT32_MIN)) /* also if x is NaN */
         return x != x ? 0 : INT32_MIN;
     return x < (gp_real)2147483648.0 ? (int32_t)x : INT32_MAX;
 }

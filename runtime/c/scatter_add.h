@@ -1,5 +1,5 @@
 /* scatter_add: x with rows of updates added at indices of axis 0. Updates of one row are added in
- * their order; threads share out columns, not updates. May run in place of x. */
+ * order; threads divide columns, not updates. May run in place of x. */
 #ifndef GP_SCATTER_ADD_H
 #define GP_SCATTER_ADD_H
 

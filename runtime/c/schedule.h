@@ -1,4 +1,4 @@
-/* What share of the learning rate a step takes. */
+/* The learning rate of a step as a fraction of the base rate. */
 #ifndef GP_SCHEDULE_H
 #define GP_SCHEDULE_H
 
@@ -6,8 +6,8 @@
 
 enum { GP_CONSTANT, GP_LINEAR, GP_COSINE, GP_STEPS };
 
-/* A line up for `warmup` steps; behind it down to `share` at step `steps`, in a line or as half a
- * cosine, or by the factor `share` every `steps` steps. Steps count from 0. */
+/* Linear warmup for `warmup` steps, then decay to `share` at step `steps`, linear or cosine, or by
+ * the factor `share` every `steps` steps. Steps count from 0. */
 GP_FUNCTION double gp_schedule(int kind, uint64_t warmup, uint64_t steps, double share,
                                uint64_t step)
 {

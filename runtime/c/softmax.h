@@ -1,4 +1,4 @@
-/* softmax and log_softmax along one axis, with the largest taken off first. May run in place. */
+/* softmax and log_softmax along one axis, with the maximum subtracted first. May run in place. */
 #ifndef GP_SOFTMAX_H
 #define GP_SOFTMAX_H
 
@@ -20,13 +20,13 @@ GP_FUNCTION void gp_softmax_row(const gp_real *x, gp_real *to, int64_t n, int is
             to[i] *= scale;
 }
 
-/* softmax of rows that are not read soon, none longer than a stretch. While the exps of one row are
- * made, the row before is stored and the largest of the row after is found, a piece at a time:
- * neither memory waits for arithmetic then, nor the other way round. */
+/* softmax of rows that are not read soon, none longer than a block. While the exponentials of one
+ * row are computed, the row before is stored and the maximum of the row after is found, a piece at
+ * a time: so memory and arithmetic overlap. */
 GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, int64_t n)
 {
     gp_real exps[2][GP_ROW_STRETCH];
-    gp_real most = gp_row_max(x, n), by = 0; /* by: of the row before */
+    gp_real most = gp_row_max(x, n), by = 0; /* by: the factor of the row before */
     for (int64_t i = 0; i <= rows; i++, x += n) {
         gp_real sum[GP_ROW_LANES] = {0}, high[GP_ROW_LANES];
         for (int k = 0; k < GP_ROW_LANES; k++)
@@ -46,7 +46,7 @@ GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, 
     }
 }
 
-/* The axis is not the last: n numbers lie `inner` apart, for `lanes` neighbours side by side. */
+/* The axis is not the last: n numbers are `inner` apart, for `lanes` adjacent columns. */
 GP_FUNCTION void gp_softmax_columns(const gp_real *x, gp_real *to, int64_t n, int64_t inner,
                                     int64_t lanes, int is_log)
 {
@@ -101,7 +101,7 @@ GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
     return GP_OK;
 }
 
-/* Whether it streams hangs on the instruction set, too. */
+/* Whether it streams depends on the instruction set, too. */
 GP_FUNCTION void gp_softmax_any_ways(const gp_call *c, int axis, int is_log, gp_ways *ways)
 {
     const gp_tensor *t = &c->in[0];

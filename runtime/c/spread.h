@@ -1,7 +1,7 @@
-/* Transposed convolution by spreading: for a few output channels at a time, weights'
- * [O * KH * KW, C] times the image [C, H * W] gives what each input place adds to its window of
- * outputs; a tile of whole input rows at a time is multiplied and added in, always in the same
- * order. */
+/* Transposed convolution as a product and a scatter (col2im): for a few output channels at a time,
+ * weights' [O * KH * KW, C] times the image [C, H * W] gives what each input position adds to its
+ * window of outputs; tiles of whole input rows are multiplied and added one after the other, always
+ * in the same order. */
 #ifndef GP_SPREAD_H
 #define GP_SPREAD_H
 
@@ -16,7 +16,7 @@ typedef struct {
     const gp_conv_transpose2d_attr *a;
     int64_t inputs, outputs; /* channels of a group */
     int64_t places;          /* KH * KW */
-    int64_t channels;        /* output channels of one unit of work */
+    int64_t channels;        /* output channels of one task */
     int64_t rows, width;     /* of a tile of the image */
 } gp_spread;
 
@@ -44,7 +44,7 @@ GP_FUNCTION int64_t gp_spread_work(const gp_spread *v)
     return gp_round_up(m * n, 16) + gp_gemm_work(n, v->inputs);
 }
 
-/* Adds what input row ih, columns iw .. iw + count - 1 gives through place p of the window. */
+/* Adds what input row ih, columns iw .. iw + count - 1 contributes through tap p of the window. */
 GP_FUNCTION void gp_spread_row(const gp_spread *v, gp_real *plane, const gp_real *restrict from,
                                int64_t p, int64_t ih, int64_t iw, int64_t count)
 {

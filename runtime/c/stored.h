@@ -1,13 +1,12 @@
-/* Dtypes that are only stored: i8, u16, u32, f16, bf16, f64. Nothing computes in them; these are
- * the conversions of `cast`. Reals become integers as in scalar.h; they become f16 and bf16 by
- * rounding to the nearest, of two equally near to the even one; denormal numbers are kept, too
- * large ones are infinite. */
+/* Storage-only dtypes: i8, u16, u32, f16, bf16, f64. Nothing computes in them; these are the
+ * conversions of `cast`. Reals convert to integers as in scalar.h, to f16 and bf16 by rounding to
+ * nearest even; subnormals are kept, overflow gives infinity. */
 #ifndef GP_STORED_H
 #define GP_STORED_H
 
 #include "scalar.h"
 
-/* Between the ends of an integer type; 0 for a NaN. What is left is cut off by the caller. */
+/* Clamps to the range of an integer type; 0 for a NaN. The caller truncates. */
 GP_FUNCTION double gp_within(double x, double low, double high)
 {
     if (!(x > low))
@@ -22,8 +21,8 @@ GP_FUNCTION int64_t gp_f64_to_i64(double x)
     return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
 }
 
-/* An integer of more digits than a double has, rounded so that rounding it once more to few digits
- * gives what rounding it at once would: what is lost makes the last digit odd. */
+/* Rounds an integer with more bits than a double to odd, so that rounding once more to fewer bits
+ * gives what rounding at once would. */
 GP_FUNCTION double gp_odd_f64(int64_t x)
 {
     const uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
@@ -33,7 +32,7 @@ GP_FUNCTION double gp_odd_f64(int64_t x)
     return x < 0 ? -odd : odd;
 }
 
-/* A double in 16 bits: `digits` of a fraction, an exponent that 0 is `bias` of. */
+/* A double in 16 bits: `digits` of fraction, and the exponent's bias. */
 GP_FUNCTION uint16_t gp_narrow(double x, int digits, int bias)
 {
     uint64_t bits;
@@ -51,7 +50,7 @@ GP_FUNCTION uint16_t gp_narrow(double x, int digits, int bias)
     const uint64_t fraction = (size & ((one << 52) - 1)) | one << 52;
     const uint64_t rest = fraction & ((one << shift) - 1), half = one << (shift - 1);
     uint32_t rounded = (uint32_t)(fraction >> shift);
-    rounded += rest > half || (rest == half && (rounded & 1)); /* may reach the next exponent */
+    rounded += rest > half || (rest == half && (rounded & 1)); /* may carry into the exponent */
     if (exponent > 1)
         rounded += (uint32_t)(exponent - 1) << digits;
     return (uint16_t)(sign | rounded);
@@ -65,7 +64,7 @@ GP_FUNCTION double gp_widen(uint16_t x, int digits, int bias)
     double wide;
     if (exponent == 2u * (unsigned)bias + 1)
         bits = sign | (uint64_t)2047 << 52 | fraction << (52 - digits);
-    if (exponent == 0) /* denormal: so many of the smallest */
+    if (exponent == 0) /* subnormal: a multiple of the smallest */
         bits = (uint64_t)(1024 - bias - digits) << 52;
     memcpy(&wide, &bits, sizeof wide);
     if (exponent == 0)

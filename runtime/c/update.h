@@ -1,7 +1,7 @@
-/* Optimizers: a parameter, its gradient and its state become their next version in place.
+/* Optimizers: update a parameter and its state in place, given its gradient.
  *
- * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state.
- * Every output has the bytes of the operand it is the next version of. */
+ * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
+ * output shares the bytes of the operand it is the next version of. */
 #ifndef GP_UPDATE_H
 #define GP_UPDATE_H
 
@@ -9,11 +9,11 @@
 #include "settings.h"
 
 enum {
-    GP_UPDATE_LARGE = 1 << 15,              /* elements that are worth a second thread */
-    GP_UPDATE_CHUNK = GP_BLOCK(1 << 12, 10) /* elements that a thread takes at a time */
+    GP_UPDATE_LARGE = 1 << 15,              /* the fewest elements worth a second thread */
+    GP_UPDATE_CHUNK = GP_BLOCK(1 << 12, 10) /* elements of a thread at a time */
 };
 
-/* What all of them begin with: the old versions and the new ones. */
+/* The old and new versions that all optimizers begin with. */
 typedef struct {
     const gp_real *w, *g, *old[2]; /* old: the state; NULL where the op has less of it */
     gp_real *to, *state[2];
@@ -34,19 +34,20 @@ GP_FUNCTION gp_update gp_update_of(const gp_call *c)
     return u;
 }
 
-/* Where the chunk that begins at `from` ends. */
+/* The end of the chunk that starts at `from`. */
 GP_FUNCTION int64_t gp_update_end(const gp_update *u, int64_t from)
 {
     return from + GP_UPDATE_CHUNK < u->count ? from + GP_UPDATE_CHUNK : u->count;
 }
 
-/* The gradient with that of a decay of w; without one, w has no say even where it is infinite. */
+/* The gradient with weight decay; with a decay of 0, w does not matter even where it is
+ * infinite. */
 GP_FUNCTION gp_real gp_decayed(gp_real g, gp_real decay, gp_real w)
 {
     return decay != 0 ? g + decay * w : g;
 }
 
-/* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
+/* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov momentum. */
 GP_KERNEL(sgd)
 {
     const gp_sgd_attr *a = c->attr;
@@ -75,7 +76,7 @@ GP_KERNEL(sgd)
     return GP_OK;
 }
 
-/* What the steps of Adam share. */
+/* Common to the steps of Adam. */
 typedef struct {
     gp_real rate, root, shrink, decay, b1, b2, c1, c2, eps;
 } gp_adam_rates;
@@ -164,7 +165,7 @@ GP_KERNEL(adagrad)
     return GP_OK;
 }
 
-/* Chen et al. 2023: the sign of a mix of momentum and gradient. */
+/* Chen et al. 2023: the sign of an interpolation of momentum and gradient. */
 GP_KERNEL(lion)
 {
     const gp_lion_attr *a = c->attr;
@@ -177,7 +178,7 @@ GP_KERNEL(lion)
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t i = 0; i < u.count; i++) {
         const gp_real g = u.scale * u.g[i], mix = b1 * u.old[0][i] + c1 * g;
-        u.to[i] = shrink * u.w[i] - rate * (mix > 0 ? 1 : mix < 0 ? -1 : mix); /* NaN stays */
+        u.to[i] = shrink * u.w[i] - rate * (mix > 0 ? 1 : mix < 0 ? -1 : mix); /* a NaN stays */
         m[i] = b2 * u.old[0][i] + c2 * g;
     }
     return GP_OK;

@@ -1,5 +1,5 @@
-/* Images [N, C, H, W] made larger (or smaller) by repeating or by interpolating their elements.
- * The sizes of operand and output say by how much. */
+/* Resizes images [N, C, H, W], up or down, by nearest neighbour or linear interpolation. The sizes
+ * of operand and output give the factor. */
 #ifndef GP_UPSAMPLE2D_H
 #define GP_UPSAMPLE2D_H
 
@@ -46,7 +46,8 @@ GP_KERNEL(upsample2d)
     return GP_OK;
 }
 
-/* Each element of dy goes back to the elements that made it: a plane is the work of one thread. */
+/* Each element of dy is added to the elements it was interpolated from: a plane is the task of one
+ * thread. */
 GP_FUNCTION void gp_upsample_back(const gp_tensor *dy, const gp_tensor *dx,
                                   const gp_upsample2d_attr *a, const gp_real *up, gp_real *to)
 {

@@ -1,9 +1,7 @@
-/* Vectors of the compiler, as wide as the instruction set has them, and stores that pass by the
- * caches.
+/* Vector types of the compiler, as wide as the instruction set has them, and non-temporal stores.
  *
- * A result much larger than the caches is gone from them before anybody reads it. Writing it the
- * usual way first reads each line that is to be overwritten, a third of all that moves; gp_stream
- * does not. */
+ * A result much larger than the caches is evicted before anybody reads it. A plain store first
+ * reads each line that it overwrites, a third of the memory traffic; gp_stream does not. */
 #ifndef GP_VECTOR_H
 #define GP_VECTOR_H
 
@@ -31,7 +29,7 @@ typedef gp_real gp_four
 #define GP_SHUFFLES /* __builtin_shufflevector */
 #endif
 
-/* One vector of floats to a place that is aligned to it. */
+/* Stores one vector of floats to an aligned address. */
 #if defined(__clang__)
 #define GP_STREAM(to, x) __builtin_nontemporal_store(x, (gp_floats *)(to))
 #elif defined(__GNUC__) && defined(__AVX512F__)
@@ -42,18 +40,20 @@ typedef gp_real gp_four
 #define GP_STREAM(to, x) __builtin_ia32_movntps((float *)(to), x)
 #endif
 
-#define GP_STREAM_LEAST GP_BLOCK(1 << 20, 64) /* elements of a result that is stored so */
-#ifndef GP_STREAM_FROM                        /* in tests it is less */
+#define GP_STREAM_LEAST                                                       \
+    GP_BLOCK(1 << 20, 64) /* the fewest elements of a result that is streamed \
+                           */
+#ifndef GP_STREAM_FROM    /* tests make it less */
 #define GP_STREAM_FROM GP_STREAM_LEAST
 #endif
 
 enum {
-    GP_STREAM_PIECE = GP_BLOCK(128, 32), /* elements made in one go before they are stored */
-    GP_STREAM_AHEAD = 1536               /* how far beyond what is read next memory is asked for */
+    GP_STREAM_PIECE = GP_BLOCK(128, 32), /* elements computed before they are stored */
+    GP_STREAM_AHEAD = 1536               /* prefetch distance beyond what is read next */
 };
 
 /* Whether a result of `count` elements is streamed: not one that is written over an operand, whose
- * lines are near. */
+ * lines are in cache. */
 GP_FUNCTION int gp_streams(const void *to, const void *over, const void *other, int64_t count)
 {
 #if defined(GP_STREAM)
@@ -69,7 +69,7 @@ GP_FUNCTION int64_t gp_stream_piece(int64_t left)
     return left < GP_STREAM_PIECE ? left : GP_STREAM_PIECE;
 }
 
-/* Asks for n elements that will be read next, and for some that follow later. */
+/* Prefetches n elements that will be read next, and some that follow later. */
 GP_FUNCTION void gp_stream_ask(const gp_real *next, int64_t n)
 {
 #if defined(__GNUC__)
@@ -81,8 +81,8 @@ GP_FUNCTION void gp_stream_ask(const gp_real *next, int64_t n)
     (void)next, (void)n;
 }
 
-/* Stores a piece times `by`, and on the way asks for what will be read next, unless that is NULL.
- */
+/* Stores a piece times `by`, and meanwhile prefetches what will be read next, unless that is
+ * NULL. */
 GP_FUNCTION void gp_stream_times(gp_real *restrict to, const gp_real *restrict from, gp_real by,
                                  int64_t n, const gp_real *next)
 {
@@ -113,7 +113,7 @@ GP_FUNCTION void gp_stream(gp_real *restrict to, const gp_real *restrict from, i
     gp_stream_times(to, from, 1, n, next);
 }
 
-/* Before another thread may read what was streamed. */
+/* A fence, before another thread may read what was streamed. */
 GP_FUNCTION void gp_stream_end(void)
 {
 #if defined(GP_STREAM) && defined(__SSE2__)
@@ -121,9 +121,8 @@ GP_FUNCTION void gp_stream_end(void)
 #endif
 }
 
-/* Every second of two vectors, all but the last of the second behind the last of the first, all but
- * the first of the first before the first of the second, and two vectors in turn: lists for
- * __builtin_shufflevector. */
+/* Shuffles of two vectors: every second element, shifts by one across both, and interleaving: lists
+ * for __builtin_shufflevector. */
 #define GP_EVENS_4 0, 2, 4, 6
 #define GP_ODDS_4 1, 3, 5, 7
 #if GP_VECTOR_BYTES == 64
@@ -154,8 +153,8 @@ typedef gp_real gp_zip_lanes __attribute__((vector_size(GP_ZIP_LANES * sizeof(gp
                                             aligned(sizeof(gp_real)), may_alias));
 #endif
 
-/* n pairs apart: even[i] = from[2 * i], odd[i] = from[2 * i + 1]. The last vector may overlap the
- * one before. */
+/* Deinterleaves n pairs: even[i] = from[2 * i], odd[i] = from[2 * i + 1]. The last vector may
+ * overlap the one before. */
 GP_FUNCTION void gp_unzip(gp_real *restrict even, gp_real *restrict odd,
                           const gp_real *restrict from, int64_t n)
 {
@@ -175,7 +174,7 @@ GP_FUNCTION void gp_unzip(gp_real *restrict even, gp_real *restrict odd,
     }
 }
 
-/* n pairs together: to[2 * i] = even[i], to[2 * i + 1] = odd[i]. */
+/* Interleaves n pairs: to[2 * i] = even[i], to[2 * i + 1] = odd[i]. */
 GP_FUNCTION void gp_zip(gp_real *restrict to, const gp_real *restrict even,
                         const gp_real *restrict odd, int64_t n)
 {

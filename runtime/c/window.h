@@ -1,4 +1,4 @@
-/* Sliding windows: which outputs of a row or column look at a place inside the input. */
+/* Sliding windows: which outputs of a row or column read a position inside the input. */
 #ifndef GP_WINDOW_H
 #define GP_WINDOW_H
 
@@ -13,7 +13,7 @@ GP_FUNCTION gp_range gp_inside(int64_t begin, int64_t end, int64_t stride, int64
                                int64_t size)
 {
     int64_t low = first < 0 ? -first : 0, high = size > first ? size - first : 0;
-    if (stride != 1) { /* mostly it is, and dividing takes long */
+    if (stride != 1) { /* usually 1, and division is slow */
         low = (low + stride - 1) / stride;
         high = (high + stride - 1) / stride;
     }

@@ -1,22 +1,21 @@
-/* Convolution with a window of 3 x 3 places that moves by one, in 16 products of channels for 4
- * outputs instead of 36: F(2x2, 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural
- * Networks (2016).
+/* Convolution with a 3 x 3 window and stride 1, in 16 products of channels for 4 outputs instead of
+ * 36: F(2x2, 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2016).
  *
- * Outputs are taken in tiles of 2 x 2. What a tile sees, 4 x 4 places of a channel, becomes 16
- * numbers; so do the 9 weights of a pair of channels; the products of both are summed over the
- * channels, as 16 matrix products; and the 16 sums become the 4 outputs. All of that happens for a
- * block of tiles and a panel of output channels at a time, so workspace is small.
+ * Outputs are computed in tiles of 2 x 2. The input of a tile, 4 x 4 elements of a channel, is
+ * transformed to 16 values; so are the 9 weights of a pair of channels; the products of both are
+ * summed over the channels, as 16 matrix products; and the 16 sums are transformed to the 4
+ * outputs. All of that happens for a block of tiles and a panel of output channels at a time, so
+ * workspace is small.
  *
- * The sums of an output have one order, whatever is cut how.
- */
+ * The sums of an output have one order, however the work is split. */
 #ifndef GP_WINOGRAD_H
 #define GP_WINOGRAD_H
 
 #include "epilogue.h"
 #include "gemm.h"
 
-/* Weight (o, c, k), with k a place of the window, is at[o * row + c * channel + k * place]; place
- * is 1 or, where the window is turned round, -1. */
+/* Weight (o, c, k), with k a tap of the window, is at[o * row + c * channel + k * place]; place is
+ * 1 or, where the window is flipped, -1. */
 typedef struct {
     const gp_call *call;
     const gp_tensor *x, *b, *y;
@@ -25,26 +24,26 @@ typedef struct {
     int64_t row, channel, place;
     int64_t inputs, outputs; /* channels */
     int64_t high, wide;      /* tiles of an image */
-    int64_t tiles, block;    /* in all; the most of a block */
-    int64_t few;             /* of all, the last ones: multiplied along the channels */
-    int64_t down, across;    /* units: by output channels, by tiles */
+    int64_t tiles, block;    /* of all images; the most of a block */
+    int64_t few;             /* the last of them, multiplied along the channels */
+    int64_t down, across;    /* tasks: by output channels, by tiles */
 } gp_winograd;
 
 enum {
-    GP_WINO = 16,                          /* numbers of a tile */
-    GP_WINO_RUN = GP_BLOCK(64, 5),         /* tiles of a row that are turned in one go */
+    GP_WINO = 16,                          /* transformed values of a tile */
+    GP_WINO_RUN = GP_BLOCK(64, 5),         /* tiles of a row that are transformed at once */
     GP_WINO_BLOCK = GP_BLOCK(32768, 2048), /* the most of a block: tiles times input channels */
     GP_WINO_TILES = GP_BLOCK(256, 64),     /* the most tiles of a block */
-    GP_WINO_STEP = GP_BLOCK(16, 4), /* numbers made at a time; what is too much is not read */
-    GP_WINO_GAP = 16 /* between rows of numbers: other sets of the cache, room for a step */
+    GP_WINO_STEP = GP_BLOCK(16, 4),        /* values computed at a time; the excess is not read */
+    GP_WINO_GAP = 16 /* padding of rows: avoids cache set conflicts, room for one step */
 };
-/* For loops in steps of a length that the compiler knows: no number is made alone. */
+/* For loops of constant length: values are never computed one by one. */
 #define GP_WINO_EACH(i, n)                                      \
     for (int64_t step_ = 0; step_ < (n); step_ += GP_WINO_STEP) \
         GP_IVDEP                                                \
     for (int64_t i = step_; i < step_ + GP_WINO_STEP; i++)
 
-/* The most of so many tiles that a block has. */
+/* The number of tiles of a block. */
 GP_FUNCTION int64_t gp_wino_block(int64_t inputs, int64_t tiles)
 {
     const int64_t most = gp_least(GP_WINO_BLOCK / inputs, GP_WINO_TILES);
@@ -52,9 +51,9 @@ GP_FUNCTION int64_t gp_wino_block(int64_t inputs, int64_t tiles)
                     gp_round_up(tiles, GP_NR_LARGEST));
 }
 
-/* Whether it takes less time, in workspace that is not much: by the shape alone, since the sums are
- * others. Counted in multiplications for each pair of channels; turning weights and tiles takes
- * about so many. */
+/* Whether Winograd is faster, in moderate workspace: by the shape alone, since the sums differ.
+ * Counted in multiplications for each pair of channels; transforming weights and tiles costs about
+ * so many. */
 GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, int64_t height,
                              int64_t width)
 {
@@ -67,14 +66,14 @@ GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, in
            6 * turned < 5 * plain;
 }
 
-/* What a thread needs: the numbers of a block and of its sums, of a panel of weights, of the last
+/* Workspace of a thread: the values of a block and of its sums, of a panel of weights, of the last
  * few tiles, and the weights of an output channel. */
 GP_FUNCTION int64_t gp_wino_row(const gp_winograd *v)
 {
     return v->block + GP_WINO_GAP;
 }
 
-/* From one of the 16 to the next: not a multiple of what a cache counts in. */
+/* The stride between the 16 matrices: avoids cache set conflicts. */
 GP_FUNCTION int64_t gp_wino_apart(const gp_winograd *v)
 {
     return v->inputs * gp_wino_row(v) + GP_WINO_GAP;
@@ -90,12 +89,12 @@ GP_FUNCTION int64_t gp_wino_work(const gp_winograd *v)
 
 /* ---- Tiles ----------------------------------------------------------------------------------- */
 
-/* A stretch of tiles of one row of an image. */
+/* A run of tiles in one row of an image. */
 typedef struct {
     int64_t image, row, column, count;
 } gp_wino_run;
 
-/* The stretch that begins at tile `at` and ends before `end`. */
+/* The run that starts at tile `at` and ends before `end`. */
 GP_FUNCTION gp_wino_run gp_wino_run_at(const gp_winograd *v, int64_t at, int64_t end)
 {
     const int64_t column = at % v->wide, most = gp_least(v->wide - column, GP_WINO_RUN);
@@ -103,9 +102,8 @@ GP_FUNCTION gp_wino_run gp_wino_run_at(const gp_winograd *v, int64_t at, int64_t
                          gp_least(most, end - at)};
 }
 
-/* What a few stretches of tiles below each other see of a channel: columns with an even number, as
- * tiles count them, and the others apart. A tile sees four rows, two of them the one below it too.
- */
+/* The inputs of a channel for a few runs of tiles below each other: even columns, as tiles count
+ * them, and odd ones apart. A tile reads four rows, and shares two with the one below it. */
 enum { GP_WINO_DEEP = GP_BLOCK(4, 2), GP_WINO_ROWS = 2 * GP_WINO_DEEP + 2 };
 typedef struct {
     gp_real even[GP_WINO_ROWS][GP_WINO_RUN + 2 * GP_WINO_STEP];
@@ -130,7 +128,7 @@ GP_FUNCTION void gp_wino_pairs(gp_real *restrict even, gp_real *restrict odd,
 #undef GP_WINO_APART
 }
 
-/* Pair j of columns, from column `first` on: zeros where there are none. */
+/* Pair j of columns, from column `first`: zeros where there are none. */
 GP_FUNCTION void gp_wino_pair(const gp_winograd *v, const gp_real *at, int64_t first, int64_t j,
                               gp_real *even, gp_real *odd)
 {
@@ -139,13 +137,12 @@ GP_FUNCTION void gp_wino_pair(const gp_winograd *v, const gp_real *at, int64_t f
     odd[j] = column >= -1 && column + 1 < width ? at[(2 * j + 1) * step] : 0;
 }
 
-/* n pairs of columns of a row, from column `first` of the image on: zeros where it has
- * none. */
+/* n pairs of columns of a row, from column `first` of the image: zeros where it has none. */
 GP_FUNCTION void gp_wino_split(const gp_winograd *v, const gp_real *plane, int64_t row,
                                int64_t first, int64_t n, gp_real *even, gp_real *odd)
 {
     const int64_t step = v->x->stride[3], width = v->x->dim[3];
-    int64_t from = first < 0 ? gp_least((1 - first) / 2, n) : 0; /* pairs that are there */
+    int64_t from = first < 0 ? gp_least((1 - first) / 2, n) : 0; /* pairs that exist */
     int64_t to = width > first ? gp_least((width - first) / 2, n) : 0;
     if (row < 0 || row >= v->x->dim[2]) {
         memset(even, 0, (size_t)n * sizeof *even);
@@ -163,11 +160,11 @@ GP_FUNCTION void gp_wino_split(const gp_winograd *v, const gp_real *plane, int64
         gp_wino_pair(v, at, first, j, even, odd);
 }
 
-/* Four numbers of a row or column become four others. */
+/* Transforms four values of a row or column. */
 #define GP_WINO_SEE(a, b, c, d, to) \
     const gp_real to##0 = a - c, to##1 = b + c, to##2 = c - b, to##3 = b - d
 
-/* What n tiles see from row i of the rows on: 16 numbers, `apart` from each other. */
+/* Transforms the inputs of n tiles from row i of the rows: 16 values, `apart` from each other. */
 GP_FUNCTION void gp_wino_see(const gp_wino_rows *rows, int64_t i, int64_t n, gp_real *restrict to,
                              int64_t apart)
 {
@@ -198,15 +195,15 @@ GP_FUNCTION void gp_wino_see(const gp_wino_rows *rows, int64_t i, int64_t n, gp_
     }
 }
 
-/* Stretches below the first one, with it, that end before tile `end`. */
+/* How many runs, the first and those below it, end before tile `end`. */
 GP_FUNCTION int64_t gp_wino_deep(const gp_winograd *v, gp_wino_run r, int64_t left)
 {
     const int64_t whole = r.count == v->wide ? gp_least(left / v->wide, v->high - r.row) : 1;
     return whole < 1 ? 1 : gp_least(whole, GP_WINO_DEEP);
 }
 
-/* The numbers of n tiles of channel c from `at` on. They are made when all rows have been read:
- * what has just been stored in other pieces is slow to read. */
+/* The transformed inputs of n tiles of channel c from `at`. All rows are read before any is
+ * transformed: loads that overlap recent stores of another width stall on store forwarding. */
 GP_FUNCTION void gp_wino_channel(const gp_winograd *v, int64_t c, int64_t at, int64_t n,
                                  gp_wino_rows *rows, gp_real *seen)
 {
@@ -223,7 +220,7 @@ GP_FUNCTION void gp_wino_channel(const gp_winograd *v, int64_t c, int64_t at, in
     }
 }
 
-/* The numbers of n tiles from `at` on: [16][inputs][row]. */
+/* The transformed inputs of n tiles from `at`: [16][inputs][row]. */
 GP_FUNCTION void gp_wino_tiles(const gp_winograd *v, int64_t at, int64_t n, gp_real *seen)
 {
     const int64_t row = gp_wino_row(v), apart = gp_wino_apart(v);
@@ -231,7 +228,7 @@ GP_FUNCTION void gp_wino_tiles(const gp_winograd *v, int64_t at, int64_t n, gp_r
     memset(&rows, 0, sizeof rows);
     for (int64_t c = 0; c < v->inputs; c++, seen += row) {
         gp_wino_channel(v, c, at, n, &rows, seen);
-        for (int64_t t = n; t < gp_round_up(n, GP_NR); t++) /* panels are filled up */
+        for (int64_t t = n; t < gp_round_up(n, GP_NR); t++) /* panels are padded */
             for (int f = 0; f < GP_WINO; f++)
                 seen[f * apart + t] = 0;
     }
@@ -239,12 +236,12 @@ GP_FUNCTION void gp_wino_tiles(const gp_winograd *v, int64_t at, int64_t n, gp_r
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-/* 1 0 0, the halves of 1 1 1 and of 1 -1 1, 0 0 1: three numbers become four. */
+/* 1 0 0, the halves of 1 1 1 and of 1 -1 1, 0 0 1: three weights become four. */
 #define GP_WINO_FOUR(a, b, c, to)                                                           \
     const gp_real to##0 = a, to##1 = (gp_real)0.5 * ((a + c) + b), /* of a row or column */ \
         to##2 = (gp_real)0.5 * ((a + c) - b), to##3 = c
 
-/* k input channels from c on, of output channel o: row i of 16 panels. */
+/* k input channels from c, of output channel o: row i of 16 panels. */
 GP_FUNCTION void gp_wino_weights(const gp_winograd *v, int64_t o, int64_t c, int64_t k,
                                  gp_real *restrict w, gp_real *restrict panel)
 {
@@ -275,10 +272,10 @@ GP_FUNCTION void gp_wino_weights(const gp_winograd *v, int64_t o, int64_t c, int
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
 
-/* Four sums of a row or column become two. */
+/* Transforms four sums of a row or column to two outputs. */
 #define GP_WINO_TWO(a, b, c, d, to) const gp_real to##0 = (a + b) + c, to##1 = (b - c) - d
 
-/* The outputs of n tiles from the sums of each, which are `apart`: two rows. */
+/* The outputs of n tiles from their sums, which are `apart`: two rows. */
 GP_FUNCTION void gp_wino_make(const gp_real *restrict m, int64_t apart, int64_t n, gp_real bias,
                               gp_real *restrict top, gp_real *restrict bottom)
 {
@@ -301,7 +298,7 @@ GP_FUNCTION void gp_wino_make(const gp_real *restrict m, int64_t apart, int64_t 
     }
 }
 
-/* What the sums of a channel make of a stretch of tiles. */
+/* The outputs of a channel for a run of tiles. */
 GP_FUNCTION void gp_wino_store(const gp_winograd *v, int64_t o, gp_wino_run r, const gp_real *m,
                                int64_t apart)
 {
@@ -328,7 +325,7 @@ GP_FUNCTION void gp_wino_store(const gp_winograd *v, int64_t o, gp_wino_run r, c
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* Takes the last few of n tiles out of their rows into lines. */
+/* Copies the last few of n tiles out of their rows into lines. */
 GP_FUNCTION void gp_wino_take(const gp_winograd *v, const gp_real *seen, int64_t n, gp_real *lines)
 {
     for (int f = 0; f < GP_WINO; f++, seen += gp_wino_apart(v), lines += GP_FEW * GP_LINE)
@@ -347,8 +344,8 @@ GP_FUNCTION void gp_wino_few(const gp_winograd *v, int64_t m, const gp_real *pan
                            v->inputs);
 }
 
-/* The sums of m output channels over n tiles: [16][panel][row]. `next`: the weights that are turned
- * next, as many, which come nearer on the way; or NULL. */
+/* The sums of m output channels over n tiles: [16][panel][row]. `next`: the weights that are
+ * transformed next, as many, to prefetch; or NULL. */
 GP_FUNCTION void gp_wino_sums(const gp_winograd *v, int64_t m, int64_t n, const gp_real *panel,
                               const gp_real *seen, gp_real *sums, const gp_real *next)
 {
@@ -412,8 +409,8 @@ GP_FUNCTION void gp_wino_unit(const gp_winograd *v, int64_t unit, gp_real *work)
     }
 }
 
-/* Fills in how it is cut: blocks of tiles, and where these are too few, of output channels too. How
- * changes no sum. */
+/* Fills in the blocking: blocks of tiles, and where these are too few, of output channels too. The
+ * blocking changes no sum. */
 GP_FUNCTION void gp_wino_cut(gp_winograd *v, int64_t threads)
 {
     v->high = (v->y->dim[2] + 1) / 2;
