@@ -481,11 +481,28 @@ static bool check_stored(Graph *g, const Call *c)
     return true;
 }
 
+/* A parameter knows the layer that it is of: the first that takes it as one. */
+static void note_layer(Graph *g, const Call *c)
+{
+    int operand = 0;
+    for (int i = 0; i < MAX_ARGS && c->op->args[i].name; i++) {
+        if (!is_operand(&c->op->args[i]))
+            continue;
+        Use use = call_operand(c, operand++);
+        if (!(c->op->args[i].flags & ARG_PARAM) || use.value == NONE || use.view != NONE ||
+            g->value.at[use.value].layer)
+            continue;
+        g->value.at[use.value].layer = c->op;
+        g->value.at[use.value].arg = (uint8_t)i;
+    }
+}
+
 static bool finish(Graph *g, Call *c)
 {
     const OpRow *op = c->op;
     if (op->params && !op->params(g, c))
         return false;
+    note_layer(g, c);
     size_t operand = 0;
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++) {
         if (!is_operand(&op->args[i]) || op->args[i].flags & ARG_VARIADIC)

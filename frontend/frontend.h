@@ -118,10 +118,13 @@ typedef struct {
     uint8_t dtype, rank, kind;
     uint8_t program; /* that was being lowered when it was made */
     bool frozen;     /* a parameter that takes no gradient */
+    uint8_t arg;     /* of `layer`: which of its arguments it is */
     uint8_t hint;    /* HINT_KEEP, HINT_RECOMPUTE */
     int64_t dim[MAX_RANK];
-    double literal; /* VALUE_LITERAL */
-    Init init;      /* VALUE_PARAM, VALUE_CONST, VALUE_STATE */
+    double literal;            /* VALUE_LITERAL */
+    Init init;                 /* VALUE_PARAM, VALUE_CONST, VALUE_STATE */
+    const struct OpRow *layer; /* of the same: the first row that takes it as ARG_PARAM; NULL */
+    const char *why; /* a parameter is trainable, frozen or a const; NULL: nobody has said */
 } Value;
 
 enum { HINT_KEEP = 1, HINT_RECOMPUTE = 2, HINT_CHECKPOINT = 4 };
@@ -290,6 +293,7 @@ enum {
     ARG_FRONT = 8,    /* a setting the kernel does not get: it only shapes parameters or the view */
     ARG_HIDDEN = 16,  /* a setting that only the row's own rules fill in, for the kernel */
     ARG_BATCH = 32,   /* a setting that follows the size of the batch, as the kernel wants it */
+    ARG_TRANSPOSED = 64, /* of `foreign`: the last two axes are swapped there */
 };
 
 typedef struct {
@@ -303,6 +307,9 @@ typedef struct {
                              On a tensor of an elementwise op: the one dtype it has, apart from
                              the others (the condition of `where`) */
     const char *help;     /* for the reference: a few words */
+    const char *foreign;  /* ARG_PARAM: what PyTorch's layer calls it. Words in the order of the
+                             ways it is written there, which are the same for all arguments of a
+                             row; in_proj_weight[1/3]: the second third along the first axis */
 } Arg;
 
 enum {
@@ -412,6 +419,7 @@ struct OpRow {
     const char *chunked;          /* a loss over rows: the op that takes a product's operands in
                                      place of its result, OP_CHUNKED */
     const char *elementwise;      /* the op that some mean by this one's name: maximum, for max */
+    const char *foreign_unused;   /* what PyTorch's layer stores and this one has no use for */
 };
 enum { ALL_OPERANDS = -1 };
 

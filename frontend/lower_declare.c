@@ -333,6 +333,7 @@ static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kin
         return NONE;
     l->g->value.at[id].init = init;
     l->g->value.at[id].frozen = stmt->frozen;
+    l->g->value.at[id].why = stmt->frozen ? "declared so" : NULL;
     return id;
 }
 

@@ -310,6 +310,13 @@ static bool matches(const char *pattern, const char *name)
     return !pattern[strspn(pattern, "*")];
 }
 
+static void freeze(const Graph *g, Value *value, const TrainSetting *setting)
+{
+    value->frozen = setting->value.number != 0;
+    value->why = arena_printf(g->arena, "frozen = %s for \"%s\" in the train statement",
+                              value->frozen ? "true" : "false", setting->pattern);
+}
+
 void lower_groups(Lower *l)
 {
     const Train *train = &l->g->train;
@@ -324,7 +331,7 @@ void lower_groups(Lower *l)
                 continue;
             any = true;
             if (strcmp(setting->name, "frozen") == 0)
-                value->frozen = setting->value.number != 0;
+                freeze(l->g, value, setting);
         }
         if (!any) {
             diag_error(l->diag, setting->span, "no parameter is named like \"%s\"",

@@ -292,9 +292,15 @@ static int batch_rope(const Graph *g, const Node *n, int operand, int axis, int 
     return axis < use_view(g, node_use(g, n, 0)).rank - 2 ? axis : BATCH_MIXED;
 }
 
-#define WEIGHT(NAME, HELP)                                 \
-    {                                                      \
-        .name = (NAME), .flags = ARG_PARAM, .help = (HELP) \
+/* Of torch.nn.MultiheadAttention, and of layers that project each by itself. */
+#define WEIGHT(NAME, FOREIGN)                                                           \
+    {                                                                                   \
+        .name = (NAME), .flags = ARG_PARAM | ARG_TRANSPOSED, .help = "xavier at first", \
+        .foreign = (FOREIGN)                                                            \
+    }
+#define PROJECTION_BIAS(NAME, FOREIGN)                                                     \
+    {                                                                                      \
+        .name = (NAME), .flags = ARG_PARAM, .help = "zeros at first", .foreign = (FOREIGN) \
     }
 #define CAUSAL(FLAGS)                                                              \
     {                                                                              \
@@ -361,14 +367,14 @@ const OpRow ops_attention[] = {
                .flags = ARG_OPTIONAL,
                .help = "f32[B, S, E]: keys and values come from it instead of x"},
               MASK_ARG,
-              WEIGHT("wq", "xavier at first"),
-              WEIGHT("wk", "xavier at first"),
-              WEIGHT("wv", "xavier at first"),
-              WEIGHT("wo", "xavier at first"),
-              WEIGHT("bq", "zeros at first"),
-              WEIGHT("bk", "zeros at first"),
-              WEIGHT("bv", "zeros at first"),
-              WEIGHT("bo", "zeros at first"),
+              WEIGHT("wq", "in_proj_weight[0/3] q_proj.weight q_proj.weight"),
+              WEIGHT("wk", "in_proj_weight[1/3] k_proj.weight k_proj.weight"),
+              WEIGHT("wv", "in_proj_weight[2/3] v_proj.weight v_proj.weight"),
+              WEIGHT("wo", "out_proj.weight out_proj.weight o_proj.weight"),
+              PROJECTION_BIAS("bq", "in_proj_bias[0/3] q_proj.bias q_proj.bias"),
+              PROJECTION_BIAS("bk", "in_proj_bias[1/3] k_proj.bias k_proj.bias"),
+              PROJECTION_BIAS("bv", "in_proj_bias[2/3] v_proj.bias v_proj.bias"),
+              PROJECTION_BIAS("bo", "out_proj.bias out_proj.bias o_proj.bias"),
               {.name = "heads", .kind = ARG_INT, .flags = ARG_FRONT, .help = "must divide C"},
               {.name = "kv_heads",
                .kind = ARG_INT,

@@ -341,8 +341,9 @@ static int batch_weight_grad(const Graph *g, const Node *n, int operand, int axi
 
 /* clang-format off */
 #define LAYER(shape, axes)                                                                  \
-    {.name = "x"}, {.name = "w", .flags = ARG_PARAM, .help = shape},                        \
-    {.name = "b", .flags = ARG_PARAM | ARG_OPTIONAL, .help = "[channels]"},                 \
+    {.name = "x"}, {.name = "w", .flags = ARG_PARAM, .help = shape, .foreign = "weight"},   \
+    {.name = "b", .flags = ARG_PARAM | ARG_OPTIONAL, .help = "[channels]",                  \
+     .foreign = "bias"},                                                                    \
     {.name = "channels", .kind = ARG_INT, .flags = ARG_FRONT, .fallback = "none",           \
      .help = "of the result, where there is no w"},                                         \
     {.name = "kernel", .kind = ARG_INTS, .count = axes, .flags = ARG_FRONT,                 \

@@ -291,13 +291,13 @@ static bool build_batchnorm(Graph *g, Call *c)
     {                                                                                         \
         .name = "axes", .kind = ARG_INT, .fallback = "1", .help = "how many of the last axes" \
     }
-#define SCALE                                                        \
-    {                                                                \
-        .name = "scale", .flags = ARG_PARAM, .help = "ones at first" \
+#define SCALE                                                                             \
+    {                                                                                     \
+        .name = "scale", .flags = ARG_PARAM, .help = "ones at first", .foreign = "weight" \
     }
-#define BIAS                                                         \
-    {                                                                \
-        .name = "bias", .flags = ARG_PARAM, .help = "zeros at first" \
+#define BIAS                                                                            \
+    {                                                                                   \
+        .name = "bias", .flags = ARG_PARAM, .help = "zeros at first", .foreign = "bias" \
     }
 #define CHANNELS_X                            \
     {                                         \
@@ -359,8 +359,14 @@ const OpRow ops_norm[] = {
      .args = {CHANNELS_X,
               SCALE,
               BIAS,
-              {.name = "mean", .flags = ARG_PARAM, .help = "running mean, zeros at first"},
-              {.name = "var", .flags = ARG_PARAM, .help = "running variance, ones at first"},
+              {.name = "mean",
+               .flags = ARG_PARAM,
+               .help = "running mean, zeros at first",
+               .foreign = "running_mean"},
+              {.name = "var",
+               .flags = ARG_PARAM,
+               .help = "running variance, ones at first",
+               .foreign = "running_var"},
               EPS_FRONT,
               {.name = "momentum",
                .kind = ARG_FLOAT,
@@ -373,6 +379,7 @@ const OpRow ops_norm[] = {
                .fallback = "batch",
                .words = "batch micro",
                .help = "what training takes statistics of: the whole batch, or a micro-batch"}},
+     .foreign_unused = "num_batches_tracked",
      .params = params_batchnorm,
      .build = build_batchnorm},
     {0},
