@@ -98,17 +98,6 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
     return 0;
 }
 
-/* The model, with what is appended to it. */
-static const Source *read_all(Arena *arena, Diag *diag, const Options *o)
-{
-    const Source **file = ARENA_ARRAY(arena, const Source *, o->input.count);
-    for (size_t i = 0; i < o->input.count; i++)
-        if (!(file[i] = source_read(arena, diag, o->input.at[i], SOURCE_LIMIT)))
-            return NULL;
-    return o->input.count == 1 ? file[0]
-                               : source_join(arena, diag, file, o->input.count, SOURCE_LIMIT);
-}
-
 /* ---- The passes in order -------------------------------------------------------------------- */
 
 static int compile(Arena *arena, Diag *diag, const Options *o)
@@ -119,17 +108,10 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     Target target = target_make(find_target(o), o->threads);
     target.profile = &profile;
 
-    /* the files -> text */
-    const Source *source = read_all(arena, diag, o);
-    if (!source)
+    /* the files -> syntax tree */
+    Model model;
+    if (!model_read(arena, diag, o, o->input.at, o->input.count, &model))
         return 1;
-    watch_say("read     %s, %zu bytes", source->file, source->length);
-
-    /* text -> syntax tree */
-    const Ast *ast = parse(arena, diag, source);
-    if (!ast)
-        return 1;
-    Model model = {source, ast, o->define.at, o->define.count, o->infer};
     if (o->train && !model_trains(&model)) {
         diag_error(diag, (Span){0}, "--train: the model has no train statement");
         return 1;

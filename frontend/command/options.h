@@ -55,6 +55,11 @@ int compile_main(Arena *arena, const Options *o);
 int pack_main(Arena *arena, const Options *o);
 int remat_main(Arena *arena, const Options *o);
 int verify_main(Arena *arena, const Options *o);
+int params_main(Arena *arena, const Options *o);
+
+/* What the files hold together, read for whichever command; false with a message. */
+bool model_read(Arena *arena, Diag *diag, const Options *o, const char *const *path, size_t count,
+                Model *model);
 
 /* ---- The tables (table.c), for what is printed of them (manual.c) ---------------------------- */
 
@@ -71,7 +76,7 @@ typedef enum {
     OPTION_SHOW,    /* prints something and ends */
 } OptionKind;
 
-enum { COMPILE = 1, PACK = 2, REMAT = 4, VERIFY = 8, ALL = 15 };
+enum { COMPILE = 1, PACK = 2, REMAT = 4, VERIFY = 8, PARAMS = 16, ALL = 31 };
 
 typedef struct Command {
     const char *name;      /* "" for the one that has none: gplan MODEL */

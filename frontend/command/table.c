@@ -38,6 +38,8 @@ const Option option_table[] = {
      .kind = OPTION_TEXT, .field = FIELD(emit), .list = kind_words},
     {PACK, 0, "emit", "KIND", "what to write (default: by FILE's extension, else csv)",
      .kind = OPTION_TEXT, .field = FIELD(emit), .words = "csv svg"},
+    {PARAMS, 0, "emit", "KIND", "what to write (default: a table to read)",
+     .kind = OPTION_TEXT, .field = FIELD(emit), .words = "csv json"},
     {COMPILE, 0, "prefix", "NAME",
      "begin emitted symbols with NAME instead of the model's name, so that two plans of one model "
      "link into one program",
@@ -56,7 +58,7 @@ const Option option_table[] = {
      .kind = OPTION_SIZE, .field = FIELD(capacity), .positive = true},
     {COMPILE, 0, "reserve", "SIZE", "taken off the budget for others: a CUDA context, the program around it",
      .kind = OPTION_SIZE, .field = FIELD(reserve)},
-    {COMPILE, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
+    {COMPILE | PARAMS, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
      .kind = OPTION_DEFINE, .field = FIELD(define)},
     {COMPILE, 0, "infer", NULL, "plan the forward pass only",
      .kind = OPTION_FLAG, .field = FIELD(infer)},
@@ -122,7 +124,7 @@ const Option option_table[] = {
      .kind = OPTION_FLAG, .field = FIELD(verbose)},
     {ALL, 'q', "quiet", NULL, "print nothing but errors",
      .kind = OPTION_FLAG, .field = FIELD(quiet)},
-    {COMPILE, 0, "color", "WHEN", "color messages",
+    {COMPILE | PARAMS, 0, "color", "WHEN", "color messages",
      .kind = OPTION_WORD, .field = FIELD(color), .words = "auto always never"},
     {ALL, 0, "version", NULL, "print the version", .kind = OPTION_SHOW, .show = show_version},
     {ALL, 'h', "help", NULL, "print this help", .kind = OPTION_SHOW, .show = manual_help},
@@ -138,6 +140,24 @@ const size_t option_count = sizeof option_table / sizeof *option_table;
 static const char about_compile[] =
     "MODEL is a .g file, or - for standard input; the statements of MORE.g are appended to it.\n"
     "Without -o or --emit, gplan prints a report of the plan.\n";
+
+static const char about_params[] =
+    "A parameter is trainable, frozen, running state, which the training step keeps by itself, "
+    "or\n"
+    "const. The last column says why: the layer that it is of, or who froze it. Names are those "
+    "of\n"
+    "the safetensors files that emitted code loads and saves.\n"
+    "\n"
+    "    $ cat tiny.g\n"
+    "    model tiny(batch B = 2)\n"
+    "    input x : f32[B, 3]\n"
+    "    frozen param shift : [3] = zeros\n"
+    "    output y = dense(x + shift, 4, name = \"fc\")\n"
+    "    $ gplan params tiny.g | head -n 4\n"
+    "    name   dtype  shape   bytes  kind       why\n"
+    "    shift  f32    [3]        12  frozen     declared so\n"
+    "    fc.w   f32    [3, 4]     48  trainable  w of dense\n"
+    "    fc.b   f32    [4]        16  trainable  b of dense\n";
 
 static const char about_pack[] =
     "PROBLEM.csv has a line for each buffer. The first line names the columns, in any order: id,\n"
@@ -208,6 +228,9 @@ const Command command_table[] = {
     {"", "gplan", "MODEL", "MODEL [MORE.g ...] [-o FILE]",
      "plan every byte of a neural network's memory, and emit C or CUDA that runs inside a budget",
      about_compile, COMPILE, SIZE_MAX, compile_main},
+    {"params", "gplan params", "MODEL", "MODEL [MORE.g ...]",
+     "list a model's parameters: name, shape, bytes, and whether they are trained",
+     about_params, PARAMS, SIZE_MAX, params_main},
     {"pack", "gplan pack", "PROBLEM.csv", "PROBLEM.csv",
      "find an offset for every buffer, so that no two that are live together share a byte",
      about_pack, PACK, 1, pack_main},

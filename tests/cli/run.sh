@@ -99,6 +99,9 @@ refuses 1 'w.safetensors: ' good.g --params embedded=w.safetensors -o out.c
 refuses 2 '--color' good.g --color pink
 refuses 2 'the passes are' good.g -d nothing
 refuses 2 'which of them' good.g --infer --train
+refuses 2 'gplan params: which MODEL?' params
+refuses 2 "--emit 'c': expected one of: csv json" params good.g --emit c
+refuses 2 'unknown option --budget' params good.g --budget 1G
 refuses 2 'gplan verify: which PLAN.json?' verify
 refuses 2 'one PLAN.json at a time, but there is also b' verify a b
 refuses 2 'gplan pack: which PROBLEM.csv?' pack
@@ -140,6 +143,8 @@ refuses 1 'does not fit' good.g --budget 1
 refuses 1 'has no train statement' good.g --train
 refuses 1 'add --infer' "$examples/mlp.g" --params embedded=w.safetensors -o out.c
 refuses 1 'error: ' verify good.g
+refuses 1 'nowhere.g: ' params nowhere.g
+refuses 1 'empty.g: error: the file is empty' params empty.g
 refuses 1 'nowhere.json: ' verify nowhere.json
 if [ "$(id -u)" != 0 ]; then
     cp good.g secret.g && chmod 000 secret.g
@@ -194,7 +199,7 @@ printf 'id,lower,upper,size\na,0,2,4\n' >problem.csv
 printf '2 1\n4 1\n4 1\n0 1\n' >problem.graph
 for arguments in 'good.g --emit c' 'good.g --emit html' 'good.g' 'good.g -d lower' \
     'good.g -d plan' 'good.g --min-budget' 'good.g --max B --budget 1M' 'good.g --pareto' \
-    '--help' '--version' 'verify plan.json' 'pack problem.csv' 'pack problem.csv --emit csv' \
+    '--help' '--version' 'verify plan.json' 'params good.g' 'params good.g --emit json' 'pack problem.csv' 'pack problem.csv --emit csv' \
     'pack --help' 'remat problem.graph --budget 100%' 'remat --help'; do
     # shellcheck disable=SC2086
     check "a full standard output: $arguments" to_full $arguments
@@ -322,7 +327,7 @@ helps() {
     for word in --help --version --ops --man --completion -h; do
         [ -n "$("$gplan" $word)" ] || return 1
     done
-    for word in pack remat verify; do
+    for word in params pack remat verify; do
         "$gplan" $word --help | grep -q "^usage: gplan $word " || return 1
     done
 }
@@ -344,6 +349,37 @@ ours() { # and those of the runtime
         gcc -Wall -Wextra -Werror -c ours.c -o ours.o
 }
 check 'names of the runtime as names' ours
+params() { # each parameter once, what it is and why; -D counts
+    cat >listed.g <<'END'
+model listed(batch B = 2, N = 3)
+input x : f32[B, 4, N]
+const ids : i32[2] = [1, 0]
+param table : u8[5, N]
+frozen param shift : [N] = zeros
+h = batchnorm(x + shift)
+w, b = split(embedding(ids, count = 9, size = 2*N, name = "e"), 2)
+h = dense(h, 6, name = "a") + dense(h, 6, bias = false, name = "b")
+output y = sum(h) + sum(w) + sum(b) + sum(cast(table, f32))
+train mean(h) using sgd(lr = 0.1) { group "b.*" { frozen = true } }
+END
+    "$gplan" params listed.g -D N=5 --emit csv >listed.csv && cmp - listed.csv <<'END' &&
+name,dtype,shape,bytes,kind,why
+ids,i32,[2],8,const,
+table,u8,"[5, 5]",25,frozen,u8 has no gradient
+shift,f32,[5],20,frozen,declared so
+batchnorm.0.scale,f32,[4],16,trainable,scale of batchnorm
+batchnorm.0.bias,f32,[4],16,trainable,bias of batchnorm
+batchnorm.0.mean,f32,[4],16,running state,mean of batchnorm
+batchnorm.0.var,f32,[4],16,running state,var of batchnorm
+e.table,f32,"[9, 10]",360,trainable,table of embedding
+a.w,f32,"[5, 6]",120,trainable,w of dense
+a.b,f32,[6],24,trainable,b of dense
+b.w,f32,"[5, 6]",120,frozen,"frozen = true for ""b.*"" in the train statement"
+END
+        "$gplan" params listed.g >listed.txt && grep -qxF 'running state  2 tensors, 8 numbers, 32 bytes' listed.txt &&
+        "$gplan" params listed.g --emit json | tr -d ' \n' | grep -qF '"runningstate":{"tensors":2,"numbers":8,"bytes":32}'
+}
+check 'parameters are listed with what they are' params
 reserve() {
     least=$("$gplan" good.g --min-budget --reserve 1000) &&
         "$gplan" good.g --budget "$least" --reserve 1000 -o reserve.c

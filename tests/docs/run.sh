@@ -61,8 +61,8 @@ fi
 check 'README.md has transcripts' [ -s "$work/readme/3" ]
 check 'README.md is short' [ "$(wc -l <"$root/README.md")" -lt 200 ]
 
-"$gplan" pack --help >"$work/pack" && "$gplan" remat --help >"$work/remat"
-for command in pack remat; do
+for command in params pack remat; do
+    "$gplan" $command --help >"$work/$command"
     indented "$work/shown_$command" "$work/$command"
     for transcript in "$work/shown_$command"/*; do
         check "gplan $command --help: transcript $(basename "$transcript")" same "$transcript"
