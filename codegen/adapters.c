@@ -137,7 +137,11 @@ static void print_loop(const OpRow *op)
         printf("    if (each_type(call) == GP_I32)\n        EACH(int32_t, int, %s);\n", op->expr);
         printf("    if (each_type(call) == GP_I64)\n        EACH(int64_t, int, %s);\n", op->expr);
     }
-    printf("    EACH(gp_real, real, %s);\n}\n\n", op->expr);
+    if (op->flags & OP_INTEGERS)
+        puts("    return GP_OK;");
+    else
+        printf("    EACH(gp_real, real, %s);\n", op->expr);
+    puts("}\n");
 }
 
 /* The same as a grid: a body that holds the settings. */
@@ -159,9 +163,9 @@ static void print_grid(const OpRow *op)
         if (arg_is_setting(&op->args[i]))
             printf("    body.%s = (%s)s[%d].number;\n", op->args[i].name,
                    setting_type(&op->args[i]), i);
-    printf("    return each_call_kernel(call, [&](const gp_call *c) { return each_launch<%s>(c, "
-           "body); });\n}\n\n",
-           op->flags & OP_FLOAT ? "false" : "true");
+    printf("    return each_call_kernel(call, [&](const gp_call *c) { return each_launch<%s, "
+           "%s>(c, body); });\n}\n\n",
+           op->flags & OP_FLOAT ? "false" : "true", op->flags & OP_INTEGERS ? "false" : "true");
 }
 
 /* A C kernel says itself that it met a bad index, not a function that it calls: so the row's flag

@@ -353,6 +353,9 @@ static bool unify_dtypes(Graph *g, Call *c, Dtype *common)
                           dtype_name(*common));
     if (c->op->flags & OP_NUMBERS && *common == BOOL)
         return call_error(g, c, "takes numbers, not bool; cast(x, f32) makes 0 and 1 of them");
+    if (c->op->flags & OP_INTEGERS && (*common == BOOL || dtype_is_float(*common)))
+        return call_error(g, c, "takes integers, not %s; cast(x, i32) converts",
+                          dtype_name(*common));
     for (size_t i = 0; i < c->use.count; i++) {
         Dtype fixed = fixed_dtype(c->op, (int)i);
         Use use = c->use.at[i];

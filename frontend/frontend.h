@@ -321,10 +321,11 @@ enum {
     OP_FLOAT = 32,    /* elementwise: integer operands become f32 */
     OP_NUMBERS = 64,  /* elementwise: not for bool operands */
     OP_LOGICAL = 128, /* elementwise: for bool operands only */
-    OP_WEIGHS = 512,  /* elementwise: weighs each sample by its share in the mean of the batch.
-                         Samples stand on axis 0; summed over them it is a share of the loss */
-    OP_OPTIMIZER = 256, /* updates a parameter: operands w, g, scale, then its state */
-    OP_LOOKS_UP = 2048, /* its kernel fails where it meets an index outside its table */
+    OP_INTEGERS = 1 << 17, /* elementwise: for integer operands only */
+    OP_WEIGHS = 512,       /* elementwise: weighs each sample by its share in the mean of the batch.
+                              Samples stand on axis 0; summed over them it is a share of the loss */
+    OP_OPTIMIZER = 256,    /* updates a parameter: operands w, g, scale, then its state */
+    OP_LOOKS_UP = 2048,    /* its kernel fails where it meets an index outside its table */
     OP_JOINS = 4096,    /* puts its operands side by side along `axis`: each may be written straight
                            into its window of the result, and then there is nothing to do */
     OP_PRODUCT = 8192,  /* the matrix product of its two operands */

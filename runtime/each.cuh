@@ -92,8 +92,9 @@ static __global__ void each_cast_loop(each_tensors t)
         each_cast(&t.in[0], &t.out, i);
 }
 
-/* Body is an expression of the operands; `whole`: of integers where all operands are. */
-template <bool whole, class Body> static int each_launch(const gp_call *c, Body body)
+/* Body is an expression of the operands; `whole`: of integers where all operands are; `real`: of
+ * reals too. */
+template <bool whole, bool real, class Body> static int each_launch(const gp_call *c, Body body)
 {
     each_tensors t = {};
     t.ins = c->ins < EACH_OPERANDS ? c->ins : EACH_OPERANDS;
@@ -119,7 +120,8 @@ template <bool whole, class Body> static int each_launch(const gp_call *c, Body 
             return GP_OK;
         }
     }
-    GP_LAUNCH(c, (each_loop<gp_real, Body>), grid, block, 0, t, body, run);
+    if constexpr (real)
+        GP_LAUNCH(c, (each_loop<gp_real, Body>), grid, block, 0, t, body, run);
     return GP_OK;
 }
 

@@ -286,9 +286,19 @@ GP_MATH_1(sqrt, gp_float_sqrt)
 GP_MATH_1(fabs, fabsf)
 GP_MATH_1(floor, floorf)
 GP_MATH_1(ceil, ceilf)
+GP_MATH_1(trunc, truncf)
 GP_MATH_1(rint, rintf) /* ties to even, as NumPy rounds */
 GP_MATH_1(sin, sinf)
 GP_MATH_1(cos, cosf)
+GP_MATH_1(tan, tanf)
+GP_MATH_1(asin, asinf)
+GP_MATH_1(acos, acosf)
+GP_MATH_1(atan, atanf)
+GP_MATH_1(sinh, sinhf)
+GP_MATH_1(cosh, coshf)
+GP_MATH_1(asinh, asinhf)
+GP_MATH_1(acosh, acoshf)
+GP_MATH_1(atanh, atanhf)
 #undef GP_MATH_1
 
 /* The bound below which exp flushes to 0: one of two numbers, by any loop invariant. If the

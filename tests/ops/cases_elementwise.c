@@ -87,6 +87,32 @@ static double ramp(double x)
     return fmax(0, fmin(6, x + 3)) / 6;
 }
 
+/* Bit by bit; bit 2 * x + y of `table` is the result for bits x and y. A negative number is as far
+ * from -1 as its flipped bits say. */
+static double bits(double a, double b, unsigned table)
+{
+    bool negative = table >> (2 * (a < 0) + (b < 0)) & 1;
+    double sum = 0, worth = 1;
+    for (int i = 0; i < 54; i++, worth *= 2) {
+        bool x = fmod(floor(a / worth), 2) != 0, y = fmod(floor(b / worth), 2) != 0;
+        sum += (table >> (2 * x + y) & 1) != negative ? worth : 0;
+    }
+    return negative ? -1 - sum : sum;
+}
+
+static double power_of_two(double n)
+{
+    return pow(2, n < 0 || n > 63 ? 100 : n);
+}
+
+/* The number of this dtype that has the last bits of a whole one. */
+static double wrapped(Dtype dtype, double x)
+{
+    double range = dtype == U8 ? 0x1p8 : dtype == I32 ? 0x1p32 : 0x1p64;
+    double low = dtype == U8 ? 0 : -range / 2;
+    return x >= low && x < low + range ? x : x - range * floor((x - low) / range);
+}
+
 FORMULA(r_add, SAME, 0, a + b)
 FORMULA(r_sub, SAME, 0, a - b)
 FORMULA(r_mul, SAME, 0, a *b)
@@ -106,7 +132,26 @@ FORMULA(r_ceil, REAL, 0, ceil(a))
 FORMULA(r_round, REAL, 0, fabs(a - trunc(a)) == 0.5 ? 2 * round(a / 2) : round(a))
 FORMULA(r_sin, REAL, 0, sin(a))
 FORMULA(r_cos, REAL, 0, cos(a))
+FORMULA(r_trunc, REAL, 0, a < 0 ? ceil(a) : floor(a))
+FORMULA(r_tan, REAL, 0, sin(a) / cos(a))
+FORMULA(r_asin, REAL, 0, atan2(a, sqrt(1 - a * a)))
+FORMULA(r_acos, REAL, 0, atan2(sqrt(1 - a * a), a))
+FORMULA(r_atan, REAL, 0, atan2(a, 1))
+FORMULA(r_sinh, REAL, 0, (exp(a) - exp(-a)) / 2)
+FORMULA(r_cosh, REAL, 0, (exp(a) + exp(-a)) / 2)
+FORMULA(r_asinh, REAL, 0, a < 0 ? -log(sqrt(a * a + 1) - a) : log(a + sqrt(a * a + 1)))
+FORMULA(r_acosh, REAL, 0, log(a + sqrt(a * a - 1)))
+FORMULA(r_atanh, REAL, 0, log((1 + a) / (1 - a)) / 2)
 FORMULA(r_erf, REAL, 0, 1 - erfc(a))
+FORMULA(r_intdiv, SAME, 0, b == 0 ? 0 : trunc(a / b))
+FORMULA(r_mod, SAME, 0, b == 0 ? 0 : a - b * floor(a / b))
+FORMULA(r_fmod, SAME, 0, b == 0 ? 0 : a - b * trunc(a / b))
+FORMULA(r_bit_and, SAME, 0, bits(a, b, 8))
+FORMULA(r_bit_or, SAME, 0, bits(a, b, 14))
+FORMULA(r_bit_xor, SAME, 0, bits(a, b, 6))
+FORMULA(r_bit_not, SAME, 0, c->in[0].dtype == U8 ? 255 - a : -1 - a)
+FORMULA(r_shift_left, SAME, 0, wrapped(c->in[0].dtype, a *power_of_two(b)))
+FORMULA(r_shift_right, SAME, 0, floor(a / power_of_two(b)))
 FORMULA(r_minimum, SAME, 0, fmin(a, b))
 FORMULA(r_maximum, SAME, 0, fmax(a, b))
 FORMULA(r_clip, REAL, 0, fmin(fmax(a, case_number(c, "low")), case_number(c, "high")))
@@ -119,6 +164,9 @@ FORMULA(r_greater, TRUTH, 0, a > b)
 FORMULA(r_greater_equal, TRUTH, 0, a >= b)
 FORMULA(r_and, TRUTH, 0, a != 0 && b != 0)
 FORMULA(r_or, TRUTH, 0, a != 0 || b != 0)
+FORMULA(r_xor, TRUTH, 0, (a != 0) + (b != 0) == 1)
+FORMULA(r_isnan, TRUTH, 0, isnan(a) != 0)
+FORMULA(r_isinf, TRUTH, 0, isinf(a) != 0)
 FORMULA(r_not, TRUTH, 0, a == 0)
 FORMULA(r_where, SAME, 1, a != 0 ? b : v[2])
 FORMULA(r_relu, SAME, 0, a > 0 ? a : 0)
@@ -216,7 +264,48 @@ OP_CASES(elementwise) = {
     {"round", "f32[19]:-5..5", "", r_round},
     {"sin", "f32[19]:-9..9", "", r_sin},
     {"cos", "f32[19]:-9..9", "", r_cos},
+    {"trunc", "f32[19]:-5..5", "", r_trunc},
+    {"tan", "f32[19]:-1.3..1.3", "", r_tan},
+    {"asin", "f32[19]:-0.95..0.95", "", r_asin},
+    {"acos", "f32[19]:-0.95..0.95", "", r_acos},
+    {"atan", "f32[19]:-9..9", "", r_atan},
+    {"sinh", "f32[19]:-4..4", "", r_sinh},
+    {"cosh", "f32[19]:-4..4", "", r_cosh},
+    {"asinh", "f32[19]:-9..9", "", r_asinh},
+    {"acosh", "f32[19]:1.1..9", "", r_acosh},
+    {"atanh", "f32[19]:-0.95..0.95", "", r_atanh},
+    {"atan", "i32[19]:-9..9", "", r_atan},
     {"erf", "f32[19]:-3..3", "", r_erf},
+    {"intdiv", "i32[40]:-9..9 i32[40]:-3..3", "", r_intdiv},
+    {"intdiv", "i64[40]:-9e15..9e15 i64[40]:-9e3..9e3", "", r_intdiv},
+    {"intdiv", "i32[3, 1]:-2147483648..-2147483647 i32[7]:2..5", "", r_intdiv},
+    {"intdiv", "u8[40]:0..255 u8[40]:0..9", "", r_intdiv},
+    {"mod", "i32[40]:-9..9 i32[40]:-3..3", "", r_mod},
+    {"mod", "i64[40]:-9e15..9e15 i64[40]:-9e3..9e3", "", r_mod},
+    {"mod", "u8[40]:0..255 u8[40]:0..9", "", r_mod},
+    {"mod", "f32[5, 8]:-9..9 f32[8]:0.5..3", "", r_mod},
+    {"mod", "f32[40]:-9..9 f32[40]:-3..-0.5", "", r_mod},
+    {"mod", "i32[5] f32[5]:-3..-0.5", "", r_mod},
+    {"fmod", "i32[40]:-9..9 i32[40]:-3..3", "", r_fmod},
+    {"fmod", "i64[40]:-9e15..9e15 i64[40]:-9e3..9e3", "", r_fmod},
+    {"fmod", "f32[5, 8]:-9..9 f32[8]:0.5..3", "", r_fmod},
+    {"fmod", "f32[40]:-9..9 f32[40]:-3..-0.5", "", r_fmod},
+    {"bit_and", "i32[40] i32[40]", "", r_bit_and},
+    {"bit_and", "i64[40]:-9e15..9e15 i64[40]:-9e15..9e15", "", r_bit_and},
+    {"bit_and", "u8[40]:0..255 u8[4, 1]:0..255", "", r_bit_and},
+    {"bit_or", "i32[40] i32[40]", "", r_bit_or},
+    {"bit_or", "i64[40]:-9e15..9e15 i32[40]", "", r_bit_or},
+    {"bit_xor", "i32[40] i32[40]", "", r_bit_xor},
+    {"bit_xor", "u8[40]:0..255 u8[40]:0..255", "", r_bit_xor},
+    {"bit_not", "i32[40]", "", r_bit_not},
+    {"bit_not", "i64[40]:-9e15..9e15", "", r_bit_not},
+    {"bit_not", "u8[40]:0..255", "", r_bit_not},
+    {"shift_left", "i32[80] i32[80]:-2..70", "", r_shift_left},
+    {"shift_left", "i64[80] i64[80]:-2..70", "", r_shift_left},
+    {"shift_left", "u8[80]:0..255 u8[80]:0..9", "", r_shift_left},
+    {"shift_right", "i32[80]:-1e9..1e9 i32[80]:0..70", "", r_shift_right},
+    {"shift_right", "i64[80]:-9e15..9e15 i64[80]:0..70", "", r_shift_right},
+    {"shift_right", "u8[80]:0..255 u8[80]:0..9", "", r_shift_right},
     {"minimum", "f32[4, 5] f32[5]", "", r_minimum},
     {"minimum", "i32[4, 5] i32[4, 1]", "", r_minimum},
     {"maximum", "f32[4, 5] f32[5]", "", r_maximum},
@@ -253,6 +342,14 @@ OP_CASES(elementwise) = {
     {"greater_equal", "i32[40]:0..3 i32[40]:0..3", "", r_greater_equal},
     {"and", "bool[9] bool[3, 9]", "", r_and},
     {"or", "bool[9] bool[9]", "", r_or},
+    {"xor", "bool[9] bool[3, 9]", "", r_xor},
+    {"isnan", "f32[9]", "", r_isnan},
+    {"isnan", "f32[9]:nan..nan", "", r_isnan},
+    {"isnan", "i32[9]", "", r_isnan},
+    {"isinf", "f32[9]:nan..nan", "", r_isinf},
+    {"isinf", "f32[9]:-3e38..3e38", "", r_isinf},
+    {"isinf", "f32[9]:-inf..-inf", "", r_isinf},
+    {"isinf", "f32[9]:inf..inf", "", r_isinf},
     {"not", "bool[9]", "", r_not},
     {"where", "bool[4, 5] f32[4, 5] f32[5]", "", r_where},
     {"where", "bool[4, 1] i32[5] i32[1]", "", r_where},
@@ -299,6 +396,10 @@ OP_ERRORS(elementwise) = {
     {"add", "f32[2]", "", "add: the argument y is missing"},
     {"and", "f32[2] f32[2]", "", "and: takes bool, not f32"},
     {"where", "f32[2] f32[2] f32[2]", "", "where: condition must be bool"},
+    {"intdiv", "f32[2] i32[2]", "", "intdiv: takes integers, not f32"},
+    {"shift_left", "bool[2] bool[2]", "", "shift_left: takes integers, not bool"},
+    {"mod", "bool[2] bool[2]", "", "takes integers, not bool"},
+    {"xor", "i32[2] i32[2]", "", "xor: takes bool, not i32"},
     {"add", "f16[2] f32[2]", "", "add: cannot take f16[2]: f16 is only stored"},
     {"prelu", "f32[2, 3, 4] f32[4]", "", "prelu: 4 slopes for the 3 channels of f32[2, 3, 4]"},
     {0},

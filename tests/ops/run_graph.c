@@ -35,7 +35,7 @@ void tensor_fill(Tensor *t, uint64_t seed, double low, double high)
         if (t->dtype == BOOL)
             t->at[i] = part < 0.5;
         else if (dtype_is_float(t->dtype)) /* what a float holds, so that references see it too */
-            t->at[i] = (float)(low + part * (high - low));
+            t->at[i] = (float)(low == high ? low : low + part * (high - low));
         else
             t->at[i] = floor(low + part * (high - low + 1));
     }
