@@ -1,36 +1,71 @@
 /* Pools: the largest or the mean of each window, and of whole planes. */
 #include "frontend/ops/window.h"
 
-static bool pool_shape(Graph *g, Call *c)
+/* Whether each window has a place inside the image: a window of padding alone has no value. */
+static bool check_padding(Graph *g, const Call *c, const WindowAxis *axis, int64_t in)
+{
+    int64_t reach = axis->dilation * (axis->kernel - 1) + 1;
+    bool skips = axis->dilation > in && axis->begin > 0; /* gaps that the image may fall into */
+    if (axis->begin < reach && axis->end < reach && !skips)
+        return true;
+    call_error(g, c,
+               axis->dilation > 1 ? "pad must be less than %lld, the reach of a window%s"
+                                  : "pad must be less than kernel = %lld%s",
+               (long long)reach, skips ? ", and dilation no more than the image" : "");
+    diag_hint(g->diag, "a window of padding alone has no value");
+    return false;
+}
+
+/* Resolves settings; the size of the result into dim. */
+static bool pool_windows(Graph *g, Call *c, int64_t *dim)
 {
     Attr *stride = &c->attr[op_arg(c->op, "stride")];
     if (!window_operand(g, c, 0, 4, "[N, C, H, W]") || !window_setting(g, c, "kernel", 2, 1))
         return false;
     if (!stride->given)
         *stride = *call_attr(c, "kernel");
-    if (!window_setting(g, c, "stride", 2, 1))
+    if (!window_setting(g, c, "stride", 2, 1) || !window_setting(g, c, "dilation", 2, 1))
         return false;
     View x = call_view(g, c, 0);
-    int64_t dim[4] = {x.dim[0], x.dim[1]};
     WindowAxis axis[2];
     for (int i = 0; i < 2; i++)
-        axis[i] = (WindowAxis){
-            .kernel = call_attr(c, "kernel")->list[i], .stride = stride->list[i], .dilation = 1};
+        axis[i] = (WindowAxis){.kernel = call_attr(c, "kernel")->list[i],
+                               .stride = stride->list[i],
+                               .dilation = call_attr(c, "dilation")->list[i]};
     if (!window_pad(g, c, axis, 2, x.dim + 2))
         return false;
     for (int i = 0; i < 2; i++) {
-        if (axis[i].begin >= axis[i].kernel || axis[i].end >= axis[i].kernel)
-            return call_error(g, c,
-                              "pad must be less than kernel = %lld: a window of padding alone "
-                              "has no value",
-                              (long long)axis[i].kernel);
-        dim[2 + i] = window_count(&axis[i], x.dim[2 + i], call_int(c, "ceil"));
-        if (dim[2 + i] == 0)
-            return call_error_at(g, c, 0, "the window [%lld, %lld] does not fit into x %s",
+        if (!check_padding(g, c, &axis[i], x.dim[2 + i]))
+            return false;
+        dim[i] = window_count(&axis[i], x.dim[2 + i], call_int(c, "ceil"));
+        if (dim[i] == 0)
+            return call_error_at(g, c, 0, "the window [%lld, %lld]%s does not fit into x %s",
                                  (long long)axis[0].kernel, (long long)axis[1].kernel,
+                                 axis[i].dilation > 1 ? " with its dilation" : "",
                                  use_text(g, call_operand(c, 0)));
     }
-    return call_output(g, c, F32, 4, dim);
+    return true;
+}
+
+static bool pool_result(Graph *g, Call *c, Dtype dtype)
+{
+    int64_t dim[4];
+    View x = call_view(g, c, 0);
+    if (!pool_windows(g, c, dim + 2))
+        return false;
+    dim[0] = x.dim[0];
+    dim[1] = x.dim[1];
+    return call_output(g, c, dtype, 4, dim);
+}
+
+static bool pool_shape(Graph *g, Call *c)
+{
+    return pool_result(g, c, F32);
+}
+
+static bool indices_shape(Graph *g, Call *c)
+{
+    return pool_result(g, c, I64);
 }
 
 static double pool_flops(const Graph *g, Id node)
@@ -72,7 +107,7 @@ static bool finish_grad(Grad *grad, Call *c)
 static bool maxpool_grad(Grad *grad)
 {
     Call c = call_begin(grad->g, &grad->at, "maxpool2d_grad");
-    copy_settings(grad, &c, 3, (const char *const[]){"kernel", "stride", "pad"});
+    copy_settings(grad, &c, 4, (const char *const[]){"kernel", "stride", "pad", "dilation"});
     call_use(grad->g, &c, grad_operand(grad, 0));
     call_use(grad->g, &c, grad->dout[0]);
     return finish_grad(grad, &c);
@@ -82,8 +117,9 @@ static bool avgpool_grad(Grad *grad)
 {
     View x = use_view(grad->g, grad_operand(grad, 0));
     Call c = call_begin(grad->g, &grad->at, "avgpool2d_grad");
-    copy_settings(grad, &c, 4,
-                  (const char *const[]){"kernel", "stride", "pad", "count_include_pad"});
+    copy_settings(
+        grad, &c, 5,
+        (const char *const[]){"kernel", "stride", "pad", "count_include_pad", "dilation"});
     call_set_list(&c, "size", 2, x.dim + 2);
     call_use(grad->g, &c, grad->dout[0]);
     return finish_grad(grad, &c);
@@ -162,12 +198,15 @@ static bool avgpool_grad_shape(Graph *g, Call *c)
      .help = "one number, one for each axis, or begins and ends"},                             \
     {.name = "ceil", .kind = ARG_BOOL, .flags = ARG_FRONT, .fallback = "false",                \
      .help = "let a last window hang over the end"}
+#define DILATION                                                                               \
+    {.name = "dilation", .kind = ARG_INTS, .count = 2, .fallback = "1",                        \
+     .help = "from one place of the window to the next"}
 /* clang-format on */
 
 const OpRow ops_pool[] = {
     {.name = "maxpool2d",
      .kernel = "pool",
-     .args = {WINDOW},
+     .args = {WINDOW, DILATION},
      .shape = pool_shape,
      .grad = maxpool_grad,
      .flops = pool_flops,
@@ -181,7 +220,8 @@ const OpRow ops_pool[] = {
               {.name = "count_include_pad",
                .kind = ARG_BOOL,
                .fallback = "false",
-               .help = "padding counts as zeros"}},
+               .help = "padding counts as zeros"},
+              DILATION},
      .shape = pool_shape,
      .grad = avgpool_grad,
      .flops = pool_flops,
@@ -189,6 +229,14 @@ const OpRow ops_pool[] = {
      .out_strided = 1,
      .batch = batch_planes,
      .help = "mean of each window: [N, C, H, W] -> [N, C, (H + pads - KH) / stride + 1, ...]"},
+    {.name = "maxpool2d_indices",
+     .kernel = "pool",
+     .args = {WINDOW, DILATION},
+     .shape = indices_shape,
+     .flops = pool_flops,
+     .strided = 1,
+     .batch = batch_planes,
+     .help = "i64 place h * W + w of the first largest of each window, in its own plane of x"},
     {.name = "global_avgpool",
      .kernel = "pool",
      .args = {{.name = "x"}},
@@ -215,7 +263,8 @@ const OpRow ops_pool[] = {
               {.name = "dy"},
               {.name = "kernel", .kind = ARG_INTS, .count = 2},
               {.name = "stride", .kind = ARG_INTS, .count = 2},
-              {.name = "pad", .kind = ARG_INTS, .count = 4}},
+              {.name = "pad", .kind = ARG_INTS, .count = 4},
+              {.name = "dilation", .kind = ARG_INTS, .count = 2}},
      .shape = maxpool_grad_shape,
      .strided = 1,
      .flags = OP_HIDDEN,
@@ -227,6 +276,7 @@ const OpRow ops_pool[] = {
               {.name = "stride", .kind = ARG_INTS, .count = 2},
               {.name = "pad", .kind = ARG_INTS, .count = 4},
               {.name = "count_include_pad", .kind = ARG_BOOL},
+              {.name = "dilation", .kind = ARG_INTS, .count = 2},
               {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
      .shape = avgpool_grad_shape,
      .flags = OP_HIDDEN,

@@ -5,8 +5,8 @@
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
+#include "pool_dilated.h"
 #include "pool_join.h"
-#include "settings.h"
 
 enum {
     GP_POOL_BAND = GP_BLOCK(4096, 40), /* outputs of some rows, buffered and then streamed */
@@ -47,12 +47,6 @@ GP_FUNCTION gp_pool gp_pool_plan(const gp_call *c, const int64_t *kernel, const 
     v.streams = width <= GP_POOL_BAND && v.y->stride[3] == 1 && v.y->stride[2] == width &&
                 gp_streams(v.y->data, v.x->data, NULL, gp_count(v.y));
     return v;
-}
-
-/* Plane i (of N * C) of a tensor. */
-GP_FUNCTION gp_real *gp_plane(const gp_tensor *t, int64_t i)
-{
-    return (gp_real *)t->data + i / t->dim[1] * t->stride[0] + i % t->dim[1] * t->stride[1];
 }
 
 /* The part inside the image of a window that starts at `first`. */
@@ -236,34 +230,62 @@ GP_FUNCTION int gp_pool_run(const gp_run *run, gp_pool v, int how)
     return GP_OK;
 }
 
-/* Whether it streams depends on the instruction set, too. */
-GP_FUNCTION void gp_pool_ways(const gp_call *c, gp_ways *ways)
+GP_FUNCTION int gp_pool_has_gaps(const int64_t *dilation)
 {
+    return dilation[0] != 1 || dilation[1] != 1;
+}
+
+/* Whether it streams depends on the instruction set, too. */
+GP_FUNCTION void gp_pool_ways(const gp_call *c, const int64_t *dilation, gp_ways *ways)
+{
+    const int gaps = gp_pool_has_gaps(dilation);
+    gp_way(ways, "pool_dilated", gaps);
     gp_way(ways, "pool_streams", 0);
-    if (gp_count(&c->out[0]) >= GP_STREAM_LEAST)
+    if (!gaps && gp_count(&c->out[0]) >= GP_STREAM_LEAST)
         gp_way(ways, "pool_streams", 1);
 }
 
 GP_WAYS(maxpool2d)
 {
-    gp_pool_ways(c, ways);
+    gp_pool_ways(c, ((const gp_maxpool2d_attr *)c->attr)->dilation, ways);
 }
 
 GP_WAYS(avgpool2d)
 {
-    gp_pool_ways(c, ways);
+    gp_pool_ways(c, ((const gp_avgpool2d_attr *)c->attr)->dilation, ways);
 }
 
 GP_KERNEL(maxpool2d)
 {
     const gp_maxpool2d_attr *a = c->attr;
+    if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
+        return gp_dilated_run(c, (gp_dilated){&c->in[0], a->kernel, a->stride, a->pad, a->dilation},
+                              NULL);
     return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL), GP_POOL_FINITE);
 }
 
 GP_KERNEL(avgpool2d)
 {
     const gp_avgpool2d_attr *a = c->attr;
+    if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
+        return gp_dilated_run(c, (gp_dilated){&c->in[0], a->kernel, a->stride, a->pad, a->dilation},
+                              a);
     return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), GP_POOL_SUM);
+}
+
+GP_KERNEL(maxpool2d_indices)
+{
+    const gp_maxpool2d_indices_attr *a = c->attr;
+    const gp_tensor *y = &c->out[0];
+    const gp_dilated v = {&c->in[0], a->kernel, a->stride, a->pad, a->dilation};
+    const int64_t width = y->dim[3], height = y->dim[2];
+    const int64_t lines = y->dim[0] * y->dim[1] * height;
+    GP_PARALLEL(c->run, gp_count(v.x) > 32768)
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t j = 0; j < width; j++)
+            ((int64_t *)y->data)[i * width + j] =
+                gp_dilated_largest(&v, gp_plane(v.x, i / height), i % height, j);
+    return GP_OK;
 }
 
 /* The offset of element i of a plane. */

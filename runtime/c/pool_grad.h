@@ -316,10 +316,19 @@ GP_FUNCTION void gp_maxpool_back(const gp_pool_grad *v, const gp_real *plane, co
         }
 }
 
+GP_WAYS(maxpool2d_grad)
+{
+    gp_way(ways, "pool_dilated",
+           gp_pool_has_gaps(((const gp_maxpool2d_grad_attr *)c->attr)->dilation));
+}
+
 GP_KERNEL(maxpool2d_grad)
 {
     const gp_maxpool2d_grad_attr *a = c->attr;
     const gp_tensor *x = &c->in[0], *dy = &c->in[1];
+    if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
+        return gp_dilated_back(c, (gp_dilated){x, a->kernel, a->stride, a->pad, a->dilation}, dy,
+                               NULL);
     const gp_pool_grad v = gp_pool_grad_plan(x, dy, a->kernel, a->stride, a->pad);
     const int64_t planes = x->dim[0] * x->dim[1], size = x->dim[2] * x->dim[3];
     gp_real *dx = c->out[0].data;
@@ -404,10 +413,19 @@ GP_FUNCTION void gp_avgpool_back(const gp_pool_grad *v, const gp_avgpool2d_attr 
         }
 }
 
+GP_WAYS(avgpool2d_grad)
+{
+    gp_way(ways, "pool_dilated",
+           gp_pool_has_gaps(((const gp_avgpool2d_grad_attr *)c->attr)->dilation));
+}
+
 GP_KERNEL(avgpool2d_grad)
 {
     const gp_avgpool2d_grad_attr *a = c->attr;
     const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
+    if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
+        return gp_dilated_back(c, (gp_dilated){dx, a->kernel, a->stride, a->pad, a->dilation}, dy,
+                               a);
     const gp_pool_grad v = gp_pool_grad_plan(dx, dy, a->kernel, a->stride, a->pad);
     const int64_t planes = dx->dim[0] * dx->dim[1], size = dx->dim[2] * dx->dim[3];
     GP_PARALLEL(c->run, planes * size > 8192)

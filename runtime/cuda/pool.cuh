@@ -12,22 +12,29 @@ GP_DEVICE gp_real *gp_plane(const gp_tensor &t, int64_t i)
     return (gp_real *)t.data + i / t.dim[1] * t.stride[0] + i % t.dim[1] * t.stride[1];
 }
 
-/* The places of window number o of an axis: from .. to - 1, those inside the image. */
-GP_DEVICE gp_range gp_pool_window(int64_t o, int64_t kernel, int64_t stride, int64_t pad,
-                                  int64_t size)
+/* Window number o of an axis: its places, each `step` from the one before, that are inside. */
+typedef struct {
+    int64_t from, to, step;
+} gp_pool_places;
+
+template <class Attr>
+__device__ inline gp_pool_places gp_pool_window(const Attr &a, int axis, int64_t o, int64_t size)
 {
-    const int64_t first = o * stride - pad, end = first + kernel;
-    const gp_range r = {first > 0 ? first : 0, end < size ? end : size};
-    return r;
+    const int64_t first = o * a.stride[axis] - a.pad[axis], step = a.dilation[axis];
+    const gp_range in = gp_inside(0, a.kernel[axis], step, first, size);
+    const gp_pool_places places = {first + in.from * step, first + in.to * step, step};
+    return places;
 }
 
-/* How many places of window o count in its mean: with `all`, those of the padded image. */
+/* How many places of window o count in its mean: with count_include_pad, those of the padded
+ * image. */
 GP_DEVICE int64_t gp_pool_count(const gp_avgpool2d_attr &a, int axis, int64_t o, int64_t size)
 {
-    const int64_t first = o * a.stride[axis] - a.pad[axis], end = first + a.kernel[axis];
-    const int64_t low = a.count_include_pad ? -a.pad[axis] : 0;
-    const int64_t high = size + (a.count_include_pad ? a.pad[2 + axis] : 0);
-    return (end < high ? end : high) - (first > low ? first : low);
+    const int64_t low = a.count_include_pad ? a.pad[axis] : 0;
+    const int64_t high = a.count_include_pad ? a.pad[2 + axis] : 0;
+    const gp_range in = gp_inside(0, a.kernel[axis], a.dilation[axis],
+                                  o * a.stride[axis] - a.pad[axis] + low, size + low + high);
+    return in.to - in.from;
 }
 
 /* The larger one; a NaN is kept. */
@@ -39,7 +46,7 @@ GP_DEVICE gp_real gp_pool_larger(gp_real old, gp_real v)
 /* Output number i of a pool: what it sees and where it goes. */
 typedef struct {
     int64_t at[2];
-    gp_range rows, columns;
+    gp_pool_places rows, columns;
     const gp_real *plane;
     gp_real *to;
 } gp_pool_output;
@@ -50,8 +57,8 @@ __device__ inline gp_pool_output gp_pool_output_of(const Attr &a, const gp_tenso
 {
     const int64_t ow = i % y.dim[3], oh = i / y.dim[3] % y.dim[2], plane = i / y.dim[3] / y.dim[2];
     const gp_pool_output o = {{oh, ow},
-                              gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]),
-                              gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]),
+                              gp_pool_window(a, 0, oh, x.dim[2]),
+                              gp_pool_window(a, 1, ow, x.dim[3]),
                               gp_plane(x, plane),
                               gp_plane(y, plane) + oh * y.stride[2] + ow * y.stride[3]};
     return o;
@@ -62,8 +69,8 @@ static __global__ void gp_maxpool_outputs(gp_maxpool2d_attr a, gp_tensor x, gp_t
     for (GP_EACH(i, gp_count(&y))) {
         const gp_pool_output o = gp_pool_output_of(a, x, y, i);
         gp_real best = -(gp_real)INFINITY;
-        for (int64_t h = o.rows.from; h < o.rows.to; h++)
-            for (int64_t w = o.columns.from; w < o.columns.to; w++)
+        for (int64_t h = o.rows.from; h < o.rows.to; h += o.rows.step)
+            for (int64_t w = o.columns.from; w < o.columns.to; w += o.columns.step)
                 best = gp_pool_larger(best, o.plane[h * x.stride[2] + w * x.stride[3]]);
         *o.to = best;
     }
@@ -74,8 +81,8 @@ static __global__ void gp_avgpool_outputs(gp_avgpool2d_attr a, gp_tensor x, gp_t
     for (GP_EACH(i, gp_count(&y))) {
         const gp_pool_output o = gp_pool_output_of(a, x, y, i);
         gp_real sum = 0;
-        for (int64_t h = o.rows.from; h < o.rows.to; h++)
-            for (int64_t w = o.columns.from; w < o.columns.to; w++)
+        for (int64_t h = o.rows.from; h < o.rows.to; h += o.rows.step)
+            for (int64_t w = o.columns.from; w < o.columns.to; w += o.columns.step)
                 sum += o.plane[h * x.stride[2] + w * x.stride[3]];
         *o.to = sum / (gp_real)(gp_pool_count(a, 0, o.at[0], x.dim[2]) *
                                 gp_pool_count(a, 1, o.at[1], x.dim[3]));
@@ -93,6 +100,32 @@ GP_KERNEL(avgpool2d)
 {
     GP_LAUNCH(c, gp_avgpool_outputs, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
               *(const gp_avgpool2d_attr *)c->attr, c->in[0], c->out[0]);
+    return GP_OK;
+}
+
+/* The first of the largest, or the first NaN, counted through the plane. */
+static __global__ void gp_maxpool_found(gp_maxpool2d_indices_attr a, gp_tensor x, gp_tensor y)
+{
+    for (GP_EACH(i, gp_count(&y))) {
+        const gp_pool_output o = gp_pool_output_of(a, x, y, i);
+        int64_t found = -1;
+        gp_real best = 0;
+        for (int64_t h = o.rows.from; h < o.rows.to; h += o.rows.step)
+            for (int64_t w = o.columns.from; w < o.columns.to; w += o.columns.step) {
+                const gp_real v = o.plane[h * x.stride[2] + w * x.stride[3]];
+                if (found < 0 || v > best || (v != v && best == best)) {
+                    best = v;
+                    found = h * x.dim[3] + w;
+                }
+            }
+        ((int64_t *)y.data)[i] = found;
+    }
+}
+
+GP_KERNEL(maxpool2d_indices)
+{
+    GP_LAUNCH(c, gp_maxpool_found, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
+              *(const gp_maxpool2d_indices_attr *)c->attr, c->in[0], c->out[0]);
     return GP_OK;
 }
 

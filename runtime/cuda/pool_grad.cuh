@@ -6,23 +6,32 @@
 
 #include "pool.cuh"
 
-/* The windows of an axis that see place `at`. */
-GP_DEVICE gp_range gp_pool_windows(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
-                                   int64_t outputs)
+/* The windows of an axis that may see place `at`: all of them do where windows have no gaps. */
+template <class Attr>
+__device__ inline gp_range gp_pool_windows(const Attr &a, int axis, int64_t at, int64_t outputs)
 {
-    const int64_t reach = at + pad - kernel + 1, last = (at + pad) / stride + 1;
+    const int64_t stride = a.stride[axis], place = at + a.pad[axis];
+    const int64_t reach = place - a.dilation[axis] * (a.kernel[axis] - 1);
+    const int64_t last = place / stride + 1;
     const gp_range r = {reach > 0 ? (reach + stride - 1) / stride : 0,
                         last < outputs ? last : outputs};
     return r;
 }
 
+/* Whether place `at` is none of the gaps of window o. */
+template <class Attr>
+__device__ inline int gp_pool_sees(const Attr &a, int axis, int64_t o, int64_t at)
+{
+    return (at + a.pad[axis] - o * a.stride[axis]) % a.dilation[axis] == 0;
+}
+
 /* Whether the window took (h, w): the first of its largest, or the first NaN. */
-GP_DEVICE int gp_maxpool_took(const gp_tensor &x, const gp_real *plane, gp_range rows,
-                              gp_range columns, int64_t h, int64_t w)
+GP_DEVICE int gp_maxpool_took(const gp_tensor &x, const gp_real *plane, gp_pool_places rows,
+                              gp_pool_places columns, int64_t h, int64_t w)
 {
     const gp_real own = plane[h * x.stride[2] + w * x.stride[3]];
-    for (int64_t i = rows.from; i < rows.to; i++)
-        for (int64_t j = columns.from; j < columns.to; j++) {
+    for (int64_t i = rows.from; i < rows.to; i += rows.step)
+        for (int64_t j = columns.from; j < columns.to; j += columns.step) {
             const gp_real v = plane[i * x.stride[2] + j * x.stride[3]];
             const int before = i < h || (i == h && j < w);
             if (own != own ? before && v != v : before ? !(v < own) : !(v <= own))
@@ -37,15 +46,14 @@ static __global__ void gp_maxpool_places(gp_maxpool2d_attr a, gp_tensor x, gp_te
     const int64_t width = x.dim[3], size = x.dim[2] * width;
     for (GP_EACH(i, x.dim[0] * x.dim[1] * size)) {
         const int64_t h = i % size / width, w = i % width;
-        const gp_range down = gp_pool_windows(h, a.kernel[0], a.stride[0], a.pad[0], dy.dim[2]);
-        const gp_range across = gp_pool_windows(w, a.kernel[1], a.stride[1], a.pad[1], dy.dim[3]);
+        const gp_range down = gp_pool_windows(a, 0, h, dy.dim[2]);
+        const gp_range across = gp_pool_windows(a, 1, w, dy.dim[3]);
         gp_real sum = 0;
         for (int64_t oh = down.from; oh < down.to; oh++)
             for (int64_t ow = across.from; ow < across.to; ow++)
-                if (gp_maxpool_took(
-                        x, gp_plane(x, i / size),
-                        gp_pool_window(oh, a.kernel[0], a.stride[0], a.pad[0], x.dim[2]),
-                        gp_pool_window(ow, a.kernel[1], a.stride[1], a.pad[1], x.dim[3]), h, w))
+                if (gp_pool_sees(a, 0, oh, h) && gp_pool_sees(a, 1, ow, w) &&
+                    gp_maxpool_took(x, gp_plane(x, i / size), gp_pool_window(a, 0, oh, x.dim[2]),
+                                    gp_pool_window(a, 1, ow, x.dim[3]), h, w))
                     sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow];
         dx[i] = sum;
     }
@@ -55,16 +63,16 @@ static __global__ void gp_avgpool_places(gp_avgpool2d_attr a, gp_tensor dy, gp_t
 {
     const int64_t width = dx.dim[3], size = dx.dim[2] * width;
     for (GP_EACH(i, dx.dim[0] * dx.dim[1] * size)) {
-        const gp_range down =
-            gp_pool_windows(i % size / width, a.kernel[0], a.stride[0], a.pad[0], dy.dim[2]);
-        const gp_range across =
-            gp_pool_windows(i % width, a.kernel[1], a.stride[1], a.pad[1], dy.dim[3]);
+        const int64_t h = i % size / width, w = i % width;
+        const gp_range down = gp_pool_windows(a, 0, h, dy.dim[2]);
+        const gp_range across = gp_pool_windows(a, 1, w, dy.dim[3]);
         gp_real sum = 0;
         for (int64_t oh = down.from; oh < down.to; oh++)
             for (int64_t ow = across.from; ow < across.to; ow++)
-                sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow] /
-                       (gp_real)(gp_pool_count(a, 0, oh, dx.dim[2]) *
-                                 gp_pool_count(a, 1, ow, dx.dim[3]));
+                if (gp_pool_sees(a, 0, oh, h) && gp_pool_sees(a, 1, ow, w))
+                    sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow] /
+                           (gp_real)(gp_pool_count(a, 0, oh, dx.dim[2]) *
+                                     gp_pool_count(a, 1, ow, dx.dim[3]));
         ((gp_real *)dx.data)[i] = sum;
     }
 }

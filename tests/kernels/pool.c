@@ -5,19 +5,19 @@
 #include "check.h"
 
 typedef struct {
-    int64_t n, c, size[2], kernel[2], stride[2], pad[4], count_pad;
+    int64_t n, c, size[2], kernel[2], stride[2], pad[4], dilation[2], count_pad;
     int odd; /* has elements that are not finite */
     Layout x, y;
 } Pool;
 
 static int64_t outputs(const Pool *p, int axis)
 {
-    return (p->size[axis] + p->pad[axis] + p->pad[2 + axis] - p->kernel[axis]) / p->stride[axis] +
-           1;
+    const int64_t reach = p->dilation[axis] * (p->kernel[axis] - 1) + 1;
+    return (p->size[axis] + p->pad[axis] + p->pad[2 + axis] - reach) / p->stride[axis] + 1;
 }
 
 typedef struct {
-    Array x, dy, most, mean, dmost, dmean;
+    Array x, dy, most, place, mean, dmost, dmean;
 } Sums;
 
 /* One output, and what it gives back to the elements of its window. */
@@ -28,8 +28,9 @@ static void one(const Pool *p, const Sums *s, int64_t plane, int64_t row, int64_
     int64_t found = -1;
     double best = -INFINITY, sum = 0, places = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = top; i < top + p->kernel[0]; i++)
-            for (int64_t j = left; j < left + p->kernel[1]; j++) {
+        for (int64_t k = 0; k < p->kernel[0]; k++)
+            for (int64_t l = 0; l < p->kernel[1]; l++) {
+                const int64_t i = top + k * p->dilation[0], j = left + l * p->dilation[1];
                 const int inside = i >= 0 && j >= 0 && i < p->size[0] && j < p->size[1];
                 const int64_t here = (plane * p->size[0] + i) * p->size[1] + j;
                 if (pass == 0)
@@ -51,6 +52,7 @@ static void one(const Pool *p, const Sums *s, int64_t plane, int64_t row, int64_
             }
     s->most.at[at] = best;
     s->mean.at[at] = sum / places;
+    s->place.at[at] = (double)(found - plane * p->size[0] * p->size[1]);
     if (found >= 0)
         s->dmost.at[found] += s->dy.at[at];
 }
@@ -60,6 +62,7 @@ static Sums sums_of(const Pool *p)
     Sums s = {.x = integers(DIMS(p->n, p->c, p->size[0], p->size[1]), -9, 9)};
     s.dy = integers(DIMS(p->n, p->c, outputs(p, 0), outputs(p, 1)), -9, 9);
     s.most = zeros(4, s.dy.dim);
+    s.place = zeros(4, s.dy.dim);
     s.mean = zeros(4, s.dy.dim);
     s.dmost = zeros(4, s.x.dim);
     s.dmean = zeros(4, s.x.dim);
@@ -78,7 +81,11 @@ static void pool(Pool p)
     memcpy(a.kernel, p.kernel, sizeof a.kernel);
     memcpy(a.stride, p.stride, sizeof a.stride);
     memcpy(a.pad, p.pad, sizeof a.pad);
-    memcpy(&m, &a, sizeof m);
+    memcpy(a.dilation, p.dilation, sizeof a.dilation);
+    memcpy(m.kernel, p.kernel, sizeof m.kernel);
+    memcpy(m.stride, p.stride, sizeof m.stride);
+    memcpy(m.pad, p.pad, sizeof m.pad);
+    memcpy(m.dilation, p.dilation, sizeof m.dilation);
     CROSS_TOTAL(GP_POOL_BAND, s.dy.dim[2] * s.dy.dim[3]);
     CROSS(GP_POOL_LINES, (s.dy.dim[3] - 1) * p.stride[1] + p.kernel[1]);
     CROSS(GP_POOL_OUTPUTS, s.dy.dim[3]);
@@ -88,11 +95,12 @@ static void pool(Pool p)
         CROSS_TOTAL(GP_POOL_PLANE, p.size[0] * p.size[1]);
     char what[200];
     snprintf(what, sizeof what,
-             "%d x %d x %d x %d, window %d %d, stride %d %d, pad %d %d %d %d (%d), odd %d, laid %d "
-             "%d",
+             "%d x %d x %d x %d, window %d %d, dilation %d %d, stride %d %d, pad %d %d %d %d (%d), "
+             "odd %d, laid %d %d",
              (int)p.n, (int)p.c, (int)p.size[0], (int)p.size[1], (int)p.kernel[0], (int)p.kernel[1],
-             (int)p.stride[0], (int)p.stride[1], (int)p.pad[0], (int)p.pad[1], (int)p.pad[2],
-             (int)p.pad[3], (int)p.count_pad, p.odd, p.x, p.y);
+             (int)p.dilation[0], (int)p.dilation[1], (int)p.stride[0], (int)p.stride[1],
+             (int)p.pad[0], (int)p.pad[1], (int)p.pad[2], (int)p.pad[3], (int)p.count_pad, p.odd,
+             p.x, p.y);
     Case t = {.ins = 1, .outs = 1, .in = {s.x}, .in_as = {p.x}, .out_as = {p.y}};
     t.kernel = gp_maxpool2d, t.attr = &m, t.want[0] = s.most;
     try_more(&t, "maxpool2d %s", what);
@@ -103,7 +111,9 @@ static void pool(Pool p)
     try_more(&t, "avgpool2d_grad %s", what);
     t.kernel = gp_maxpool2d_grad, t.attr = &m, t.want[0] = s.dmost, t.slack = 0, t.ins = 2;
     t.in[0] = s.x, t.in[1] = s.dy, t.in_as[0] = p.x;
-    try(&t, "maxpool2d_grad %s", what);
+    try_more(&t, "maxpool2d_grad %s", what);
+    t.kernel = gp_maxpool2d_indices, t.want[0] = s.place, t.out_type[0] = GP_I64, t.ins = 1;
+    try(&t, "maxpool2d_indices %s", what);
 }
 
 static void whole(int64_t n, int64_t c, int64_t high, int64_t wide, Layout as)
@@ -138,6 +148,7 @@ static Pool of(int64_t c, int64_t high, int64_t wide, int64_t kernel, int64_t st
                   .size = {high, wide},
                   .kernel = {kernel < high ? kernel : high, kernel},
                   .stride = {stride, stride},
+                  .dilation = {1, 1},
                   .pad = {pad, pad, pad, pad}};
 }
 
@@ -145,13 +156,14 @@ static Pool of(int64_t c, int64_t high, int64_t wide, int64_t kernel, int64_t st
 static Pool any(int64_t large)
 {
     Pool p = {.n = draw(1, 2), .c = draw(1, 3), .count_pad = draw(0, 1)};
-    const int64_t usual = draw(0, 1) ? draw(2, 3) : 0;
+    const int64_t usual = draw(0, 1) ? draw(2, 3) : 0, gaps = draw(0, 3) == 0;
     for (int i = 0; i < 2; i++) {
         p.kernel[i] = usual ? usual : draw(1, 5);
         p.stride[i] = usual ? 2 : draw(1, 3);
+        p.dilation[i] = gaps ? draw(1, 3) : 1;
         p.pad[i] = usual ? draw(0, usual - 2) : draw(0, p.kernel[i] / 2);
         p.pad[2 + i] = draw(0, 1) ? p.pad[i] : draw(0, p.kernel[i] / 2);
-        p.size[i] = p.kernel[i] + draw(0, draw(0, 2) ? large : 12);
+        p.size[i] = p.dilation[i] * p.kernel[i] + draw(0, draw(0, 2) ? large : 12);
     }
     p.odd = draw(0, 3) == 0;
     p.x = draw(0, 3) ? DENSE : GAPS;

@@ -140,50 +140,62 @@ static Tensor conv_transpose2d(const Case *c)
 
 static Axis pool_axis(const Case *c, int i, int64_t in)
 {
-    Axis x = {case_at(c, "kernel", i), case_at(c, "kernel", i), 1};
+    Axis x = {case_at(c, "kernel", i), case_at(c, "kernel", i), case_at(c, "dilation", i)};
+    int64_t reach = x.dilation * (x.kernel - 1) + 1;
     if (case_count(c, "stride"))
         x.stride = case_at(c, "stride", i);
     pad_axis(c, &x, i, in);
     count_windows(&x, in);
     int64_t last = (x.count - 1) * x.stride - x.before; /* where the last window begins */
-    if (case_number(c, "ceil") != 0 && last + x.kernel < in + x.after && last + x.stride < in)
+    if (case_number(c, "ceil") != 0 && last + reach < in + x.after && last + x.stride < in)
         x.count++;
     return x;
 }
 
-static Tensor pool(const Case *c, bool mean)
+enum { MEAN, MOST, PLACE };
+
+static Tensor pool(const Case *c, int what)
 {
     const Tensor *x = &c->in[0];
     Axis v = pool_axis(c, 0, x->dim[2]), h = pool_axis(c, 1, x->dim[3]);
-    bool whole = mean && case_number(c, "count_include_pad") != 0;
-    Tensor y = case_new(c, F32, 4, (int64_t[]){x->dim[0], x->dim[1], v.count, h.count});
+    bool whole = what == MEAN && case_number(c, "count_include_pad") != 0;
+    int64_t dim[4] = {x->dim[0], x->dim[1], v.count, h.count};
+    Tensor y = case_new(c, what == PLACE ? I64 : F32, 4, dim);
     for (int64_t k = 0; k < y.count; k++) {
         int64_t j = k % h.count, i = k / h.count % v.count, plane = k / h.count / v.count;
-        double sum = 0, best = -INFINITY, count = 0;
-        for (int64_t a = i * v.stride - v.before; a < i * v.stride - v.before + v.kernel; a++)
-            for (int64_t b = j * h.stride - h.before; b < j * h.stride - h.before + h.kernel; b++) {
-                bool inside = a >= 0 && a < x->dim[2] && b >= 0 && b < x->dim[3];
-                bool padded = a < x->dim[2] + v.after && b < x->dim[3] + h.after;
-                count += inside || (whole && padded);
-                if (!inside)
-                    continue;
-                double p = pixel(x, plane / x->dim[1], plane % x->dim[1], a, b);
-                sum += p;
-                best = p > best || isnan(p) ? p : best;
-            }
-        y.at[k] = mean ? sum / count : best;
+        double sum = 0, best = -INFINITY, count = 0, place = -1;
+        for (int64_t t = 0; t < v.kernel * h.kernel; t++) {
+            int64_t a = i * v.stride - v.before + t / h.kernel * v.dilation;
+            int64_t b = j * h.stride - h.before + t % h.kernel * h.dilation;
+            bool inside = a >= 0 && a < x->dim[2] && b >= 0 && b < x->dim[3];
+            bool padded = a < x->dim[2] + v.after && b < x->dim[3] + h.after;
+            count += inside || (whole && padded);
+            if (!inside)
+                continue;
+            double p = pixel(x, plane / x->dim[1], plane % x->dim[1], a, b);
+            bool more = place < 0 || p > best || (isnan(p) && !isnan(best));
+            sum += p;
+            best = more ? p : best;
+            place = more ? (double)(a * x->dim[3] + b) : place;
+        }
+        y.at[k] = what == MEAN ? sum / count : what == MOST ? best : place;
     }
     return y;
 }
 
 static Tensor maxpool2d(const Case *c)
 {
-    return pool(c, false);
+    return pool(c, MOST);
+}
+
+static Tensor maxpool2d_indices(const Case *c)
+{
+    return pool(c, PLACE);
 }
 
 static Tensor avgpool2d(const Case *c)
 {
-    return pool(c, true);
+    return pool(c, MEAN);
 }
 
 static Tensor global(const Case *c, bool mean)
@@ -314,6 +326,31 @@ OP_CASES(image) = {
     {"maxpool2d", "f32[1, 1, 1, 1]", "kernel = 1", maxpool2d},
     {"maxpool2d", "f32[2, 8, 48, 49]", "kernel = 3, stride = 2, pad = same", maxpool2d},
     {"maxpool2d", "f32[1, 1, 4, 4]:nan..nan", "kernel = 2", maxpool2d},
+    {"maxpool2d", "f32[2, 3, 8, 9]", "kernel = 2, dilation = 2", maxpool2d},
+    {"maxpool2d", "f32[2, 3, 8, 9]", "kernel = [3, 2], stride = 2, pad = 1, dilation = [1, 3]",
+     maxpool2d},
+    {"maxpool2d", "f32[1, 2, 9, 8]",
+     "kernel = 3, stride = [2, 3], pad = [3, 0, 1, 4], dilation = [2, 2], ceil = true", maxpool2d},
+    {"maxpool2d", "f32[1, 2, 9, 8]", "kernel = 3, stride = 1, pad = same, dilation = 2", maxpool2d},
+    {"maxpool2d", "f32[1, 1, 5, 5]:nan..nan", "kernel = 2, dilation = 2", maxpool2d},
+    {"maxpool2d_indices", "f32[2, 3, 6, 8]", "kernel = 2", maxpool2d_indices},
+    {"maxpool2d_indices", "f32[2, 3, 7, 9]:0..0", "kernel = 3, stride = 2, pad = 1",
+     maxpool2d_indices},
+    {"maxpool2d_indices", "f32[1, 1, 5, 5]:nan..nan", "kernel = 2, ceil = true", maxpool2d_indices},
+    {"maxpool2d_indices", "f32[1, 2, 9, 8]",
+     "kernel = 3, stride = [2, 3], pad = [3, 0, 1, 4], dilation = 2, ceil = true",
+     maxpool2d_indices},
+    {"maxpool2d_indices", "f32[2, 5, 60, 61]", "kernel = 3, stride = 1, pad = same",
+     maxpool2d_indices},
+    {"avgpool2d", "f32[2, 3, 8, 9]", "kernel = 2, dilation = 2", avgpool2d},
+    {"avgpool2d", "f32[2, 3, 8, 9]", "kernel = [3, 2], stride = 2, pad = 1, dilation = [1, 3]",
+     avgpool2d},
+    {"avgpool2d", "f32[1, 2, 9, 8]",
+     "kernel = 3, stride = [2, 3], pad = [3, 0, 1, 4], dilation = 2, ceil = true", avgpool2d},
+    {"avgpool2d", "f32[1, 2, 9, 8]",
+     "kernel = 3, stride = [2, 3], pad = [3, 0, 1, 4], dilation = 2, ceil = true, "
+     "count_include_pad = true",
+     avgpool2d},
     {"avgpool2d", "f32[2, 3, 6, 8]", "kernel = 2", avgpool2d},
     {"avgpool2d", "f32[2, 3, 7, 9]", "kernel = 3, stride = 2, pad = 1", avgpool2d},
     {"avgpool2d", "f32[2, 3, 7, 9]", "kernel = 3, stride = 2, pad = 1, count_include_pad = true",
@@ -375,6 +412,14 @@ OP_ERRORS(image) = {
      "pad takes away all of the result"},
     {"maxpool2d", "f32[2, 3, 8, 8]", "kernel = 2, pad = 2", "pad must be less than kernel = 2"},
     {"maxpool2d", "f32[2, 3, 2, 8]", "kernel = 3", "maxpool2d: the window [3, 3] does not fit"},
+    {"maxpool2d", "f32[2, 3, 4, 8]", "kernel = 3, dilation = 2",
+     "the window [3, 3] with its dilation does not fit"},
+    {"maxpool2d", "f32[2, 3, 8, 8]", "kernel = 2, dilation = 0", "maxpool2d: dilation = 0"},
+    {"maxpool2d", "f32[2, 3, 8, 8]", "kernel = 2, pad = 4, dilation = 3",
+     "pad must be less than 4, the reach of a window"},
+    {"avgpool2d", "f32[1, 1, 1, 1]", "kernel = 2, pad = 1, dilation = 2",
+     "and dilation no more than the image"},
+    {"maxpool2d_indices", "i32[2, 3, 8, 8]", "kernel = 2", "maxpool2d_indices: takes f32"},
     {"global_avgpool", "f32[3]", "", "global_avgpool: x must be [N, C, ...]"},
     {"upsample2d", "f32[1, 1, 2, 2]", "", "upsample2d: needs either scale"},
     {"upsample2d", "f32[1, 1, 2, 2]", "scale = 2, align_corners = true", "means nothing"},
