@@ -28,7 +28,8 @@ LDLIBS += -ljansson -lm $(OPENMP)
 KERNELS := $(sort $(wildcard runtime/c/*.h runtime/cuda/*.cuh runtime/cuda/*.h))
 PAGES := $(sort $(wildcard codegen/web/* codegen/templates/*.[ch]*))
 FAMILIES := $(sort $(basename $(notdir $(wildcard frontend/ops/*.c))))
-FRONTEND := $(wildcard frontend/*.c frontend/base/*.c frontend/ops/*.c)
+TRANSLATED := $(sort $(basename $(notdir $(wildcard frontend/onnx/ops/*.c))))
+FRONTEND := $(wildcard frontend/*.c $(addprefix frontend/,base/*.c ops/*.c onnx/*.c onnx/ops/*.c))
 COMMAND := $(filter-out frontend/command/gplan.c,$(wildcard frontend/command/*.c))
 TOOLS := codegen/adapters.c runtime/embed.c
 SOURCES := $(FRONTEND) $(filter-out $(TOOLS),$(wildcard planner/*.c planner/*/*.c codegen/*.c))
@@ -66,6 +67,7 @@ $(B)/gen/%.o: $(G)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 $(B)/frontend/ops.o: $(G)/ops.inc
+$(B)/frontend/onnx/node.o: $(G)/onnx.inc
 # Kernels give the same bits here as in emitted code that was compiled without contraction. Threads
 # are real ones, so that tests see what they do, and small results take the way of large ones.
 $(B)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP) -DGP_STREAM_FROM=64
@@ -78,6 +80,10 @@ $(FRONT_OBJECTS): | $(G)/parser.h $(G)/lexer.h
 $(G)/ops.inc: FORCE
 	@mkdir -p $(@D)
 	@for family in $(FAMILIES); do echo "OPS($$family)"; done > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(G)/onnx.inc: FORCE
+	@mkdir -p $(@D)
+	@for family in $(TRANSLATED); do echo "ONNX($$family)"; done > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(G)/parser.c $(G)/parser.h &: frontend/parser.y
 	@mkdir -p $(@D)
@@ -142,5 +148,6 @@ setup:
 clean:
 	rm -rf build gplan libgplan.a
 
-include tests/test.mk tests/cuda.mk tests/proof.mk tests/bench.mk tests/picture.mk
+include tests/test.mk tests/cuda.mk tests/proof.mk tests/bench.mk tests/picture.mk \
+	tests/onnx.mk
 -include $(shell find build -name '*.d' 2>/dev/null)

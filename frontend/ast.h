@@ -11,7 +11,8 @@
 enum {
     MAX_NESTING = 200, /* brackets within brackets */
     MAX_DEPTH = 300,   /* of an expression, as lowering recurses over it */
-    MAX_NAME = 100,    /* characters of a name or a string */
+    MAX_NAME = 100,    /* characters of a name */
+    MAX_QUOTED = 1000, /* bytes of one in quotes, or of a string */
 };
 
 typedef struct {

@@ -404,7 +404,7 @@ static bool lower_model(Lower *l, Frame *frame)
     return true;
 }
 
-bool lower_into(Graph *g, const Model *model)
+Lower *lower_begin(Graph *g, const Model *model, Frame **frame)
 {
     Lower *l = ARENA_NEW(g->arena, Lower);
     *l = (Lower){.g = g,
@@ -415,12 +415,19 @@ bool lower_into(Graph *g, const Model *model)
                  .earlier = g->value.count,
                  .used = names_new(g->arena),
                  .outputs = names_new(g->arena)};
-    int errors = diag_errors(l->diag);
-    Frame *frame = frame_new(l, NULL, NULL, false);
-    frame->path = "";
+    *frame = frame_new(l, NULL, NULL, false);
+    (*frame)->path = "";
     g->output.count = 0;
     g->train = (Train){0};
-    if (!lower_model(l, frame))
+    return lower_model(l, *frame) ? l : NULL;
+}
+
+bool lower_into(Graph *g, const Model *model)
+{
+    int errors = diag_errors(g->diag);
+    Frame *frame;
+    Lower *l = lower_begin(g, model, &frame);
+    if (!l)
         return false;
     lower_body(l, frame, &model->ast->body);
     lower_groups(l);

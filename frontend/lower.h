@@ -196,6 +196,9 @@ void lower_const(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_train(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_groups(Lower *l); /* once every parameter stands */
 
+/* The model statement alone, for whoever lowers the others one by one with lower_body (onnx/). NULL
+ * where it is wrong. */
+Lower *lower_begin(Graph *g, const Model *model, Frame **frame);
 /* Lowers the model into a graph that may hold it already for another program: inputs and
  * parameters are found again by their names. */
 bool lower_into(Graph *g, const Model *model);

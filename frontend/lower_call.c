@@ -82,10 +82,15 @@ static bool is_word(const Frame *frame, const OpRow *op, const Argument *argumen
 static Given evaluate(Lower *l, Frame *frame, const Argument *argument, bool word)
 {
     Given given = {.span = argument->value->span, .name = argument->name};
+    const Expr *value = argument->value;
+    bool named = argument->name.text && strcmp(argument->name.text, "name") == 0;
     if (word)
-        given.val = (Val){.kind = VAL_WORD, .text = argument->value->text};
+        given.val = (Val){.kind = VAL_WORD, .text = value->text};
+    else if (named &&
+             value->kind == EXPR_STRING) /* what it will be called, not what has the name */
+        given.val = (Val){.kind = VAL_STRING, .text = value->text};
     else
-        given.val = eval(l, frame, argument->value, NULL);
+        given.val = eval(l, frame, value, NULL);
     return given;
 }
 

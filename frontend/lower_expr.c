@@ -313,6 +313,13 @@ static Val eval_name(Lower *l, Frame *frame, const Expr *expr)
     return POISON;
 }
 
+/* A name in quotes; or a string, where nothing has that name. */
+static Val eval_string(const Frame *frame, const Expr *expr)
+{
+    const Binding *binding = frame_find(frame, expr->text);
+    return binding ? binding->val : (Val){.kind = VAL_STRING, .text = expr->text};
+}
+
 static Val eval_list(Lower *l, Frame *frame, const Expr *expr)
 {
     Val *item = ARENA_ARRAY(l->arena, Val, expr->arg.count ? expr->arg.count : 1);
@@ -338,7 +345,7 @@ static Val eval_kind(Lower *l, Frame *frame, const Expr *expr, const Bound *boun
     case EXPR_BOOL:
         return val_bool(expr->integer);
     case EXPR_STRING:
-        return (Val){.kind = VAL_STRING, .text = expr->text};
+        return eval_string(frame, expr);
     case EXPR_LIST:
         return eval_list(l, frame, expr);
     case EXPR_CALL:

@@ -91,6 +91,7 @@ static bool expect_word(Parse *p, Name name, const char *word, const char *usage
 %type <type> type
 %type <names> names
 %type <flags> block_marks
+%type <name> name
 
 %%
 
@@ -125,29 +126,34 @@ declaration
           $$->name = $2;
           $$->arg = $4;
       }
-    | INPUT NAME ':' type { $$ = stmt_new(p, STMT_INPUT, @$); $$->name = $2; $$->type = $4; }
-    | PARAM NAME ':' type { $$ = stmt_new(p, STMT_PARAM, @$); $$->name = $2; $$->type = $4; }
-    | PARAM NAME ':' type '=' expr {
+    | INPUT name ':' type { $$ = stmt_new(p, STMT_INPUT, @$); $$->name = $2; $$->type = $4; }
+    | PARAM name ':' type { $$ = stmt_new(p, STMT_PARAM, @$); $$->name = $2; $$->type = $4; }
+    | PARAM name ':' type '=' expr {
           $$ = stmt_new(p, STMT_PARAM, @$);
           $$->name = $2;
           $$->type = $4;
           $$->value = $6;
       }
-    | FROZEN PARAM NAME ':' type {
+    | FROZEN PARAM name ':' type {
           $$ = stmt_new(p, STMT_PARAM, @$);
           $$->name = $3;
           $$->type = $5;
           $$->frozen = true;
       }
-    | FROZEN PARAM NAME ':' type '=' expr {
+    | FROZEN PARAM name ':' type '=' expr {
           $$ = stmt_new(p, STMT_PARAM, @$);
           $$->name = $3;
           $$->type = $5;
           $$->value = $7;
           $$->frozen = true;
       }
-    | CONST NAME '=' expr { $$ = stmt_new(p, STMT_CONST, @$); $$->name = $2; $$->value = $4; }
-    | CONST NAME ':' type '=' expr {
+    | CONST name '=' expr { $$ = stmt_new(p, STMT_CONST, @$); $$->name = $2; $$->value = $4; }
+    | CONST name ':' type {
+          $$ = stmt_new(p, STMT_CONST, @$);
+          $$->name = $2;
+          $$->type = $4;
+      }
+    | CONST name ':' type '=' expr {
           $$ = stmt_new(p, STMT_CONST, @$);
           $$->name = $2;
           $$->type = $4;
@@ -174,8 +180,8 @@ block_marks
 
 action
     : names '=' expr { $$ = stmt_new(p, STMT_ASSIGN, @$); $$->target = $1; $$->value = $3; }
-    | OUTPUT NAME { $$ = stmt_new(p, STMT_OUTPUT, @$); $$->name = $2; }
-    | OUTPUT NAME '=' expr { $$ = stmt_new(p, STMT_OUTPUT, @$); $$->name = $2; $$->value = $4; }
+    | OUTPUT name { $$ = stmt_new(p, STMT_OUTPUT, @$); $$->name = $2; }
+    | OUTPUT name '=' expr { $$ = stmt_new(p, STMT_OUTPUT, @$); $$->name = $2; $$->value = $4; }
     | REPEAT NAME NAME expr DOTS expr body {
           $$ = stmt_new(p, STMT_REPEAT, @1);
           $$->name = $2;
@@ -225,9 +231,14 @@ optimizer
     | '(' arguments ')' { $$ = $2; }
     ;
 
+name
+    : NAME
+    | STRING
+    ;
+
 names
-    : NAME { $$ = (Names){0}; ARRAY_PUSH(p->arena, &$$, $1); }
-    | names ',' NAME { $$ = $1; ARRAY_PUSH(p->arena, &$$, $3); }
+    : name { $$ = (Names){0}; ARRAY_PUSH(p->arena, &$$, $1); }
+    | names ',' name { $$ = $1; ARRAY_PUSH(p->arena, &$$, $3); }
     ;
 
 type

@@ -311,7 +311,8 @@ int answer_graph(const Question *q)
     int status = 1;
     if (built.graph) {
         Text text = emit_graph(built.graph, &(EmitOptions){.depth = q->options->depth});
-        status = output_write(q->diag, &(OutFile){q->options->output, text}, 1) ? 0 : 1;
+        status =
+            output_write(q->diag, &(OutFile){.path = q->options->output, .text = text}, 1) ? 0 : 1;
     }
     built_free(&built);
     return status;

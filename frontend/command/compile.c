@@ -1,6 +1,7 @@
 /* `gplan MODEL`: the driver. Reads as the data flow; each call is a pass, explained where it lives.
  */
 #include "frontend/command/dump.h"
+#include "frontend/command/import.h"
 #include "frontend/command/kinds.h"
 #include "frontend/command/question.h"
 #include "frontend/command/watch.h"
@@ -91,9 +92,9 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
     if (o->params_file && !embed(q, plan, &emit))
         return 1;
     if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
-        if (!output_write(q->diag, &(OutFile){NULL, emit_report(plan, &emit)}, 1))
+        if (!output_write(q->diag, &(OutFile){.text = emit_report(plan, &emit)}, 1))
             return 1;
-    if ((o->output || o->emit) && !write_output(q->arena, q->diag, o, plan, &emit))
+    if ((o->output || o->emit) && !write_output(q->arena, q->diag, o, q->import, plan, &emit))
         return 1;
     return 0;
 }
@@ -110,8 +111,11 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
     /* the files -> syntax tree */
     Model model;
-    if (!model_read(arena, diag, o, o->input.at, o->input.count, &model))
+    OnnxImport *import;
+    if (!model_read(arena, diag, o, o->input.at, o->input.count, &model, &import))
         return 1;
+    if (find_kind(o) && find_kind(o)->is_text)
+        return write_model(arena, diag, o, import, model.ast) ? 0 : 1;
     if (o->train && !model_trains(&model)) {
         diag_error(diag, (Span){0}, "--train: the model has no train statement");
         return 1;
@@ -124,7 +128,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     }
 
     /* questions that are answered instead */
-    Question question = {arena, diag, o, &model, &target};
+    Question question = {arena, diag, o, &model, &target, import};
     if (o->max)
         return answer_max(&question);
     if (o->pareto)
@@ -162,7 +166,10 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 static int calibrate(Arena *arena, Diag *diag, const Options *o)
 {
     Profile profile = profile_measure();
-    return output_write(diag, &(OutFile){o->output, profile_text(arena, &profile)}, 1) ? 0 : 1;
+    return output_write(diag, &(OutFile){.path = o->output, .text = profile_text(arena, &profile)},
+                        1)
+               ? 0
+               : 1;
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */

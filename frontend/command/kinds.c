@@ -1,14 +1,18 @@
 /* See kinds.h. */
 #include "frontend/command/kinds.h"
+#include "frontend/print.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const Kind source = {.emit = emit_source};
 static const Kind kinds[] = {
-    {"h", emit_header, NULL},    {"report", emit_report, NULL}, {"dot", emit_dot, NULL},
-    {"svg", emit_svg, NULL},     {"html", emit_html, NULL},     {"json", emit_json, NULL},
-    {"trace", emit_trace, NULL}, {"graph", NULL, emit_graph},
+    {.name = "h", .emit = emit_header},    {.name = "report", .emit = emit_report},
+    {.name = "dot", .emit = emit_dot},     {.name = "svg", .emit = emit_svg},
+    {.name = "html", .emit = emit_html},   {.name = "json", .emit = emit_json},
+    {.name = "trace", .emit = emit_trace}, {.name = "graph", .draw = emit_graph},
+    {.name = "g", .is_text = true},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -84,11 +88,48 @@ bool output_write(Diag *diag, const OutFile *file, size_t count)
                       culprit->path ? culprit->path : "standard output", strerror(errno));
 }
 
-bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
-                  const EmitOptions *emit)
+/* A file of constants or weights takes no other's place: parameters that were trained. */
+static bool may_replace(Diag *diag, const Options *o, const char *path)
+{
+    if (constants_may_replace(path) || import_may_replace(path))
+        return true;
+    diag_error(diag, (Span){0}, "%s: it exists, and is not a file that gplan wrote for a model",
+               path);
+    diag_hint(diag, "move it away, or write another file than %s", o->output);
+    return false;
+}
+
+static OutFile weights_file(Arena *arena, const char *path, const OnnxImport *import)
+{
+    return (OutFile){.path = path, .stream = import_stream, .what = import_weights(arena, import)};
+}
+
+bool write_model(Arena *arena, Diag *diag, const Options *o, const OnnxImport *import,
+                 const Ast *ast)
+{
+    char *text = NULL;
+    OutFile file[2] = {{.path = o->output}};
+    FILE *to = open_memstream(&text, &file[0].text.length);
+    if (!to)
+        out_of_memory(0);
+    ast_print(ast, to);
+    if (fclose(to) != 0)
+        out_of_memory(0);
+    file[0].text.text = text;
+    bool weights = import && import->weight.count && o->output;
+    if (weights)
+        file[1] = weights_file(arena, beside(arena, o->output, "safetensors"), import);
+    bool good = (!weights || may_replace(diag, o, file[1].path)) &&
+                output_write(diag, file, weights ? 2 : 1);
+    free(text);
+    return good;
+}
+
+bool write_output(Arena *arena, Diag *diag, const Options *o, const OnnxImport *import,
+                  const Plan *plan, const EmitOptions *emit)
 {
     const Kind *kind = find_kind(o);
-    OutFile file[3] = {{o->output, kind->emit(plan, emit)}};
+    OutFile file[3] = {{.path = o->output, .text = kind->emit(plan, emit)}};
     if (!kind_is_source(kind))
         return output_write(diag, file, 1);
     file[2].text = emit_constants(plan, emit);
@@ -103,11 +144,14 @@ bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
     file[1].path = beside(arena, o->output, "h");
     file[1].text = emit_header(plan, emit);
     file[2].path = beside(arena, o->output, "safetensors");
-    if (file[2].text.length > 0 && !constants_may_replace(file[2].path)) {
-        diag_error(diag, (Span){0},
-                   "%s: it exists, and is not a file of constants that gplan wrote", file[2].path);
-        diag_hint(diag, "move it away, or write another file than %s", o->output);
+    bool third = file[2].text.length > 0, weights = import && import->weight.count;
+    if (third && weights)
+        return diag_error(diag, (Span){0},
+                          "a const with so many numbers cannot be appended to an imported model: "
+                          "its file is that of the weights");
+    if (weights)
+        file[2] = weights_file(arena, file[2].path, import);
+    if ((third || weights) && !may_replace(diag, o, file[2].path))
         return false;
-    }
-    return output_write(diag, file, file[2].text.length > 0 ? 3 : 2);
+    return output_write(diag, file, third || weights ? 3 : 2);
 }

@@ -3,6 +3,7 @@
 #define GPLAN_KINDS_H
 
 #include "codegen/codegen.h"
+#include "frontend/command/import.h"
 #include "frontend/command/options.h"
 #include "frontend/command/output.h"
 
@@ -10,6 +11,7 @@ typedef struct {
     const char *name; /* NULL: a source, by the extension of its target */
     Text (*emit)(const Plan *plan, const EmitOptions *options);
     Text (*draw)(const Graph *g, const EmitOptions *options); /* needs no plan */
+    bool is_text;                                             /* the model, as it is written */
 } Kind;
 
 const char *kind_words(void); /* all of them, with spaces between */
@@ -25,8 +27,11 @@ const char *header_name(Arena *arena, const char *output, const char *model);
 /* Files; false with a message that names the one that could not be written. */
 bool output_write(Diag *diag, const OutFile *file, size_t count);
 /* The kind that was asked for, with what goes beside it; false with a message. */
-bool write_output(Arena *arena, Diag *diag, const Options *o, const Plan *plan,
-                  const EmitOptions *emit);
+bool write_output(Arena *arena, Diag *diag, const Options *o, const OnnxImport *import,
+                  const Plan *plan, const EmitOptions *emit);
+/* The model as text, with the weights it was imported with beside it. */
+bool write_model(Arena *arena, Diag *diag, const Options *o, const OnnxImport *import,
+                 const Ast *ast);
 
 /* Wrong usage that only the whole command line shows (usage.c): the exit status. -1: all is well.
  */

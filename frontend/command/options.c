@@ -117,6 +117,16 @@ static int read_define(Arena *arena, const Option *option, const char *text, Opt
     return -1;
 }
 
+static int read_bind(Arena *arena, const Option *option, const char *text, Options *o)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return wrong(o, option, text, "expected NAME=FILE, e.g. --bind shape=shape.pb");
+    ARRAY_PUSH(arena, &o->bind,
+               (OnnxBind){arena_copy(arena, text, (size_t)(equals - text)), equals + 1});
+    return -1;
+}
+
 static int read_option(Arena *arena, const Option *option, const char *text, Options *o)
 {
     void *field = (char *)o + option->field;
@@ -140,6 +150,8 @@ static int read_option(Arena *arena, const Option *option, const char *text, Opt
         return read_seconds(o, option, text, field);
     case OPTION_DEFINE:
         return read_define(arena, option, text, o);
+    case OPTION_BIND:
+        return read_bind(arena, option, text, o);
     case OPTION_SHOW:
         option->show(o->command);
         return 0;

@@ -3,6 +3,7 @@
 #define GPLAN_OPTIONS_H
 
 #include "frontend/base/size.h"
+#include "frontend/onnx/onnx.h"
 #include "planner/planner.h"
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -40,6 +41,7 @@ typedef struct {
     const char *params_file;  /* then: where they are from */
     uint32_t color;
     ARRAY(Define) define;
+    ARRAY(OnnxBind) bind; /* inputs that are known */
 } Options;
 
 /* The command that the arguments ask for, run; argv[0] is the program. The exit status. */
@@ -59,7 +61,7 @@ int params_main(Arena *arena, const Options *o);
 
 /* What the files hold together, read for whichever command; false with a message. */
 bool model_read(Arena *arena, Diag *diag, const Options *o, const char *const *path, size_t count,
-                Model *model);
+                Model *model, OnnxImport **import);
 
 /* ---- The tables (table.c), for what is printed of them (manual.c) ---------------------------- */
 
@@ -73,6 +75,7 @@ typedef enum {
     OPTION_SIZE,    /* uint64_t: 8G */
     OPTION_SECONDS, /* double */
     OPTION_DEFINE,  /* one more of an array */
+    OPTION_BIND,    /* likewise: NAME=FILE */
     OPTION_SHOW,    /* prints something and ends */
 } OptionKind;
 

@@ -57,10 +57,12 @@ static bool end(const Slot *slot, int file, bool good)
     return good;
 }
 
-static bool fill(Slot *slot, Text text)
+static bool fill(Slot *slot, const OutFile *from)
 {
     int file = begin(slot);
-    return file >= 0 && end(slot, file, gp_write_all(file, text.text, text.length));
+    return file >= 0 && end(slot, file,
+                            from->stream ? from->stream(file, from->what)
+                                         : gp_write_all(file, from->text.text, from->text.length));
 }
 
 /* Another name for the old file: a link, or where the file system has none it moves there. */
@@ -127,11 +129,11 @@ const OutFile *files_write(const OutFile *file, size_t count)
     const OutFile *culprit = NULL;
     for (; found < count && !culprit; found++)
         if (file[found].path && (!find(&slot[found], file[found].path) ||
-                                 (!slot[found].special && !fill(&slot[found], file[found].text))))
+                                 (!slot[found].special && !fill(&slot[found], &file[found]))))
             culprit = &file[found];
     for (size_t i = 0; i < count && !culprit; i++)
         if (!file[i].path ? !write_stdout(file[i].text)
-                          : slot[i].special && !fill(&slot[i], file[i].text))
+                          : slot[i].special && !fill(&slot[i], &file[i]))
             culprit = &file[i];
     for (size_t i = 0; i < count && !culprit; i++)
         if (file[i].path && !place(&slot[i], i + 1 == count))

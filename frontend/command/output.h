@@ -13,6 +13,8 @@
 typedef struct {
     const char *path; /* NULL: standard output */
     Text text;
+    bool (*stream)(int file, const void *what); /* or what writes it; NULL: the text */
+    const void *what;
 } OutFile;
 
 enum { MAX_OUT_FILES = 3 };

@@ -188,8 +188,9 @@ int params_main(Arena *arena, const Options *o)
     bool color = o->color == COLOR_AUTO ? isatty(STDERR_FILENO) : o->color == COLOR_ALWAYS;
     Diag *diag = diag_new(arena, stderr, color);
     Model model;
+    OnnxImport *import;
     const Graph *g = NULL;
-    if (model_read(arena, diag, o, o->input.at, o->input.count, &model))
+    if (model_read(arena, diag, o, o->input.at, o->input.count, &model, &import))
         g = lower(arena, diag, &model);
     if (!g)
         return 1;

@@ -13,6 +13,7 @@ typedef struct {
     const Options *options;
     const Model *model;
     const Target *target;
+    const OnnxImport *import; /* that the model is from; NULL: it was written */
 } Question;
 
 /* ---- The largest value (largest.c) ---------------------------------------------------------- */

@@ -60,6 +60,9 @@ const Option option_table[] = {
      .kind = OPTION_SIZE, .field = FIELD(reserve)},
     {COMPILE | PARAMS, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
      .kind = OPTION_DEFINE, .field = FIELD(define)},
+    {COMPILE | PARAMS, 0, "bind", "NAME=FILE",
+     "an input of an ONNX model is known: FILE is a TensorProto, and a constant in its place",
+     .kind = OPTION_BIND, .field = FIELD(bind)},
     {COMPILE, 0, "infer", NULL, "plan the forward pass only",
      .kind = OPTION_FLAG, .field = FIELD(infer)},
     {COMPILE, 0, "train", NULL, "plan the training step too (default where the model has one)",
@@ -137,9 +140,10 @@ const size_t option_count = sizeof option_table / sizeof *option_table;
 
 /* ---- The commands --------------------------------------------------------------------------- */
 
-static const char about_compile[] =
-    "MODEL is a .g file, or - for standard input; the statements of MORE.g are appended to it.\n"
-    "Without -o or --emit, gplan prints a report of the plan.\n";
+static const char about_compile[] = "MODEL is a .g or .onnx file, or - for standard input; the "
+                                    "statements of MORE.g are appended to "
+                                    "it.\n"
+                                    "Without -o or --emit, gplan prints a report of the plan.\n";
 
 static const char about_params[] =
     "A parameter is trainable, frozen, running state, which the training step keeps by itself, "
