@@ -1,95 +1,5 @@
 /* Convolutions. conv2d is the kernel; conv1d is conv2d on images of one row, by views. */
-#include "frontend/ops/window.h"
-
-/* ---- What all of them check ----------------------------------------------------------------- */
-
-/* The bias, where there is one: a number for each output channel. */
-static bool check_bias(Graph *g, const Call *c, int64_t channels)
-{
-    if (!call_has(c, 2))
-        return true;
-    View b = call_view(g, c, 2);
-    if (b.rank != 1 || b.dim[0] != channels)
-        return call_error_at(g, c, 2, "b must be [%lld], one for each output channel, not %s",
-                             (long long)channels, dims_text(g, c, 2));
-    return want_f32(g, c, 2);
-}
-
-static bool check_groups(Graph *g, const Call *c, int64_t channels, const char *which)
-{
-    int64_t groups = call_int(c, "groups");
-    if (groups < 1 || channels % groups != 0)
-        return call_error(g, c, "groups = %lld does not divide the %lld %s channels",
-                          (long long)groups, (long long)channels, which);
-    return true;
-}
-
-/* Weights whose axis 1 is the input channels of a group. */
-static bool check_weights(Graph *g, const Call *c)
-{
-    View x = call_view(g, c, 0), w = call_view(g, c, 1);
-    int64_t groups = call_int(c, "groups");
-    if (!check_groups(g, c, x.dim[1], "input") || !check_groups(g, c, w.dim[0], "output"))
-        return false;
-    if (w.dim[1] != x.dim[1] / groups)
-        return call_error_at(g, c, 1, "w %s is for %lld input channels%s, but x %s has %lld%s",
-                             dims_text(g, c, 1), (long long)w.dim[1],
-                             groups > 1 ? " in each group" : "", dims_text(g, c, 0),
-                             (long long)(x.dim[1] / groups), groups > 1 ? " in each" : "");
-    return check_bias(g, c, w.dim[0]);
-}
-
-static bool too_small(Graph *g, const Call *c)
-{
-    return call_error_at(g, c, 0, "the window of w %s does not fit into x %s with its padding",
-                         dims_text(g, c, 1), dims_text(g, c, 0));
-}
-
-/* The settings of the layer form: how many channels, and the kernel for each axis. */
-static bool layer_settings(Graph *g, Call *c, int axes)
-{
-    int64_t channels = call_int(c, "channels");
-    View x = call_view(g, c, 0);
-    if (x.rank != axes + 2)
-        return call_error_at(g, c, 0, "x must be %s, not %s",
-                             axes == 1 ? "[N, C, L]" : "[N, C, H, W]",
-                             use_text(g, call_operand(c, 0)));
-    if (!call_attr(c, "channels")->given || !call_attr(c, "kernel")->given)
-        return call_error(g, c,
-                          "needs channels and kernel, as in %s(x, 32, kernel = 3), "
-                          "or a weight",
-                          c->op->name);
-    if (channels < 1)
-        return call_error(g, c, "channels must be positive");
-    return window_setting(g, c, "kernel", axes, 1) && check_groups(g, c, x.dim[1], "input") &&
-           check_groups(g, c, channels, "output");
-}
-
-static bool layer_bias(Graph *g, Call *c)
-{
-    int64_t channels = call_int(c, "channels");
-    if (!call_int(c, "bias") || call_has(c, 2))
-        return true;
-    return call_param(g, c, "b", init_const(0), 1, &channels);
-}
-
-/* w [channels, C / groups, kernel...]. */
-static bool conv_params(Graph *g, Call *c, int axes)
-{
-    if (call_has(c, 1))
-        return true;
-    if (!layer_settings(g, c, axes))
-        return false;
-    const Attr *kernel = call_attr(c, "kernel");
-    int64_t dim[4] = {call_int(c, "channels"), call_view(g, c, 0).dim[1] / call_int(c, "groups")};
-    double fan_in = (double)dim[1];
-    for (int i = 0; i < axes; i++) {
-        dim[2 + i] = kernel->list[i];
-        fan_in *= (double)dim[2 + i];
-    }
-    Init init = init_he(fan_in < 9e18 ? (int64_t)fan_in : INT64_MAX);
-    return call_param(g, c, "w", init, axes + 2, dim) && layer_bias(g, c);
-}
+#include "frontend/ops/conv.h"
 
 /* ---- conv2d --------------------------------------------------------------------------------- */
 
@@ -181,14 +91,7 @@ static bool conv1d_build(Graph *g, Call *c)
 
 static bool conv_transpose2d_params(Graph *g, Call *c)
 {
-    if (call_has(c, 1))
-        return true;
-    if (!layer_settings(g, c, 2))
-        return false;
-    int64_t inputs = call_view(g, c, 0).dim[1], groups = call_int(c, "groups");
-    const int64_t *kernel = call_attr(c, "kernel")->list;
-    int64_t dim[4] = {inputs, call_int(c, "channels") / groups, kernel[0], kernel[1]};
-    return call_param(g, c, "w", init_he(inputs / groups), 4, dim) && layer_bias(g, c);
+    return transpose_params(g, c, 2);
 }
 
 static bool conv_transpose2d_shape(Graph *g, Call *c)
@@ -198,32 +101,10 @@ static bool conv_transpose2d_shape(Graph *g, Call *c)
         !window_setting(g, c, "stride", 2, 1) || !window_setting(g, c, "dilation", 2, 1) ||
         !window_setting(g, c, "output_pad", 2, 0))
         return false;
-    View x = call_view(g, c, 0), w = call_view(g, c, 1);
-    int64_t groups = call_int(c, "groups"), dim[4] = {x.dim[0]};
-    if (!check_groups(g, c, x.dim[1], "input"))
-        return false;
-    if (w.dim[0] != x.dim[1])
-        return call_error_at(g, c, 1, "w %s is for %lld input channels, but x %s has %lld",
-                             dims_text(g, c, 1), (long long)w.dim[0], dims_text(g, c, 0),
-                             (long long)x.dim[1]);
-    dim[1] = w.dim[1] * groups;
     WindowAxis axis[2] = {{0}};
-    if (!check_bias(g, c, dim[1]) || !window_pad(g, c, axis, 2, x.dim + 2))
+    int64_t dim[4];
+    if (!transpose_window(g, c, axis, 2, dim))
         return false;
-    for (int i = 0; i < 2; i++) {
-        int64_t stride = call_attr(c, "stride")->list[i];
-        int64_t dilation = call_attr(c, "dilation")->list[i];
-        int64_t extra = call_attr(c, "output_pad")->list[i];
-        if (extra > 0 && extra >= stride && extra >= dilation)
-            return call_error(g, c, "output_pad = %lld must be less than stride or dilation",
-                              (long long)extra);
-        if (x.dim[2 + i] > INT64_MAX / 4 / stride)
-            return call_error(g, c, "stride = %lld makes the result too large", (long long)stride);
-        dim[2 + i] = (x.dim[2 + i] - 1) * stride - axis[i].begin - axis[i].end +
-                     dilation * (w.dim[2 + i] - 1) + extra + 1;
-        if (dim[2 + i] < 1)
-            return call_error(g, c, "pad takes away all of the result");
-    }
     return call_output(g, c, F32, 4, dim);
 }
 
@@ -339,24 +220,6 @@ static int batch_weight_grad(const Graph *g, const Node *n, int operand, int axi
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* clang-format off */
-#define LAYER(shape, axes)                                                                  \
-    {.name = "x"}, {.name = "w", .flags = ARG_PARAM, .help = shape, .foreign = "weight"},   \
-    {.name = "b", .flags = ARG_PARAM | ARG_OPTIONAL, .help = "[channels]",                  \
-     .foreign = "bias"},                                                                    \
-    {.name = "channels", .kind = ARG_INT, .flags = ARG_FRONT, .fallback = "none",           \
-     .help = "of the result, where there is no w"},                                         \
-    {.name = "kernel", .kind = ARG_INTS, .count = axes, .flags = ARG_FRONT,                 \
-     .fallback = "none", .help = "size of the window, where there is no w"}
-#define GROUPS {.name = "groups", .kind = ARG_INT, .fallback = "1"}
-#define BIAS {.name = "bias", .kind = ARG_BOOL, .flags = ARG_FRONT, .fallback = "true"}
-#define INTS(label, number, text) \
-    {.name = label, .kind = ARG_INTS, .count = number, .fallback = text}
-#define PAD(number) \
-    {.name = "pad", .kind = ARG_INTS, .count = number, .fallback = "0", .words = "same valid", \
-     .help = "one number, one for each axis, or begins and ends"}
-/* clang-format on */
-
 const OpRow ops_conv[] = {
     {.name = "conv2d",
      .rate = RATE_CONVOLUTION,
@@ -379,22 +242,8 @@ const OpRow ops_conv[] = {
      .help = "[N, C, L] -> [N, channels, (L + pads - K) / stride + 1]"},
     {.name = "conv_transpose2d",
      .rate = RATE_CONVOLUTION,
-     .args = {LAYER("[C, channels / groups, KH, KW]", 2),
-              INTS("stride", 2, "1"),
-              {.name = "pad",
-               .kind = ARG_INTS,
-               .count = 4,
-               .fallback = "0",
-               .help = "taken away from the result"},
-              {.name = "output_pad",
-               .kind = ARG_INTS,
-               .count = 2,
-               .flags = ARG_FRONT,
-               .fallback = "0",
-               .help = "added at its end"},
-              INTS("dilation", 2, "1"),
-              GROUPS,
-              BIAS},
+     .args = {LAYER("[C, channels / groups, KH, KW]", 2), INTS("stride", 2, "1"), CUT(4),
+              OUTPUT_PAD(2), INTS("dilation", 2, "1"), GROUPS, BIAS},
      .params = conv_transpose2d_params,
      .shape = conv_transpose2d_shape,
      .grad = conv_transpose2d_grad,

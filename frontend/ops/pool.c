@@ -16,31 +16,32 @@ static bool check_padding(Graph *g, const Call *c, const WindowAxis *axis, int64
     return false;
 }
 
-/* Resolves settings; the size of the result into dim. */
-static bool pool_windows(Graph *g, Call *c, int64_t *dim)
+/* Resolves settings of windows over `axes` axes; the size of the result into dim. */
+static bool pool_windows(Graph *g, Call *c, WindowAxis *axis, int axes, int64_t *dim)
 {
     Attr *stride = &c->attr[op_arg(c->op, "stride")];
-    if (!window_operand(g, c, 0, 4, "[N, C, H, W]") || !window_setting(g, c, "kernel", 2, 1))
+    if (!window_operand(g, c, 0, 2 + axes, axes == 2 ? "[N, C, H, W]" : "[N, C, D, H, W]") ||
+        !window_setting(g, c, "kernel", axes, 1))
         return false;
     if (!stride->given)
         *stride = *call_attr(c, "kernel");
-    if (!window_setting(g, c, "stride", 2, 1) || !window_setting(g, c, "dilation", 2, 1))
+    if (!window_setting(g, c, "stride", axes, 1) || !window_setting(g, c, "dilation", axes, 1))
         return false;
     View x = call_view(g, c, 0);
-    WindowAxis axis[2];
-    for (int i = 0; i < 2; i++)
-        axis[i] = (WindowAxis){.kernel = call_attr(c, "kernel")->list[i],
+    const int64_t *kernel = call_attr(c, "kernel")->list;
+    for (int i = 0; i < axes; i++)
+        axis[i] = (WindowAxis){.kernel = kernel[i],
                                .stride = stride->list[i],
                                .dilation = call_attr(c, "dilation")->list[i]};
-    if (!window_pad(g, c, axis, 2, x.dim + 2))
+    if (!window_pad(g, c, axis, axes, x.dim + 2))
         return false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < axes; i++) {
         if (!check_padding(g, c, &axis[i], x.dim[2 + i]))
             return false;
         dim[i] = window_count(&axis[i], x.dim[2 + i], call_int(c, "ceil"));
         if (dim[i] == 0)
-            return call_error_at(g, c, 0, "the window [%lld, %lld]%s does not fit into x %s",
-                                 (long long)axis[0].kernel, (long long)axis[1].kernel,
+            return call_error_at(g, c, 0, "the window %s%s does not fit into x %s",
+                                 shape_text(g->arena, DTYPES, axes, kernel),
                                  axis[i].dilation > 1 ? " with its dilation" : "",
                                  use_text(g, call_operand(c, 0)));
     }
@@ -50,8 +51,9 @@ static bool pool_windows(Graph *g, Call *c, int64_t *dim)
 static bool pool_result(Graph *g, Call *c, Dtype dtype)
 {
     int64_t dim[4];
+    WindowAxis axis[2];
     View x = call_view(g, c, 0);
-    if (!pool_windows(g, c, dim + 2))
+    if (!pool_windows(g, c, axis, 2, dim + 2))
         return false;
     dim[0] = x.dim[0];
     dim[1] = x.dim[1];
@@ -88,6 +90,64 @@ static double global_flops(const Graph *g, Id node)
 {
     View x = use_view(g, node_use(g, &g->node.at[node], 0));
     return (double)view_count(&x);
+}
+
+/* ---- Volumes -------------------------------------------------------------------------------- */
+
+/* `op` over two of the axes of a volume: H and W, or D and one that is left as it is. */
+static Use pool_two(Graph *g, const Call *c, const char *op, Use x, const WindowAxis *two)
+{
+    Call pool = call_begin(g, c, op);
+    call_set_list(&pool, "kernel", 2, (int64_t[]){two[0].kernel, two[1].kernel});
+    call_set_list(&pool, "stride", 2, (int64_t[]){two[0].stride, two[1].stride});
+    call_set_list(&pool, "dilation", 2, (int64_t[]){two[0].dilation, two[1].dilation});
+    call_set_list(&pool, "pad", 4, (int64_t[]){two[0].begin, two[1].begin, two[0].end, two[1].end});
+    pool.attr[op_arg(pool.op, "stride")].given = true;
+    call_set(&pool, "ceil", (double)call_int(c, "ceil"));
+    if (op_arg(c->op, "count_include_pad") >= 0)
+        call_set(&pool, "count_include_pad", (double)call_int(c, "count_include_pad"));
+    call_use(g, &pool, x);
+    return x.value != NONE && call_finish(g, &pool) ? pool.result.at[0] : (Use){NONE, NONE};
+}
+
+/* Planes first, then their depth: the first of the largest is the same, and the number of places in
+ * a mean is the product of both. */
+static bool pool_volume(Graph *g, Call *c, const char *op)
+{
+    WindowAxis axis[3];
+    int64_t out[3];
+    if (!pool_windows(g, c, axis, 3, out))
+        return false;
+    View x = call_view(g, c, 0), merged;
+    int64_t n = x.dim[0], channels = x.dim[1], depth = x.dim[2];
+    Use use = call_operand(c, 0);
+    bool turned =
+        !view_reshape(&x, 4, (int64_t[]){n, channels * depth, x.dim[3], x.dim[4]}, &merged);
+    if (turned)
+        use = window_slices(g, c, use_permute(g, use, (int[]){0, 2, 1, 3, 4}));
+    else
+        use = use_make(g, use.value, merged);
+    use = pool_two(g, c, op, use, axis + 1);
+    use = use_reshape(g, c, use, 4,
+                      turned ? (int64_t[]){n, depth, channels, out[1] * out[2]}
+                             : (int64_t[]){n, channels, depth, out[1] * out[2]});
+    if (turned)
+        use = use_permute(g, use, (int[]){0, 2, 1, 3});
+    const WindowAxis down[2] = {axis[0], {.kernel = 1, .stride = 1, .dilation = 1}};
+    use = pool_two(g, c, op, use, down);
+    use = use_reshape(g, c, use, 5, (int64_t[]){n, channels, out[0], out[1], out[2]});
+    call_result(g, c, use);
+    return use.value != NONE;
+}
+
+static bool maxpool3d_build(Graph *g, Call *c)
+{
+    return pool_volume(g, c, "maxpool2d");
+}
+
+static bool avgpool3d_build(Graph *g, Call *c)
+{
+    return pool_volume(g, c, "avgpool2d");
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
@@ -189,24 +249,27 @@ static bool avgpool_grad_shape(Graph *g, Call *c)
 }
 
 /* clang-format off */
-#define WINDOW                                                                                 \
+#define WINDOW(axes)                                                                                 \
     {.name = "x"},                                                                             \
-    {.name = "kernel", .kind = ARG_INTS, .count = 2, .help = "size of the window"},            \
-    {.name = "stride", .kind = ARG_INTS, .count = 2, .fallback = "none",                       \
+    {.name = "kernel", .kind = ARG_INTS, .count = axes, .help = "size of the window"},            \
+    {.name = "stride", .kind = ARG_INTS, .count = axes, .fallback = "none",                       \
      .help = "the kernel, where none is given"},                                               \
-    {.name = "pad", .kind = ARG_INTS, .count = 4, .fallback = "0", .words = "same valid",      \
+    {.name = "pad", .kind = ARG_INTS, .count = 2 * axes, .fallback = "0", .words = "same valid",      \
      .help = "one number, one for each axis, or begins and ends"},                             \
     {.name = "ceil", .kind = ARG_BOOL, .flags = ARG_FRONT, .fallback = "false",                \
      .help = "let a last window hang over the end"}
-#define DILATION                                                                               \
-    {.name = "dilation", .kind = ARG_INTS, .count = 2, .fallback = "1",                        \
+#define DILATION(axes)                                                                               \
+    {.name = "dilation", .kind = ARG_INTS, .count = axes, .fallback = "1",                        \
      .help = "from one place of the window to the next"}
+#define COUNT_PAD                                                                              \
+    {.name = "count_include_pad", .kind = ARG_BOOL, .fallback = "false",                       \
+     .help = "padding counts as zeros"}
 /* clang-format on */
 
 const OpRow ops_pool[] = {
     {.name = "maxpool2d",
      .kernel = "pool",
-     .args = {WINDOW, DILATION},
+     .args = {WINDOW(2), DILATION(2)},
      .shape = pool_shape,
      .grad = maxpool_grad,
      .flops = pool_flops,
@@ -216,12 +279,7 @@ const OpRow ops_pool[] = {
      .help = "largest of each window: [N, C, H, W] -> [N, C, (H + pads - KH) / stride + 1, ...]"},
     {.name = "avgpool2d",
      .kernel = "pool",
-     .args = {WINDOW,
-              {.name = "count_include_pad",
-               .kind = ARG_BOOL,
-               .fallback = "false",
-               .help = "padding counts as zeros"},
-              DILATION},
+     .args = {WINDOW(2), COUNT_PAD, DILATION(2)},
      .shape = pool_shape,
      .grad = avgpool_grad,
      .flops = pool_flops,
@@ -229,9 +287,18 @@ const OpRow ops_pool[] = {
      .out_strided = 1,
      .batch = batch_planes,
      .help = "mean of each window: [N, C, H, W] -> [N, C, (H + pads - KH) / stride + 1, ...]"},
+    {.name = "maxpool3d",
+     .args = {WINDOW(3), DILATION(3)},
+     .build = maxpool3d_build,
+     .help =
+         "largest of each window: [N, C, D, H, W] -> [N, C, (D + pads - KD) / stride + 1, ...]"},
+    {.name = "avgpool3d",
+     .args = {WINDOW(3), COUNT_PAD, DILATION(3)},
+     .build = avgpool3d_build,
+     .help = "mean of each window: [N, C, D, H, W] -> [N, C, (D + pads - KD) / stride + 1, ...]"},
     {.name = "maxpool2d_indices",
      .kernel = "pool",
-     .args = {WINDOW, DILATION},
+     .args = {WINDOW(2), DILATION(2)},
      .shape = indices_shape,
      .flops = pool_flops,
      .strided = 1,

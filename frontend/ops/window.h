@@ -14,6 +14,17 @@ typedef struct {
     int64_t kernel, stride, dilation, begin, end; /* begin, end: the padding */
 } WindowAxis;
 
+/* Slices of volumes as images: [A, B, C, H, W] as [A * B, C, H, W]. Whether that takes a copy does
+ * not depend on the size of A, so that a model has the same ops for every batch. */
+static inline Use window_slices(Graph *g, const Call *from, Use volume)
+{
+    View v = use_view(g, volume);
+    if (v.dim[1] != 1 && v.stride[0] != v.stride[1] * v.dim[1])
+        volume = call_op(g, from, "copy", 1, &volume);
+    return use_reshape(g, from, volume, 4,
+                       (int64_t[]){v.dim[0] * v.dim[1], v.dim[2], v.dim[3], v.dim[4]});
+}
+
 /* An operand of this rank and of f32; `dims` names its axes in the message. */
 static inline bool window_operand(Graph *g, const Call *c, int operand, int rank, const char *dims)
 {
