@@ -511,6 +511,7 @@ static Loop loop_new(Emission *e, const Occurrence *o, Out *text, const char *he
         const Node *node = &l.g->node.at[cluster_node(&l, k)];
         uses += node->uses;
         l.random |= (node->op->flags & OP_RANDOM) != 0;
+        l.run |= mentions(node->op->expr, "run") > 0;
         if (node->op->kernel) /* what its expressions call */
             emission_need(e, arena_printf(e->arena, "c/%s.h", node->op->kernel));
     }
@@ -569,9 +570,9 @@ const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters)
     Loop l = loop_new(e, o, &body, "y[i]");
     list_parameters(&l);
     out(&body, "(const void *args, gp_real *y, int64_t first, int64_t count)\n{\n");
-    out(&body, l.parameter.count || l.random ? "    const void *const *given = args;\n"
-                                             : "    (void)args;\n");
-    if (l.random)
+    out(&body, l.parameter.count || l.run ? "    const void *const *given = args;\n"
+                                          : "    (void)args;\n");
+    if (l.run)
         out(&body, "    const gp_run *run = given[0];\n");
     for (size_t i = 0; i < l.parameter.count; i++) {
         const Parameter *p = &l.parameter.at[i];

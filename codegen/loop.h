@@ -38,8 +38,9 @@ struct Loop {
     int rank;
     int64_t dim[MAX_RANK];
     Id first_address;
-    int keys; /* parameters that are keys of random numbers */
-    bool random;
+    int keys;          /* parameters that are keys of random numbers */
+    bool random;       /* some op asks for its element */
+    bool run;          /* some expression reads the run */
     const char *flat;  /* the number of the element, where the nest has it; else NULL */
     const char *aside; /* where the nest wants the one result instead; else NULL */
     const char

@@ -193,7 +193,7 @@ static void write_return(Loop *l)
 void loop_nest_c(Loop *l)
 {
     const Access *stream = streamed(l);
-    if (!l->random) /* without OpenMP nobody else names it */
+    if (!l->run) /* without OpenMP nobody else names it */
         out(l->text, "    (void)run;\n");
     loop_literals(l, 1);
     if (stream)

@@ -25,7 +25,7 @@ static void write_axes(Loop *l, bool narrow)
 void loop_nest_cuda(Loop *l)
 {
     int64_t total = loop_total(l);
-    if (!l->random)
+    if (!l->run)
         out(l->text, "    (void)run;\n");
     loop_literals(l, 1);
     if (l->rank > 1) {

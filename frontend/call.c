@@ -404,12 +404,21 @@ static bool elementwise(Graph *g, Call *c)
 
 /* ---- Adding the node ------------------------------------------------------------------------ */
 
+/* Whether an output is the next version of operand i: written as that lies. */
+static bool is_updated(const OpRow *op, size_t i)
+{
+    bool any = false;
+    for (int k = 0; k < MAX_OUTPUTS; k++)
+        any |= op->updates[k] == i + 1;
+    return any;
+}
+
 /* Operands that the row takes only dense are copied; one that is a literal becomes a tensor. */
 static bool copy_strided(Graph *g, Call *c)
 {
     for (size_t i = 0; i < c->use.count; i++) {
         Use use = c->use.at[i];
-        if (use.value == NONE || c->op->flags & OP_ELEMENTWISE)
+        if (use.value == NONE || (c->op->flags & OP_ELEMENTWISE && !is_updated(c->op, i)))
             continue;
         bool may = i < 32 ? c->op->strided >> i & 1 : c->op->strided == UINT32_MAX;
         if (!is_literal(g, use) && (use.view == NONE || may))

@@ -364,6 +364,7 @@ typedef struct {
     const Use *dout;    /* by output: its gradient; value NONE where nothing flows back */
     Use *din;           /* by operand, to be filled: dims as the operand's (its view's), or 1
                            where it is broadcast and the row has summed already */
+    struct Flow *flow;  /* by value: for grad_flow */
 } Grad;
 
 /* How the samples of a batch pass through an op: the axis of output `output` on which the samples
@@ -481,6 +482,14 @@ bool call_state(Graph *g, Call *c, const char *arg, Init init, int rank, const i
 Use grad_operand(const Grad *grad, int i);
 Use grad_result(const Grad *grad, int i);
 Use grad_op(Grad *grad, const char *op, int count, const Use *operands);
+/* For an op that adds to a sum where it lies. What has come of the gradient of the value that
+ * operand i is, or is a view of, in the dims of that value; value NONE: nothing. The row leaves the
+ * sum with its own share in place of din[i]. Over micro-batches the sum of a parameter's gradient
+ * is kept: new versions of it are made, and the first op begins it in the first micro-batch. */
+Use grad_flow(Grad *grad, int i);
+void grad_set_flow(Grad *grad, int i, Use sum);
+bool grad_is_kept(const Graph *g, Use sum);
+bool grad_begins(const Graph *g, Use sum);
 Init init_xavier(int64_t fan_in, int64_t fan_out); /* uniform */
 Init init_he(int64_t fan_in);                      /* normal */
 Init init_const(double number);

@@ -20,7 +20,7 @@ typedef struct {
     View view;
 } Part;
 
-typedef struct {
+typedef struct Flow {
     Use sum; /* of what covers the whole value; value NONE: nothing yet */
     ARRAY(Part) part;
 } Flow;
@@ -31,6 +31,11 @@ typedef struct {
     Flow *flow;  /* by value */
     size_t values;
 } Backward;
+
+static bool is_trained(const Value *value)
+{
+    return value->kind == VALUE_PARAM && !value->frozen && dtype_is_real((Dtype)value->dtype);
+}
 
 static const Use nothing = {NONE, NONE};
 
@@ -51,8 +56,71 @@ Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
     return call_op(grad->g, &grad->at, op, count, operands);
 }
 
-/* ---- The backward pass through a view
- * ------------------------------------------------------------ */
+/* ---- Sums ----------------------------------------------------------------------------------- */
+
+/* Gradients of parameters that micro-batches sum up are added where the sum lies, each as it comes:
+ * the first of the first micro-batch starts it. */
+static bool is_kept(const Graph *g, Id value)
+{
+    return g->train.times > 1 && is_trained(&g->value.at[value]);
+}
+
+/* What the next gradient of the value is added to; NONE: nothing has come yet. */
+static Use sum_so_far(Graph *g, const Flow *flow, Id value)
+{
+    const Value is = g->value.at[value];
+    if (flow->sum.value != NONE || !is_kept(g, value))
+        return flow->sum;
+    return use_of(graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.gradient", is.name),
+                              (Dtype)is.dtype, is.rank, is.dim, is.span));
+}
+
+static Use add(Graph *g, const Call *at, Use a, Use b)
+{
+    if (a.value == NONE)
+        return b;
+    return call_op(g, at, "add", 2, (Use[]){a, b});
+}
+
+/* A gradient of the whole value. */
+static bool add_to(Graph *g, const Call *at, Flow *flow, Id value, Use use)
+{
+    if (!is_kept(g, value)) {
+        flow->sum = add(g, at, flow->sum, use);
+        return flow->sum.value != NONE;
+    }
+    Use sum = sum_so_far(g, flow, value);
+    Call c = call_begin(g, at, grad_begins(g, sum) ? "accumulate" : "accumulate_more");
+    c.name = arena_printf(g->arena, "%s.accumulate", g->value.at[value].name);
+    call_use(g, &c, sum);
+    call_use(g, &c, use);
+    call_finish(g, &c);
+    flow->sum = c.result.at[0];
+    return flow->sum.value != NONE;
+}
+
+Use grad_flow(Grad *grad, int i)
+{
+    Id value = grad_operand(grad, i).value;
+    return sum_so_far(grad->g, &grad->flow[value], value);
+}
+
+void grad_set_flow(Grad *grad, int i, Use sum)
+{
+    grad->flow[grad_operand(grad, i).value].sum = sum;
+}
+
+bool grad_begins(const Graph *g, Use sum)
+{
+    return g->value.at[sum.value].kind == VALUE_GRADIENT;
+}
+
+bool grad_is_kept(const Graph *g, Use sum)
+{
+    return sum.value != NONE && g->value.at[value_first(g, sum.value)].kind == VALUE_GRADIENT;
+}
+
+/* ---- The backward pass through a view ------------------------------------------------------- */
 
 /* A row may have summed already: then the gradient has 1 where the operand is broadcast. */
 static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
@@ -121,22 +189,13 @@ static Use reshape(Graph *g, const Call *at, Use use, int rank, const int64_t *d
     return use_make(g, use.value, to);
 }
 
-static Use add(Graph *g, const Call *at, Use a, Use b)
-{
-    if (a.value == NONE)
-        return b;
-    return call_op(g, at, "add", 2, (Use[]){a, b});
-}
-
 /* `use` is the gradient of `operand`, a view of a value: adds it to what flows to the value. */
 static bool contribute(Backward *b, const Call *at, Use operand, Use use)
 {
     Graph *g = b->g;
     Flow *flow = &b->flow[operand.value];
-    if (operand.view == NONE) {
-        flow->sum = add(g, at, flow->sum, use);
-        return flow->sum.value != NONE;
-    }
+    if (operand.view == NONE)
+        return add_to(g, at, flow, operand.value, use);
     View view = use_view(g, operand);
     const Value value = g->value.at[operand.value];
     use = sum_broadcast(g, at, use, &view);
@@ -145,8 +204,7 @@ static bool contribute(Backward *b, const Call *at, Use operand, Use use)
     use = turn(g, use, &view);
     if (view_count(&view) == value_count(&value)) {
         use = reshape(g, at, use, value.rank, value.dim);
-        flow->sum = use.value == NONE ? use : add(g, at, flow->sum, use);
-        return flow->sum.value != NONE;
+        return use.value != NONE && add_to(g, at, flow, operand.value, use);
     }
     ARRAY_PUSH(g->arena, &flow->part, (Part){use, view});
     return true;
@@ -269,17 +327,14 @@ static Use collect(Backward *b, const Call *at, Id value)
     if (!flow->part.count)
         return flow->sum;
     Use parts = flow->part.count > 1 ? join_parts(b->g, at, value, flow) : nothing;
-    if (parts.value != NONE)
-        return add(b->g, at, flow->sum, parts);
-    return add_parts(b->g, at, value, flow->sum, flow);
+    if (parts.value == NONE && is_kept(b->g, value))
+        parts = add_parts(b->g, at, value, nothing, flow);
+    if (parts.value == NONE)
+        return add_parts(b->g, at, value, flow->sum, flow);
+    return add_to(b->g, at, flow, value, parts) ? flow->sum : nothing;
 }
 
 /* ---- The walk ------------------------------------------------------------------------------- */
-
-static bool is_trained(const Value *value)
-{
-    return value->kind == VALUE_PARAM && !value->frozen && dtype_is_real((Dtype)value->dtype);
-}
 
 static bool blocks(const OpRow *op)
 {
@@ -357,6 +412,7 @@ static bool node_gradient(Backward *b, Id id)
     bool *wanted = ARENA_ARRAY(g->arena, bool, node.uses + 1), flows = false, any = false;
     Grad grad = {.g = g, .node = id, .at = call_at(g, id), .wanted = wanted, .dout = dout};
     grad.din = din;
+    grad.flow = b->flow;
     grad.at.phase = PHASE_BACKWARD;
     grad.at.name = arena_printf(g->arena, "d.%s", node.name);
     for (Id i = 0; i < node.values; i++) {

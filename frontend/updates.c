@@ -85,26 +85,15 @@ static bool clip_norm(Graph *g, const Use *gradient, size_t values, Use *scale)
     return true;
 }
 
-/* Sums over micro-batches in a buffer of its own, and goes on in the program that runs once. */
-static bool accumulate(Graph *g, Use *gradient, size_t values)
+/* Goes on with the sums over micro-batches, in the program that runs once. */
+static void begin_update(Graph *g, Use *gradient, size_t values)
 {
     if (g->train.times <= 1)
-        return true;
-    for (Id v = 0; v < values; v++) {
-        if (gradient[v].value == NONE)
-            continue;
-        const Value w = g->value.at[v];
-        Id sum = graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.gradient", w.name),
-                             (Dtype)w.dtype, w.rank, w.dim, w.span);
-        Call c = begin(g, v, "accumulate");
-        call_use(g, &c, use_of(sum));
-        call_use(g, &c, gradient[v]);
-        if (!call_finish(g, &c))
-            return false;
-        gradient[v] = use_of(sum);
-    }
+        return;
+    for (Id v = 0; v < values; v++)
+        if (gradient[v].value != NONE)
+            gradient[v] = use_of(value_first(g, gradient[v].value));
     graph_program(g, PROGRAM_UPDATE, true);
-    return true;
 }
 
 /* ---- What the step has staged ---------------------------------------------------------------- */
@@ -267,8 +256,10 @@ bool updates(Graph *g, const Use *gradients)
     Use *last = ARENA_ARRAY(g->arena, Use, values);
     memcpy(gradient, gradients, values * sizeof *gradient);
     memset(last, 0xff, values * sizeof *last); /* NONE */
-    if (!check_staged(g, gradient) || !move_staged(g, last) || !accumulate(g, gradient, values) ||
-        !clip_values(g, gradient, values) || !clip_norm(g, gradient, values, &scale))
+    if (!check_staged(g, gradient) || !move_staged(g, last))
+        return false;
+    begin_update(g, gradient, values);
+    if (!clip_values(g, gradient, values) || !clip_norm(g, gradient, values, &scale))
         return false;
     for (Id v = 0; v < values; v++)
         if (gradient[v].value != NONE && !update(g, v, gradient[v], scale))

@@ -167,6 +167,8 @@ static bool check_versions(GraphCheck *v, const Node *node)
                           : NONE;
         if (out->previous != previous)
             return fail(v, "%s is not the next version of what the file says", out->name);
+        if (previous != NONE && node_use(v->g, node, (Id)updated - 1).view != NONE)
+            return fail(v, "%s is the next version of what it reads as a view", out->name);
     }
     return true;
 }

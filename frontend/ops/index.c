@@ -87,7 +87,8 @@ static Use zeros(Grad *grad, int rank, const int64_t *dim)
     return grad_op(grad, "copy", 1, &zero);
 }
 
-/* Rows that were picked add their gradients up: with the axis turned to the front, scatter_add. */
+/* Rows that were picked add their gradients up: with the axis turned to the front, scatter_add. The
+ * rows of a table are added to what has come of its gradient from elsewhere. */
 static bool grad_gather(Grad *grad)
 {
     Graph *g = grad->g;
@@ -104,10 +105,23 @@ static bool grad_gather(Grad *grad)
     for (int i = 0, k = 1; i < xv.rank; i++)
         if (i != axis)
             dim[k++] = xv.dim[i];
-    Use updates = use_permute(g, grad->dout[0], perm);
-    Use sum = grad_op(grad, "scatter_add", 3, (Use[]){zeros(grad, xv.rank, dim), index, updates});
-    if (sum.value == NONE)
+    Use updates = use_permute(g, grad->dout[0], perm), sum = {NONE, NONE};
+    bool whole = axis == 0 && x.view == NONE;
+    if (whole)
+        sum = grad_flow(grad, 0);
+    Call c = call_begin(g, &grad->at, grad_is_kept(g, sum) ? "scatter_accumulate" : "scatter_add");
+    if (grad_is_kept(g, sum))
+        call_set(&c, "begins", grad_begins(g, sum));
+    call_use(g, &c, sum.value == NONE ? zeros(grad, xv.rank, dim) : sum);
+    call_use(g, &c, index);
+    call_use(g, &c, updates);
+    if (!call_finish(g, &c))
         return false;
+    sum = c.result.at[0];
+    if (whole) {
+        grad_set_flow(grad, 0, sum);
+        return true;
+    }
     int back[MAX_RANK];
     for (int i = 0; i < xv.rank; i++)
         back[i] = i == axis ? 0 : i < axis ? i + 1 : i;
@@ -206,5 +220,17 @@ const OpRow ops_index[] = {
      .flops = flops_scatter,
      .inplace = 1,
      .batch = batch_scatter_add},
+    {.name = "scatter_accumulate",
+     .kernel = "scatter_add",
+     .help = "scatter_add to the sum of a gradient over micro-batches, which the first may begin",
+     .args = {{.name = "x"},
+              {.name = "index"},
+              {.name = "updates"},
+              {.name = "begins", .kind = ARG_BOOL, .fallback = "false"}},
+     .shape = shape_scatter_add,
+     .flops = flops_scatter,
+     .updates = {1},
+     .flags = OP_EFFECT | OP_HIDDEN | OP_LOOKS_UP,
+     .batch = batch_never},
     {0},
 };

@@ -159,24 +159,44 @@ static bool shape_linear_cross_entropy(Graph *g, Call *c)
 static bool shape_linear_cross_entropy_grad(Graph *g, Call *c)
 {
     View x = call_view(g, c, 0), w = call_view(g, c, 1);
-    return call_output(g, c, F32, x.rank, x.dim) && call_output(g, c, F32, w.rank, w.dim);
+    int64_t turned[2] = {w.dim[1], w.dim[0]};
+    return call_output(g, c, F32, x.rank, x.dim) &&
+           call_output(g, c, F32, 2, call_int(c, "turned") ? turned : w.dim);
 }
 
+/* dw lies as w does, also where that is a table transposed; over micro-batches it is added to the
+ * sum of what they make, slice by slice. */
 static bool grad_linear_cross_entropy(Grad *grad)
 {
     Graph *g = grad->g;
-    Call c = call_begin(g, &grad->at, "linear_cross_entropy_grad");
+    Use w = grad_operand(grad, 1), sum = {NONE, NONE};
+    const Value value = g->value.at[w.value];
+    View view = use_view(g, w);
+    bool turned = view.dim[0] > 1 && view.dim[1] > 1 && view.stride[0] < view.stride[1];
+    bool whole = value.rank == 2 && view_count(&view) == value_count(&value) &&
+                 value.dim[0] == view.dim[turned] && view.stride[!turned] == 1;
+    if (whole && grad->wanted[1])
+        sum = grad_flow(grad, 1);
+    bool kept = grad_is_kept(g, sum);
+    Call c = call_begin(g, &grad->at,
+                        kept ? "linear_cross_entropy_accumulate" : "linear_cross_entropy_grad");
     copy_setting(grad, &c, "label_smoothing");
     copy_setting(grad, &c, "ignore");
     copy_setting(grad, &c, "ignored");
-    Use operand[5] = {grad_operand(grad, 0), grad_operand(grad, 1), grad_operand(grad, 2),
-                      grad_result(grad, 1), grad->dout[0]};
-    for (int i = 0; i < 5; i++)
+    call_set(&c, "turned", turned);
+    if (kept)
+        call_set(&c, "begins", grad_begins(g, sum));
+    Use operand[] = {grad_operand(grad, 0), w,  grad_operand(grad, 2), grad_result(grad, 1),
+                     grad->dout[0],         sum};
+    for (int i = 0; i < (kept ? 6 : 5); i++)
         call_use(g, &c, operand[i]);
     if (!call_finish(g, &c))
         return false;
     grad->din[0] = c.result.at[0];
-    grad->din[1] = c.result.at[1];
+    if (kept)
+        grad_set_flow(grad, 1, c.result.at[1]);
+    else
+        grad->din[1] = turned ? use_permute(g, c.result.at[1], (int[]){1, 0}) : c.result.at[1];
     return true;
 }
 
@@ -333,6 +353,11 @@ static int batch_linear_cross_entropy_grad(const Graph *g, const Node *n, int op
     {                                                                                              \
         .name = "ignored", .kind = ARG_INT, .flags = ARG_HIDDEN, .fallback = "-1", .help = "which" \
     }
+#define TURNED                                                                        \
+    {                                                                                 \
+        .name = "turned", .kind = ARG_BOOL, .flags = ARG_HIDDEN, .fallback = "false", \
+        .help = "dw is [V, C]: w is such a table transposed"                          \
+    }
 #define PAIR(X_HELP, Y_HELP)               \
     {.name = "x", .help = (X_HELP)},       \
     {                                      \
@@ -444,12 +469,32 @@ const OpRow ops_loss[] = {
               {.name = "totals"},
               {.name = "dy"},
               {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
-              IGNORE},
+              IGNORE,
+              TURNED},
      .shape = shape_linear_cross_entropy_grad,
      .flops = flops_linear_cross_entropy_grad,
      .strided = 2,
      .flags = OP_HIDDEN | OP_LOOKS_UP,
      .batch = batch_linear_cross_entropy_grad},
+    {.name = "linear_cross_entropy_accumulate",
+     .kernel = "linear_cross_entropy",
+     .help = "the same, with dw added to its sum over micro-batches, which the first may begin",
+     .args = {{.name = "x"},
+              {.name = "w"},
+              {.name = "ids"},
+              {.name = "totals"},
+              {.name = "dy"},
+              {.name = "sum"},
+              {.name = "label_smoothing", .kind = ARG_FLOAT, .fallback = "0"},
+              IGNORE,
+              TURNED,
+              {.name = "begins", .kind = ARG_BOOL, .fallback = "false"}},
+     .shape = shape_linear_cross_entropy_grad,
+     .flops = flops_linear_cross_entropy_grad,
+     .strided = 2,
+     .updates = {0, 6},
+     .flags = OP_EFFECT | OP_HIDDEN | OP_LOOKS_UP,
+     .batch = batch_never},
     {.name = "nll_rows_grad",
      .kernel = "cross_entropy",
      .args = {{.name = "ids"},

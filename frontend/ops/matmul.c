@@ -89,6 +89,17 @@ static Use as_rows(Graph *g, Use use)
     return view_reshape(&v, 2, dim, &rows) ? use_make(g, use.value, rows) : (Use){NONE, NONE};
 }
 
+/* db = a' dy; where b lies transposed (a tied table) as dy' a, so that db lies as b does. */
+static Use right_gradient(Grad *grad, Use a, Use dout, const View *b)
+{
+    Graph *g = grad->g;
+    int m = b->rank - 2, n = b->rank - 1;
+    if (b->dim[m] == 1 || b->dim[n] == 1 || b->stride[m] == 0 || b->stride[m] >= b->stride[n])
+        return grad_op(grad, "matmul", 2, (Use[]){transposed(g, a), dout});
+    Use turned = grad_op(grad, "matmul", 2, (Use[]){transposed(g, dout), a});
+    return turned.value == NONE ? turned : transposed(g, turned);
+}
+
 /* A weight that the whole batch shares: one product over all rows, and no sum behind it. */
 static Use shared_gradient(Grad *grad, Use a, Use dout, const View *b)
 {
@@ -99,7 +110,7 @@ static Use shared_gradient(Grad *grad, Use a, Use dout, const View *b)
     Use rows = as_rows(g, a), drows = as_rows(g, dout);
     if (rows.value == NONE || drows.value == NONE)
         return (Use){NONE, NONE};
-    Use db = grad_op(grad, "matmul", 2, (Use[]){transposed(g, rows), drows});
+    Use db = right_gradient(grad, rows, drows, b);
     if (db.value == NONE)
         return db;
     View v = use_view(g, db), wide = {.rank = b->rank};
@@ -139,7 +150,7 @@ static bool matmul_grad(Grad *grad)
         return true;
     grad->din[1] = bv.rank > 2 ? shared_gradient(grad, a, dout, &bv) : (Use){NONE, NONE};
     if (grad->din[1].value == NONE)
-        grad->din[1] = grad_op(grad, "matmul", 2, (Use[]){transposed(g, a), dout});
+        grad->din[1] = right_gradient(grad, a, dout, &bv);
     return grad->din[1].value != NONE;
 }
 

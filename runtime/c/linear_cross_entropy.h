@@ -105,15 +105,28 @@ GP_WORKSPACE(linear_cross_entropy_grad)
     return gp_slices_bytes(c);
 }
 
-/* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw [C, V]. */
-GP_KERNEL(linear_cross_entropy_grad)
+/* dw = or += what `count` rows of x from `first` on and their slopes make. */
+GP_FUNCTION void gp_slice_weights(const gp_call *c, const gp_slices *s, int64_t first,
+                                  int64_t count, gp_real *slope, int turned, int add)
+{
+    const gp_matrix x = {(gp_real *)s->x->data + first * s->inner, s->inner, 1};
+    const gp_matrix d = {slope, s->classes, 1};
+    gp_real *dw = c->out[1].data;
+    if (dw && turned)
+        gp_slice_product(c, s, (gp_matrix){dw, s->inner, 1}, gp_turned(d), x, s->classes, s->inner,
+                         count, add);
+    else if (dw)
+        gp_slice_product(c, s, (gp_matrix){dw, s->classes, 1}, gp_turned(x), d, s->inner,
+                         s->classes, count, add);
+}
+
+/* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw. */
+GP_FUNCTION void gp_slices_back(const gp_call *c, const gp_cross_entropy_rows_attr *a, int turned,
+                                int add)
 {
     const gp_slices s = gp_slices_of(c);
-    const gp_linear_cross_entropy_grad_attr *a = c->attr;
     const gp_real *saved = c->in[3].data, *dy = c->in[4].data;
-    gp_real *dx = c->out[0].data, *dw = c->out[1].data;
-    if (!gp_classes_fit(s.ids, s.classes, a->ignore, a->ignored))
-        return GP_EINDEX;
+    gp_real *dx = c->out[0].data;
     for (int64_t first = 0; first < s.rows; first += s.slice) {
         const int64_t count = gp_least(s.slice, s.rows - first);
         gp_real *slope = gp_slice_logits(c, &s, first, count);
@@ -123,14 +136,37 @@ GP_KERNEL(linear_cross_entropy_grad)
                            gp_index(s.ids, first + i), a, saved + 2 * (first + i), dy[first + i]);
         const gp_matrix d = {slope, s.classes, 1};
         const gp_matrix back = {s.w->data, s.w->stride[1], s.w->stride[0]};
-        const gp_matrix turned = {(gp_real *)s.x->data + first * s.inner, 1, s.inner};
         if (dx)
             gp_slice_product(c, &s, (gp_matrix){dx + first * s.inner, s.inner, 1}, d, back, count,
                              s.inner, s.classes, 0);
-        if (dw)
-            gp_slice_product(c, &s, (gp_matrix){dw, s.classes, 1}, turned, d, s.inner, s.classes,
-                             count, first > 0);
+        gp_slice_weights(c, &s, first, count, slope, turned, add || first > 0);
     }
+}
+
+/* dw is [C, V], or [V, C] if it is turned. */
+GP_KERNEL(linear_cross_entropy_grad)
+{
+    const gp_linear_cross_entropy_grad_attr *a = c->attr;
+    const gp_cross_entropy_rows_attr loss = {a->label_smoothing, a->ignore, a->ignored};
+    if (!gp_classes_fit(&c->in[2], c->in[1].dim[1], a->ignore, a->ignored))
+        return GP_EINDEX;
+    gp_slices_back(c, &loss, a->turned != 0, 0);
+    return GP_OK;
+}
+
+GP_WORKSPACE(linear_cross_entropy_accumulate)
+{
+    return gp_slices_bytes(c);
+}
+
+/* The same with the sum of dw over micro-batches behind the operands; dw is its next version. */
+GP_KERNEL(linear_cross_entropy_accumulate)
+{
+    const gp_linear_cross_entropy_accumulate_attr *a = c->attr;
+    const gp_cross_entropy_rows_attr loss = {a->label_smoothing, a->ignore, a->ignored};
+    if (!gp_classes_fit(&c->in[2], c->in[1].dim[1], a->ignore, a->ignored))
+        return GP_EINDEX;
+    gp_slices_back(c, &loss, a->turned != 0, !a->begins || c->run->micro > 0);
     return GP_OK;
 }
 

@@ -7,17 +7,13 @@
 
 enum { GP_SCATTER_LANES = GP_BLOCK(64, 4) };
 
-GP_KERNEL(scatter_add)
+GP_FUNCTION void gp_scatter(const gp_call *c)
 {
-    const gp_tensor *x = &c->in[0], *index = &c->in[1], *out = &c->out[0];
+    const gp_tensor *x = &c->in[0], *index = &c->in[1];
     const gp_real *update = c->in[2].data;
-    gp_real *to = out->data;
+    gp_real *to = c->out[0].data;
     int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank);
     int64_t tiles = (width + GP_SCATTER_LANES - 1) / GP_SCATTER_LANES;
-    if (!gp_indices_fit(index, x->dim[0]))
-        return GP_EINDEX;
-    if (x->data != out->data)
-        gp_move(c->run, x, out->data, out->stride);
     GP_PARALLEL(c->run, updates * width > 16384)
     for (int64_t tile = 0; tile < tiles; tile++) {
         int64_t first = tile * GP_SCATTER_LANES;
@@ -28,6 +24,28 @@ GP_KERNEL(scatter_add)
                 row[k] += update[i * width + k];
         }
     }
+}
+
+GP_KERNEL(scatter_add)
+{
+    const gp_tensor *x = &c->in[0], *out = &c->out[0];
+    if (!gp_indices_fit(&c->in[1], x->dim[0]))
+        return GP_EINDEX;
+    if (x->data != out->data)
+        gp_move(c->run, x, out->data, out->stride);
+    gp_scatter(c);
+    return GP_OK;
+}
+
+/* The same over micro-batches, always in place. */
+GP_KERNEL(scatter_accumulate)
+{
+    const gp_scatter_accumulate_attr *a = c->attr;
+    if (!gp_indices_fit(&c->in[1], c->in[0].dim[0]))
+        return GP_EINDEX;
+    if (a->begins && c->run->micro == 0)
+        memset(c->out[0].data, 0, (size_t)gp_count(&c->out[0]) * sizeof(gp_real));
+    gp_scatter(c);
     return GP_OK;
 }
 

@@ -30,9 +30,10 @@ GP_UNUSED static int gp_slice_logits(const gp_call *c, int64_t first, int64_t co
 }
 
 /* The ids of these rows. */
-GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c, int64_t first, int64_t count)
+GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c,
+                                             const gp_linear_cross_entropy_attr *a, int64_t first,
+                                             int64_t count)
 {
-    const gp_linear_cross_entropy_attr *a = (const gp_linear_cross_entropy_attr *)c->attr;
     const gp_tensor *ids = &c->in[2];
     gp_classes s = gp_classes_of(c, ids, c->in[1].dim[1], a->ignore, a->ignored);
     s.ids.data = (char *)ids->data + first * (ids->dtype == GP_I64 ? 8 : 4);
@@ -48,7 +49,7 @@ GP_KERNEL(linear_cross_entropy)
     gp_real *loss = (gp_real *)c->out[0].data, *saved = (gp_real *)c->out[1].data;
     for (int64_t first = 0; first < rows; first += slice) {
         const int64_t count = gp_least(slice, rows - first);
-        const gp_classes s = gp_slice_classes(c, first, count);
+        const gp_classes s = gp_slice_classes(c, a, first, count);
         const int status = gp_slice_logits(c, first, count);
         if (status != GP_OK)
             return status;
@@ -59,8 +60,9 @@ GP_KERNEL(linear_cross_entropy)
     return GP_OK;
 }
 
-/* What the slopes of a slice, in the workspace, give dx and add to dw. */
-GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t count)
+/* What the slopes of a slice, in the workspace, give dx and give or add to dw. */
+GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t count, bool turned,
+                                   int add)
 {
     const gp_tensor *x = &c->in[0], *w = &c->in[1];
     const int64_t inner = w->dim[0], classes = w->dim[1];
@@ -71,33 +73,55 @@ GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t coun
         status = gp_slice_product(c, gp_matrix_of(dx + first * inner, inner, 1, 0), slope,
                                   gp_matrix_of(w->data, w->stride[1], w->stride[0], 0), count,
                                   inner, classes, 0);
-    if (dw && status == GP_OK)
+    if (dw && turned && status == GP_OK)
+        status =
+            gp_slice_product(c, gp_matrix_of(dw, inner, 1, 0), gp_matrix_of(c->work, 1, classes, 0),
+                             gp_matrix_of((gp_real *)x->data + first * inner, inner, 1, 0), classes,
+                             inner, count, add);
+    else if (dw && status == GP_OK)
         status = gp_slice_product(c, gp_matrix_of(dw, classes, 1, 0),
                                   gp_matrix_of((gp_real *)x->data + first * inner, 1, inner, 0),
-                                  slope, inner, classes, count, first > 0);
+                                  slope, inner, classes, count, add);
     return status;
 }
 
-/* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw [C, V]. */
-GP_KERNEL(linear_cross_entropy_grad)
+/* Operands: x, w, ids, totals, dy of each row. Outputs: dx like x, dw. */
+GP_UNUSED static int gp_slices_back(const gp_call *c, const gp_linear_cross_entropy_attr *a,
+                                    bool turned, int add)
 {
-    const gp_linear_cross_entropy_grad_attr *a = (const gp_linear_cross_entropy_grad_attr *)c->attr;
     const gp_real *saved = (const gp_real *)c->in[3].data, *dy = (const gp_real *)c->in[4].data;
     const int64_t rows = gp_count(&c->in[2]), slice = gp_slice_rows(c);
     for (int64_t first = 0; first < rows; first += slice) {
         const int64_t count = gp_least(slice, rows - first);
-        const gp_classes s = gp_slice_classes(c, first, count);
+        const gp_classes s = gp_slice_classes(c, a, first, count);
         int status = gp_slice_logits(c, first, count);
         if (status != GP_OK)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_slopes, gp_blocks(count, 1), gp_block_of(s.classes), 0,
                   (const gp_real *)c->work, s, a->label_smoothing, saved + 2 * first, dy + first,
                   (gp_real *)c->work);
-        status = gp_slice_back(c, first, count);
+        status = gp_slice_back(c, first, count, turned, add || first > 0);
         if (status != GP_OK)
             return status;
     }
     return GP_OK;
+}
+
+/* dw is [C, V], or [V, C] if it is turned. */
+GP_KERNEL(linear_cross_entropy_grad)
+{
+    const gp_linear_cross_entropy_grad_attr *a = (const gp_linear_cross_entropy_grad_attr *)c->attr;
+    const gp_linear_cross_entropy_attr loss = {a->label_smoothing, a->ignore, a->ignored};
+    return gp_slices_back(c, &loss, a->turned != 0, 0);
+}
+
+/* The same with the sum of dw over micro-batches behind the operands; dw is its next version. */
+GP_KERNEL(linear_cross_entropy_accumulate)
+{
+    const gp_linear_cross_entropy_accumulate_attr *a =
+        (const gp_linear_cross_entropy_accumulate_attr *)c->attr;
+    const gp_linear_cross_entropy_attr loss = {a->label_smoothing, a->ignore, a->ignored};
+    return gp_slices_back(c, &loss, a->turned != 0, !a->begins || c->run->micro > 0);
 }
 
 #endif

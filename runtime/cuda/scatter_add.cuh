@@ -9,10 +9,12 @@
 
 static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, gp_real *to,
                                        int64_t rows, int64_t updates, int64_t width, int32_t *error,
-                                       int32_t op)
+                                       int32_t op, const gp_run *begins)
 {
     GP_SHARED(unsigned, hits, [GP_BLOCK / GP_WARP]); /* which updates of a stretch are the row's */
-    for (GP_EACH_BLOCK(row, rows))
+    for (GP_EACH_BLOCK(row, rows)) {
+        for (int64_t k = threadIdx.x; begins && begins->micro == 0 && k < width; k += blockDim.x)
+            to[row * width + k] = 0;
         for (int64_t from = 0; from < updates; from += blockDim.x) {
             const int64_t i = from + threadIdx.x;
             const int64_t at = i < updates ? gp_index_below(&index, i, rows, error, op) : -1;
@@ -28,23 +30,38 @@ static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, g
                 }
             __syncthreads(); /* all is read: the next stretch may be looked at */
         }
+    }
 }
 
-GP_KERNEL(scatter_add)
+/* To what the output holds, or in the first micro-batch to zeros, where `begins` has the run. */
+GP_UNUSED static int gp_scatter(const gp_call *c, const gp_run *begins)
 {
     const gp_tensor *x = &c->in[0], *index = &c->in[1], *out = &c->out[0];
     const int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank), rows = x->dim[0];
     const gp_device *device = gp_device_of(c);
+    GP_LAUNCH(c, gp_scatter_rows, gp_blocks(rows, 1),
+              gp_block_of(updates > width ? updates : width), 0, *index,
+              (const gp_real *)c->in[2].data, (gp_real *)out->data, rows, updates, width,
+              device->error, device->op, begins);
+    return GP_OK;
+}
+
+GP_KERNEL(scatter_add)
+{
+    const gp_tensor *x = &c->in[0], *out = &c->out[0];
     if (x->data != out->data) {
         const int code = gp_move(c, x, out->data, out->stride);
         if (code != GP_OK)
             return code;
     }
-    GP_LAUNCH(c, gp_scatter_rows, gp_blocks(rows, 1),
-              gp_block_of(updates > width ? updates : width), 0, *index,
-              (const gp_real *)c->in[2].data, (gp_real *)out->data, rows, updates, width,
-              device->error, device->op);
-    return GP_OK;
+    return gp_scatter(c, NULL);
+}
+
+/* The same over micro-batches, always in place. */
+GP_KERNEL(scatter_accumulate)
+{
+    const gp_scatter_accumulate_attr *a = (const gp_scatter_accumulate_attr *)c->attr;
+    return gp_scatter(c, a->begins ? gp_device_of(c)->run : NULL);
 }
 
 #endif

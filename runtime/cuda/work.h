@@ -275,4 +275,9 @@ GP_WORKSPACE(linear_cross_entropy_grad)
     return gp_linear_cross_entropy_workspace(c);
 }
 
+GP_WORKSPACE(linear_cross_entropy_accumulate)
+{
+    return gp_linear_cross_entropy_workspace(c);
+}
+
 #endif

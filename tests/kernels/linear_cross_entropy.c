@@ -46,6 +46,40 @@ static void reference(Shape s, const Array *x, const Array *w, Array *ids, const
     }
 }
 
+/* [C, V] becomes [V, C]. */
+static void turn(Array *dw)
+{
+    const int64_t rows = dw->dim[0], columns = dw->dim[1];
+    Array to = zeros(DIMS(columns, rows));
+    for (int64_t i = 0; i < dw->count; i++)
+        to.at[i % columns * rows + i / columns] = dw->at[i];
+    *dw = to;
+}
+
+/* With dw added to a sum, which the first micro-batch begins where it is the first to add. */
+static void sums(Shape s, const Case *back, int turned)
+{
+    for (int k = 0; k < 4; k++) {
+        const gp_linear_cross_entropy_accumulate_attr a = {s.smooth, s.ignore, -1, turned, k / 2};
+        Case t = *back;
+        Array old = reals(t.want[1].rank, t.want[1].dim), sum = zeros(old.rank, old.dim);
+        for (int64_t i = 0; i < old.count; i++)
+            sum.at[i] = t.want[1].at[i] + (k == 2 ? 0 : old.at[i]);
+        t.kernel = gp_linear_cross_entropy_accumulate;
+        t.space = gp_linear_cross_entropy_accumulate_workspace;
+        t.attr = &a;
+        t.ins = 6;
+        t.in[5] = old;
+        t.want[1] = sum;
+        t.over[1] = 6;
+        t.only_over = 1;
+        t.run = (gp_run){.micro = k % 2, .micros = 2};
+        try_more(&t, "linear_cross_entropy_accumulate %d x %d x %d, micro-batch %d", (int)s.rows,
+                 (int)s.inner, (int)s.classes, k % 2);
+    }
+    forget();
+}
+
 static void losses(Shape s)
 {
     const gp_linear_cross_entropy_attr a = {s.smooth, s.ignore, -1};
@@ -73,9 +107,13 @@ static void losses(Shape s)
                         .in_type = {[2] = GP_I32},
                         .slack = 100,
                         .terms = 4};
+    const int turned = s.w == SWAPPED;
+    if (turned)
+        turn(&dw);
+    const gp_linear_cross_entropy_grad_attr to_w = {s.smooth, s.ignore, -1, turned};
     const Case back = {.kernel = gp_linear_cross_entropy_grad,
                        .space = gp_linear_cross_entropy_grad_workspace,
-                       .attr = &a,
+                       .attr = &to_w,
                        .ins = 5,
                        .outs = 2,
                        .in = {x, w, ids, saved, dy},
@@ -86,8 +124,9 @@ static void losses(Shape s)
                        .terms = 1};
     try_more(&forth, "linear_cross_entropy %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
              (int)s.classes, s.w);
-    try(&back, "linear_cross_entropy_grad %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
-        (int)s.classes, s.w);
+    try_more(&back, "linear_cross_entropy_grad %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
+             (int)s.classes, s.w);
+    sums(s, &back, turned);
 }
 
 int main(void)

@@ -45,7 +45,21 @@ static void pick(int64_t outer, int64_t n, int64_t inner, int64_t picks, int32_t
                .want = {sum},
                .in_type = {0, picks % 2 ? GP_I32 : GP_I64},
                .over = {1}};
-    try(&t, "scatter_add %d x %d, %d", (int)n, (int)inner, (int)updates);
+    try_more(&t, "scatter_add %d x %d, %d", (int)n, (int)inner, (int)updates);
+    for (int k = 0; k < 4; k++) { /* the first micro-batch may begin the sum */
+        const gp_scatter_accumulate_attr begins = {k / 2};
+        Array own = zeros(DIMS(n, inner));
+        for (int64_t i = 0; i < sum.count; i++)
+            own.at[i] = k == 2 ? sum.at[i] - x.at[i] : sum.at[i];
+        t.kernel = gp_scatter_accumulate;
+        t.only_over = 1;
+        t.attr = &begins;
+        t.run = (gp_run){.micro = k % 2, .micros = 2};
+        t.want[0] = own;
+        try_more(&t, "scatter_accumulate %d x %d, %d, micro-batch %d", (int)n, (int)inner,
+                 (int)updates, k % 2);
+    }
+    forget();
     index = integers(DIMS(picks), 0, n - 1);
     y = zeros(DIMS(picks, n));
     for (int64_t i = 0; i < picks; i++)

@@ -1,6 +1,5 @@
 /* Optimizers, the factor that clips gradients, and sums over micro-batches. */
 #include "runtime/c/update.h"
-#include "runtime/c/accumulate.h"
 #include "runtime/c/clip_factor.h"
 
 #include "check.h"
@@ -140,21 +139,6 @@ static void clip(int64_t n, int64_t m, double limit)
     try(&t, "clip_factor of %d and %d", (int)n, (int)m);
 }
 
-static void accumulate(int64_t n, int micro)
-{
-    Array old = integers(DIMS(n), -9, 9), g = integers(DIMS(n), -9, 9), sum = zeros(DIMS(n));
-    for (int64_t i = 0; i < n; i++)
-        sum.at[i] = g.at[i] + (micro ? old.at[i] : 0);
-    const Case t = {.kernel = gp_accumulate,
-                    .ins = 2,
-                    .outs = 1,
-                    .in = {old, g},
-                    .want = {sum},
-                    .over = {1},
-                    .run = {.micro = micro, .micros = 3}};
-    try(&t, "accumulate %d of %d", micro, (int)n);
-}
-
 int main(void)
 {
     for (int64_t off = -1; off <= 1; off++) {
@@ -167,7 +151,6 @@ int main(void)
             for (int decoupled = 0; decoupled <= 1; decoupled++) {
                 adam(count[i], decoupled, 0.25);
                 others(count[i], decoupled);
-                accumulate(count[i], decoupled);
             }
         }
         clip(GP_CLIP_CHUNK + off, 7, 2);

@@ -305,8 +305,16 @@ static void check_case(const OpCase *row, bool *passed)
 /* Of what these compute, nothing is a sample's. */
 static bool is_of_no_sample(const OpRow *op)
 {
-    static const char *const names[] = {"accumulate", "add_window",    "clip_factor", "collect",
-                                        "commit",     "running_stats", "stage"};
+    static const char *const names[] = {"accumulate",
+                                        "accumulate_more",
+                                        "add_window",
+                                        "clip_factor",
+                                        "collect",
+                                        "commit",
+                                        "linear_cross_entropy_accumulate",
+                                        "running_stats",
+                                        "scatter_accumulate",
+                                        "stage"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op->name, names[i]) == 0)
             return true;

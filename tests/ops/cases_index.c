@@ -55,6 +55,15 @@ static Tensor scatter_add(const Case *c)
     return y;
 }
 
+/* In the first micro-batch, whatever the sum held. */
+static Tensor scatter_begin(const Case *c)
+{
+    Tensor y = scatter_add(c);
+    for (int64_t i = 0; i < y.count; i++)
+        y.at[i] -= c->in[0].at[i];
+    return y;
+}
+
 OP_CASES(index) = {
     {"gather", "f32[5] i32[7]:0..4", "", gather},
     {"gather", "f32[5, 3] i32[2, 4]:0..4", "", gather},
@@ -73,6 +82,8 @@ OP_CASES(index) = {
     {"scatter_add", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "", scatter_add},
     {"scatter_add", "f32[4] i64[2, 9]:0..3 f32[2, 9]", "", scatter_add},
     {"scatter_add", "f32[3, 5, 30] i32[40]:0..2 f32[40, 5, 30]", "", scatter_add},
+    {"scatter_accumulate", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "", scatter_add},
+    {"scatter_accumulate", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "begins = true", scatter_begin},
     {0},
 };
 

@@ -164,6 +164,28 @@ static Tensor linear_cross_entropy(const Case *c)
     return y;
 }
 
+/* dw added to its sum; totals are as they are given. */
+static Tensor linear_cross_entropy_accumulate(const Case *c)
+{
+    const double *x = c->in[0].at, *w = c->in[1].at, *total = c->in[3].at;
+    int64_t inner = c->in[1].dim[0], classes = c->in[1].dim[1];
+    bool begins = case_int(c, "begins"), turned = case_int(c, "turned");
+    Tensor y = case_like(c, 5);
+    for (int64_t i = 0; i < y.count; i++)
+        y.at[i] = begins ? 0 : c->in[5].at[i];
+    for (int64_t r = 0; r < c->in[2].count; r++)
+        for (int64_t v = 0; v < classes; v++) {
+            double logit = 0;
+            for (int64_t k = 0; k < inner; k++)
+                logit += x[r * inner + k] * w[k * classes + v];
+            double target = c->in[2].at[r] == (double)v;
+            double slope = c->in[4].at[r] * (exp(logit - total[2 * r]) / total[2 * r + 1] - target);
+            for (int64_t k = 0; k < inner; k++)
+                y.at[turned ? v * inner + k : k * classes + v] += slope * x[r * inner + k];
+        }
+    return y;
+}
+
 OP_CASES(loss) = {
     {"cross_entropy", "f32[3, 5] i32[3]:0..4", "", cross_entropy},
     {"cross_entropy", "f32[2, 3, 700] i64[2, 3]:0..699", "", cross_entropy},
@@ -173,6 +195,12 @@ OP_CASES(loss) = {
     {"linear_cross_entropy", "f32[2, 3, 4] f32[4, 300] i64[2, 3]:0..299", "label_smoothing = 0.1",
      linear_cross_entropy},
     {"linear_cross_entropy", "f32[1, 1] f32[1, 1] i32[1]:0..0", "", linear_cross_entropy},
+    {"linear_cross_entropy_accumulate",
+     "f32[6, 5] f32[5, 7] i32[6]:0..6 f32[6, 2]:9..12 f32[6] f32[5, 7]", "",
+     linear_cross_entropy_accumulate, .output = 1},
+    {"linear_cross_entropy_accumulate",
+     "f32[6, 5] f32[5, 7] i32[6]:0..6 f32[6, 2]:9..12 f32[6] f32[7, 5]",
+     "turned = true, begins = true", linear_cross_entropy_accumulate, .output = 1},
     {"cross_entropy", "f32[7, 5] i32[7]:0..4", "label_smoothing = 0.1", cross_entropy},
     {"cross_entropy", "f32[7, 5]:50..60 i32[7]:0..4", "reduction = none", cross_entropy},
     {"cross_entropy", "f32[40, 3] i32[40]:-1..2", "ignore_index = -1", cross_entropy},

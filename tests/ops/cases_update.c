@@ -106,6 +106,14 @@ static Tensor ref_accumulate(const Case *c)
     return c->in[1];
 }
 
+static Tensor ref_accumulate_more(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    for (int64_t i = 0; i < y.count; i++)
+        y.at[i] = c->in[0].at[i] + c->in[1].at[i];
+    return y;
+}
+
 /* The first micro-batch stands first. */
 static Tensor ref_collect(const Case *c)
 {
@@ -176,6 +184,7 @@ OP_CASES(update) = {
     {"lion", "f32[6] f32[6] - f32[6]", "weight_decay = 0.1", ref_lion},
     {"lion", "f32[6] f32[6] - f32[6]", "", ref_lion, .output = 1},
     {"accumulate", "f32[2, 5] f32[2, 5]", "", ref_accumulate},
+    {"accumulate_more", "f32[2, 5] f32[2, 5]", "", ref_accumulate_more},
     {"stage", "f32[5] f32[5]", "", ref_accumulate},
     {"commit", "f32[5] f32[5]", "", ref_accumulate},
     {"collect", "f32[6, 5] f32[2, 5]", "axis = 0", ref_collect},
