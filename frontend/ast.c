@@ -112,7 +112,7 @@ static void count_bindings(NameTable *table, const Stmts *body)
                 count_name(table, stmt->target.at[j].text);
         bool binds = stmt->kind == STMT_INPUT || stmt->kind == STMT_PARAM ||
                      stmt->kind == STMT_CONST || stmt->kind == STMT_REPEAT ||
-                     (stmt->kind == STMT_OUTPUT && stmt->value);
+                     stmt->kind == STMT_METRIC || (stmt->kind == STMT_OUTPUT && stmt->value);
         if (binds)
             count_name(table, stmt->name.text);
         if (stmt->kind == STMT_REPEAT)
@@ -126,7 +126,7 @@ static void mark(const NameTable *table, const Stmts *body)
         Stmt *stmt = body->at[i];
         if (stmt->kind == STMT_ASSIGN && stmt->target.count == 1)
             stmt->own_name = names_find(table, stmt->target.at[0].text) == 1;
-        if (stmt->kind == STMT_OUTPUT && stmt->value)
+        if (stmt->kind == STMT_METRIC || (stmt->kind == STMT_OUTPUT && stmt->value))
             stmt->own_name = names_find(table, stmt->name.text) == 1;
         if (stmt->kind == STMT_REPEAT)
             mark(table, &stmt->body);

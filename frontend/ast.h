@@ -77,6 +77,7 @@ typedef enum {
     STMT_CONST,
     STMT_ASSIGN,
     STMT_OUTPUT,
+    STMT_METRIC,
     STMT_BLOCK,
     STMT_REPEAT,
     STMT_TRAIN,

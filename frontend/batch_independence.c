@@ -27,9 +27,58 @@ static bool share_mean(Graph *g)
     return g->train.loss.value != NONE;
 }
 
+/* Whether a value is summed up from what each sample that counts adds to it, or linear in such
+ * sums: then micro-batches may sum it up too. */
+static bool is_share(const Graph *g, Id value)
+{
+    Id id = g->value.at[value].node;
+    if (id == NONE)
+        return false;
+    const Node *node = &g->node.at[id];
+    uint8_t linear = node->op->linear;
+    bool all = true, some = false;
+    for (Id i = 0; i < node->uses; i++) {
+        Id operand = node_use(g, node, i).value;
+        Id from = operand == NONE ? NONE : g->value.at[operand].node;
+        if (from != NONE && g->node.at[from].op->flags & OP_WEIGHS)
+            return true;
+        bool share = operand != NONE && linear && is_share(g, operand);
+        all &= share;
+        some |= share && (linear & LINEAR_TOGETHER || linear >> i & 1);
+    }
+    return linear & LINEAR_TOGETHER ? all : some;
+}
+
+/* What a metric is of, without the samples that do not count. */
+static bool share_metrics(Graph *g)
+{
+    for (size_t i = 0; i < g->output.count; i++) {
+        Output *o = &g->output.at[i];
+        Id id = g->value.at[o->use.value].node;
+        if (!o->metric)
+            continue;
+        if (id != NONE && g->node.at[id].op->as_metric) {
+            Call at = call_at(g, id);
+            Use operand = node_use(g, &g->node.at[id], 0);
+            o->use = call_op(g, &at, g->node.at[id].op->as_metric, 1, &operand);
+        }
+        if (o->use.value == NONE)
+            return false;
+        if (is_share(g, o->use.value))
+            continue;
+        diag_error(g->diag, o->span, "the metric %s is no mean or sum over samples", o->name);
+        diag_hint(g->diag,
+                  "write metric %s = mean(...), so that it is right for micro-batches and "
+                  "for a batch that is not full",
+                  o->name);
+        return false;
+    }
+    return true;
+}
+
 bool lower_loss_shared(Graph *g, const Model *model)
 {
-    if (!lower_into(g, model) || !share_mean(g))
+    if (!lower_into(g, model) || !share_mean(g) || !share_metrics(g))
         return false;
     if (g->chunked_loss)
         chunk_losses(g);
@@ -380,6 +429,9 @@ static bool *find_needed(const Graph *g, size_t first, int output)
             needed[g->value.at[g->output.at[i].use.value].node] = true;
     if (g->program != PROGRAM_FORWARD && output == ALL)
         needed[g->value.at[g->train.loss.value].node] = true;
+    for (size_t i = 0; i < g->output.count && output == ALL; i++)
+        if (g->output.at[i].metric)
+            needed[g->value.at[g->output.at[i].use.value].node] = true;
     for (size_t i = 0; i < g->staged.count && output == ALL; i++)
         for (size_t k = 0; k < g->staged.at[i]->use.count; k++) {
             Id node = g->value.at[g->staged.at[i]->use.at[k].value].node;
@@ -500,9 +552,10 @@ static void collect_some(Samples *s, size_t first)
     g->diag = diag_new(g->arena, NULL, false);
     bool *good = ARENA_ARRAY(g->arena, bool, g->output.count);
     for (size_t i = 0; i < g->output.count; i++)
-        good[i] = check_nodes(s, first, (int)i) && output_axis(s, i) >= -1;
+        good[i] =
+            g->output.at[i].metric || (check_nodes(s, first, (int)i) && output_axis(s, i) >= -1);
     for (size_t i = 0; i < g->output.count; i++)
-        if (good[i])
+        if (good[i] && !g->output.at[i].metric)
             collect(s, i);
     for (size_t i = 0; i < g->output.count; i++)
         if (good[i])
@@ -519,6 +572,10 @@ bool samples_check(Graph *g, const Model *whole, uint32_t times, size_t first)
     const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
     if (s.spread[g->train.loss.value].kind != SPREAD_SHARE)
         return mixes(&s, loss, "makes a loss that is no mean of samples");
+    for (size_t i = 0; i < g->output.count; i++)
+        if (g->output.at[i].metric && s.spread[g->output.at[i].use.value].kind != SPREAD_SHARE)
+            return mixes(&s, &g->node.at[g->value.at[g->output.at[i].use.value].node],
+                         "makes a metric that is no mean or sum over samples");
     if (g->program == PROGRAM_EVAL)
         collect_some(&s, first);
     return true;

@@ -1,8 +1,9 @@
 /* Losses of products in chunks of rows: the logits of a language model are never stored whole.
  *
  * Requires: a lowered training program, before its gradients. Leaves: each cross_entropy_rows that
- * alone reads a product of a shared weight as one linear_cross_entropy in its place; the product
- * itself is then read by nobody and goes with the next simplify. Linear in nodes and operands.
+ * reads a product of a shared weight, alone or beside the index of the largest in each row, as one
+ * linear_cross_entropy; loss, index and product are then read by nobody and go with the next
+ * simplify. Linear in nodes and operands for each such loss.
  */
 #include "frontend/frontend.h"
 
@@ -45,30 +46,93 @@ static Use rows_of(Graph *g, Use x, Use ids)
     return use_make(g, x.value, out);
 }
 
-/* Replaces node `id`, whose logits come from `product`, by a call of the sliced op. */
-static void replace(Graph *g, Id id, const Node *product)
+/* The node that was added last, moved to stand before node `at`. */
+static void move_last(Graph *g, Id at)
 {
-    Node node = g->node.at[id];
-    const OpRow *chunked_loss = op_find(node.op->chunked);
-    Use w = shared_weight(g, node_use(g, product, 1));
-    Use x = rows_of(g, node_use(g, product, 0), node_use(g, &node, 1));
-    if (w.value == NONE || x.value == NONE)
-        return;
-    const Use operand[3] = {x, w, node_use(g, &node, 1)};
-    Id use = (Id)g->use.count, attr = (Id)g->attr.count;
-    for (int i = 0; i < 3; i++)
-        ARRAY_PUSH(g->arena, &g->use, operand[i]);
-    for (int i = 0; i < MAX_ARGS && chunked_loss->args[i].name; i++) {
-        Attr setting = {0};
-        if (chunked_loss->args[i].kind != ARG_TENSOR)
-            setting = *node_attr(g, id, chunked_loss->args[i].name);
-        ARRAY_PUSH(g->arena, &g->attr, setting);
+    Id last = (Id)g->node.count - 1;
+    const Node moved = g->node.at[last];
+    memmove(&g->node.at[at + 1], &g->node.at[at], (last - at) * sizeof *g->node.at);
+    g->node.at[at] = moved;
+    for (size_t v = 0; v < g->value.count; v++) {
+        Id *node = &g->value.at[v].node;
+        if (*node != NONE && *node >= at)
+            *node = *node == last ? at : *node + 1;
     }
-    node.op = chunked_loss;
-    node.use = use;
-    node.uses = 3;
-    node.attr = attr;
-    g->node.at[id] = node;
+}
+
+/* Whoever reads `old` reads `new` instead. */
+static void redirect(Graph *g, Id old, Id new)
+{
+    for (size_t i = 0; i < g->use.count; i++)
+        if (g->use.at[i].value == old)
+            g->use.at[i].value = new;
+    for (size_t i = 0; i < g->output.count; i++)
+        if (g->output.at[i].use.value == old)
+            g->output.at[i].use.value = new;
+}
+
+/* Who reads the logits of a loss: it, and those that want the largest of each of its rows. */
+typedef struct {
+    Id loss;
+    ARRAY(Id) best;
+    Id first; /* of all of them */
+} Readers;
+
+/* Whether node `id` makes an index of each row of the loss. */
+static bool is_best(const Graph *g, Id id, Id loss)
+{
+    const Node *node = &g->node.at[id], *of = &g->node.at[loss];
+    if (!(node->op->flags & OP_BEST))
+        return false;
+    View x = use_view(g, node_use(g, node, 0)), rows = use_view(g, node_use(g, of, 0));
+    const Value *made = &g->value.at[node->value], *losses = &g->value.at[of->value];
+    size_t dims = rows.rank * sizeof *rows.dim;
+    return x.rank == rows.rank && x.offset == rows.offset && memcmp(x.dim, rows.dim, dims) == 0 &&
+           memcmp(x.stride, rows.stride, dims) == 0 && made->rank == losses->rank &&
+           node_attr(g, id, "axes")->list[0] == (int64_t)1 << (rows.rank - 1);
+}
+
+/* False where somebody else reads them too. */
+static bool find_readers(const Graph *g, Id loss, Id readers, Readers *found)
+{
+    Id logits = node_use(g, &g->node.at[loss], 0).value;
+    *found = (Readers){.loss = loss, .first = loss};
+    for (Id n = g->value.at[logits].node + 1; n < g->node.count && readers > 1; n++)
+        for (Id i = 0; i < g->node.at[n].uses; i++)
+            if (n != loss && node_use(g, &g->node.at[n], i).value == logits) {
+                if (!is_best(g, n, loss))
+                    return false;
+                ARRAY_PUSH(g->arena, &found->best, n);
+                found->first = n < found->first ? n : found->first;
+                readers--;
+            }
+    return readers == 1;
+}
+
+/* Puts a call of the chunked op, with the operands of the product, before the first reader. */
+static void replace(Graph *g, const Readers *r, const Node *product)
+{
+    const Node node = g->node.at[r->loss];
+    Use ids = node_use(g, &node, 1);
+    Use w = shared_weight(g, node_use(g, product, 1));
+    Use x = rows_of(g, node_use(g, product, 0), ids);
+    Id made = g->value.at[ids.value].node;
+    if (w.value == NONE || x.value == NONE || (made != NONE && made >= r->first))
+        return;
+    Call at = call_at(g, r->loss);
+    Call c = call_begin(g, &at, node.op->chunked);
+    const Use operand[3] = {x, w, ids};
+    for (int i = 0; i < 3; i++)
+        call_use(g, &c, operand[i]);
+    for (int i = 0; i < MAX_ARGS && c.op->args[i].name; i++)
+        if (c.op->args[i].kind != ARG_TENSOR)
+            c.attr[i] = *node_attr(g, r->loss, c.op->args[i].name);
+    if (!call_finish(g, &c))
+        return;
+    redirect(g, node.value, c.result.at[0].value);
+    for (size_t i = 0; i < r->best.count; i++)
+        redirect(g, g->node.at[r->best.at[i]].value, c.result.at[2].value);
+    move_last(g, r->first);
 }
 
 void chunk_losses(Graph *g)
@@ -79,8 +143,13 @@ void chunk_losses(Graph *g)
             continue;
         Use logits = node_use(g, &g->node.at[n], 0);
         Id made = g->value.at[logits.value].node;
-        if (made != NONE && g->node.at[made].op->flags & OP_PRODUCT && readers[logits.value] == 1 &&
-            g->value.at[logits.value].rank >= 2)
-            replace(g, n, &g->node.at[made]);
+        Readers found;
+        if (made != NONE && g->node.at[made].op->flags & OP_PRODUCT &&
+            g->value.at[logits.value].rank >= 2 &&
+            find_readers(g, n, readers[logits.value], &found)) {
+            size_t count = g->node.count;
+            replace(g, &found, &g->node.at[made]);
+            n += (Id)(g->node.count - count); /* the loss has moved on by one */
+        }
     }
 }

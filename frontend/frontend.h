@@ -82,7 +82,7 @@ typedef enum {
     VALUE_PARAM,    /* a parameter: initialised, loaded, saved */
     VALUE_CONST,    /* a tensor of constants: as a parameter, but never trained */
     VALUE_STATE,    /* running statistics, optimizer state: saved beside the parameters */
-    VALUE_GRADIENT, /* of a parameter, summed over micro-batches */
+    VALUE_GRADIENT, /* of a parameter, or a metric: summed over micro-batches */
     VALUE_OUTPUT,   /* of the whole batch, collected from micro-batches: lives with its program */
     VALUE_LITERAL,  /* one number, rank 0: stands in the code, takes no bytes */
 } ValueKind;
@@ -180,7 +180,8 @@ typedef struct {
     Use use;
     const char *name;
     Span span;
-    bool loss; /* of the eval or the training program: no output of the user's */
+    bool loss;   /* of the eval or the training program: no output of the user's */
+    bool metric; /* one number of all samples, which micro-batches sum up */
 } Output;
 
 /* The train statement, carried for the gradient pass. */
@@ -332,6 +333,8 @@ enum {
     OP_STORED = 32768,  /* also for dtypes that are only stored */
     OP_FLAT = 65536,    /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
+    OP_BEST = 1 << 20,  /* the index of the largest along its axes: a chunked loss has that of its
+                           rows as its third result */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
                        target has such kernels: gp_call.epilogue */
 };
@@ -418,10 +421,11 @@ struct OpRow {
     const char *batch_help;       /* where the rule forbids micro-batches: what to write instead */
     uint8_t linear;               /* LINEAR_FIRST, ... */
     const char *as_loss;          /* the op that stands for it where its result is the loss */
-    const char *chunked;          /* a loss over rows: the op that takes a product's operands in
-                                     place of its result, OP_CHUNKED */
-    const char *elementwise;      /* the op that some mean by this one's name: maximum, for max */
-    const char *foreign_unused;   /* what PyTorch's layer stores and this one has no use for */
+    const char *as_metric;      /* the same of a metric: it leaves out samples that do not count */
+    const char *chunked;        /* a loss over rows: the op that takes a product's operands in
+                                   place of its result, OP_CHUNKED */
+    const char *elementwise;    /* the op that some mean by this one's name: maximum, for max */
+    const char *foreign_unused; /* what PyTorch's layer stores and this one has no use for */
 };
 enum { ALL_OPERANDS = -1 };
 

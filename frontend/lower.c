@@ -104,6 +104,32 @@ static Use output_use(Lower *l, const Frame *frame, const Stmt *stmt, Use use)
     return use;
 }
 
+bool claim_output(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    const char *what = stmt->kind == STMT_METRIC ? "a metric" : "an output";
+    uint32_t *taken = names_at(l->outputs, stmt->name.text);
+    if (*taken != UINT32_MAX) {
+        lower_error(l, frame, stmt->name.span,
+                    stmt->kind == STMT_METRIC ? "%s is an output or a metric already"
+                                              : "%s is declared as an output twice",
+                    stmt->name.text);
+        diag_note(l->diag, l->output_span.at[*taken], "first here");
+        return false;
+    }
+    Id input = graph_find(l->g, stmt->name.text);
+    if (input != NONE && l->g->value.at[input].kind == VALUE_INPUT) {
+        lower_error(l, frame, stmt->name.span, "%s is an input and cannot be %s too",
+                    stmt->name.text, what);
+        diag_note(l->diag, l->g->value.at[input].span, "the input is declared here");
+        diag_hint(l->diag, "give the %s another name: %s y = ...", strchr(what, ' ') + 1,
+                  strchr(what, ' ') + 1);
+        return false;
+    }
+    *taken = (uint32_t)l->output_span.count;
+    ARRAY_PUSH(l->arena, &l->output_span, stmt->name.span);
+    return true;
+}
+
 static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
 {
     Bound bound = {stmt->name.text, stmt->own_name};
@@ -118,21 +144,8 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
             unknown_name(l, frame, stmt->name.text, stmt->name.span);
         val = binding ? binding->val : POISON;
     }
-    uint32_t *span = names_at(l->outputs, stmt->name.text);
-    if (*span != UINT32_MAX) {
-        lower_error(l, frame, stmt->name.span, "%s is declared as an output twice",
-                    stmt->name.text);
-        diag_note(l->diag, l->g->output.at[*span].span, "first here");
+    if (!claim_output(l, frame, stmt))
         return;
-    }
-    Id input = graph_find(l->g, stmt->name.text);
-    if (val.kind != VAL_POISON && input != NONE && l->g->value.at[input].kind == VALUE_INPUT) {
-        lower_error(l, frame, stmt->name.span, "%s is an input and cannot be an output too",
-                    stmt->name.text);
-        diag_note(l->diag, l->g->value.at[input].span, "the input is declared here");
-        diag_hint(l->diag, "give the output another name: output y = ...");
-        return;
-    }
     if (val.kind != VAL_TENSOR) {
         if (val.kind != VAL_POISON)
             lower_error(l, frame, stmt->span, "an output must be a tensor, not %s",
@@ -141,7 +154,6 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
     } else {
         val.use = output_use(l, frame, stmt, val.use);
     }
-    *names_at(l->outputs, stmt->name.text) = (uint32_t)l->g->output.count;
     ARRAY_PUSH(l->arena, &l->g->output,
                (Output){.use = val.use, .name = stmt->name.text, .span = stmt->name.span});
 }
@@ -202,6 +214,7 @@ static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
     static const char *const model_only[] = {[STMT_MODEL] = "model",
                                              [STMT_INPUT] = "input",
                                              [STMT_OUTPUT] = "output",
+                                             [STMT_METRIC] = "metric",
                                              [STMT_TRAIN] = "train"};
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
@@ -306,14 +319,15 @@ void lower_body(Lower *l, Frame *frame, const Stmts *body)
         [STMT_CONST] = lower_const,   [STMT_ASSIGN] = lower_assign, [STMT_OUTPUT] = lower_output,
         [STMT_BLOCK] = lower_block,   [STMT_REPEAT] = lower_repeat, [STMT_TRAIN] = lower_train,
         [STMT_RETURN] = lower_return, [STMT_HINT] = lower_hint,     [STMT_GROUP] = refuse,
-        [STMT_EXPR] = refuse,
+        [STMT_EXPR] = refuse,         [STMT_METRIC] = lower_metric,
     };
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
         if (!lower_step(l, stmt->span))
             return;
         bool outer = stmt->kind == STMT_INPUT || stmt->kind == STMT_OUTPUT ||
-                     stmt->kind == STMT_TRAIN || stmt->kind == STMT_MODEL;
+                     stmt->kind == STMT_METRIC || stmt->kind == STMT_TRAIN ||
+                     stmt->kind == STMT_MODEL;
         if (!outer || !frame->stmt) /* else reported by check_inner */
             rules[stmt->kind](l, frame, stmt);
     }
@@ -431,6 +445,10 @@ bool lower_into(Graph *g, const Model *model)
         return false;
     lower_body(l, frame, &model->ast->body);
     lower_groups(l);
+    if (l->metric.line && !g->train.present)
+        diag_error(l->diag, l->metric,
+                   "a metric needs a train statement: training and its "
+                   "evaluation compute it");
     if (!g->output.count && !g->train.present && diag_errors(l->diag) == errors) {
         diag_error(l->diag, l->model->span, "the model has no output");
         diag_hint(l->diag, "name a result to have: output NAME");

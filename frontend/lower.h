@@ -116,8 +116,10 @@ typedef struct {
     size_t earlier;  /* values that were there before: of other lowerings */
     NameTable *used; /* names of layers -> place in used_span */
     ARRAY(Span) used_span;
-    NameTable *outputs;  /* their names -> their places in the graph */
+    NameTable *outputs;  /* names of outputs and metrics -> their places in output_span */
+    ARRAY(Span) output_span;
     ARRAY(bool) shown;   /* by value: an output has its bytes */
+    Span metric;         /* the first; line 0: there is none */
     uint32_t time;       /* counts bindings */
     uint32_t block_time; /* of the block declared last */
     uint32_t steps;
@@ -194,6 +196,9 @@ void lower_input(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_param(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_const(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_train(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_metric(Lower *l, Frame *frame, const Stmt *stmt);
+/* The name of an output or metric, which no other and no input has; false with a message. */
+bool claim_output(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_groups(Lower *l); /* once every parameter stands */
 
 /* The model statement alone, for whoever lowers the others one by one with lower_body (onnx/). NULL

@@ -270,6 +270,30 @@ static void lower_loss(Lower *l, Frame *frame, const Stmt *stmt)
         diag_hint(l->diag, "mean(x) or sum(x) makes one number of it");
 }
 
+/* One number of all samples, for eval and the step. */
+void lower_metric(Lower *l, Frame *frame, const Stmt *stmt)
+{
+    Bound bound = {stmt->name.text, stmt->own_name};
+    Val val = eval(l, frame, stmt->value, &bound);
+    if (!claim_output(l, frame, stmt) || !frame_bind(l, frame, stmt->name, BOUND_VALUE, val))
+        return;
+    if (!l->metric.line)
+        l->metric = stmt->span;
+    if (val.kind == VAL_POISON)
+        return;
+    if (val.kind != VAL_TENSOR || use_view(l->g, val.use).rank > 0) {
+        diag_error(l->diag, stmt->value->span, "a metric must be one number of all samples, not %s",
+                   val_text(l, val));
+        diag_hint(l->diag, "metric %s = mean(...)", stmt->name.text);
+        return;
+    }
+    if (l->g->program != PROGRAM_FORWARD)
+        ARRAY_PUSH(
+            l->arena, &l->g->output,
+            (Output){
+                .use = val.use, .name = stmt->name.text, .span = stmt->name.span, .metric = true});
+}
+
 void lower_train(Lower *l, Frame *frame, const Stmt *stmt)
 {
     Train *train = &l->g->train;

@@ -67,6 +67,7 @@ static bool expect_word(Parse *p, Name name, const char *word, const char *usage
 
 %token END "end of line"
 %token MODEL "model" INPUT "input" PARAM "param" CONST "const" OUTPUT "output" BLOCK "block"
+%token METRIC "metric"
 %token REPEAT "repeat" TRAIN "train" KEEP "keep" RECOMPUTE "recompute" FROZEN "frozen"
 %token SHARED "shared" CHECKPOINT "checkpoint" RETURN "return"
 %token TRUE "true" FALSE "false"
@@ -182,6 +183,7 @@ action
     : names '=' expr { $$ = stmt_new(p, STMT_ASSIGN, @$); $$->target = $1; $$->value = $3; }
     | OUTPUT name { $$ = stmt_new(p, STMT_OUTPUT, @$); $$->name = $2; }
     | OUTPUT name '=' expr { $$ = stmt_new(p, STMT_OUTPUT, @$); $$->name = $2; $$->value = $4; }
+    | METRIC name '=' expr { $$ = stmt_new(p, STMT_METRIC, @$); $$->name = $2; $$->value = $4; }
     | REPEAT NAME NAME expr DOTS expr body {
           $$ = stmt_new(p, STMT_REPEAT, @1);
           $$->name = $2;

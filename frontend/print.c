@@ -267,6 +267,9 @@ static void put_stmt(const Stmt *stmt, int depth, FILE *to)
     case STMT_OUTPUT:
         put_declared("output ", stmt, to);
         break;
+    case STMT_METRIC:
+        put_declared("metric ", stmt, to);
+        break;
     case STMT_ASSIGN:
         put_names(&stmt->target, to);
         put_value(stmt->value, to);

@@ -72,6 +72,18 @@ static bool check_times(Graph *g, uint32_t times)
 
 typedef ARRAY(Output) Outputs;
 
+/* A metric in bytes that outlive its program, where micro-batches sum it up. */
+static void keep_metric(Graph *g, Output *metric)
+{
+    Call from = {.span = metric->span, .name = metric->name};
+    const char *name = arena_printf(g->arena, "%s.%s", metric->name,
+                                    g->program == PROGRAM_EVAL ? "of_eval" : "of_step");
+    const int64_t *none = g->value.at[metric->use.value].dim; /* it is one number */
+    const Use operand[] = {use_of(graph_value(g, VALUE_GRADIENT, name, F32, 0, none, metric->span)),
+                           metric->use};
+    metric->use = call_op(g, &from, "accumulate", 2, operand);
+}
+
 /* Lowers the program anew, for one of `times` micro-batches, and lists what it leaves: its loss,
  * and the outputs of eval. A step leaves none: they would take memory from the backward pass. */
 static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
@@ -84,8 +96,12 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
         return false;
     g->times[program] = l->times;
     Output loss = {.use = g->train.loss, .name = "loss", .span = g->train.span, .loss = true};
-    for (size_t i = 0; i < g->output.count && program == PROGRAM_EVAL; i++) {
-        if (g->output.at[i].use.value == loss.use.value) /* that one may be the caller's memory */
+    for (size_t i = 0; i < g->output.count; i++) {
+        if (g->output.at[i].metric)
+            keep_metric(g, &g->output.at[i]);
+        else if (program == PROGRAM_STEP)
+            continue;
+        else if (g->output.at[i].use.value == loss.use.value) /* that may be the caller's memory */
             loss.use = call_op(g, &(Call){.span = loss.span, .name = loss.name}, "copy", 1,
                                &g->train.loss);
         ARRAY_PUSH(g->arena, list, g->output.at[i]);

@@ -94,11 +94,11 @@ static bool build_nll(Graph *g, Call *c)
 
 /* The mean that training takes: a sum of shares, which knows of micro-batches and of samples that
  * do not count (runtime/c/loss.h). */
-static bool build_loss_mean(Graph *g, Call *c)
+static bool build_weighed(Graph *g, Call *c, const char *op)
 {
     View view = call_view(g, c, 0);
     int64_t rows = view.rank ? view.dim[0] : 1;
-    Call share = call_begin(g, c, "loss_weight");
+    Call share = call_begin(g, c, op);
     call_set(&share, "rows", (double)rows);
     call_set(&share, "each", (double)(view_count(&view) / rows));
     call_use(g, &share, call_operand(c, 0));
@@ -106,6 +106,17 @@ static bool build_loss_mean(Graph *g, Call *c)
         return false;
     call_result(g, c, op1(g, c, "sum", share.result.at[0]));
     return c->result.at[0].value != NONE;
+}
+
+static bool build_loss_mean(Graph *g, Call *c)
+{
+    return build_weighed(g, c, "loss_weight");
+}
+
+/* The sum of a metric, of samples that count. */
+static bool build_valid_sum(Graph *g, Call *c)
+{
+    return build_weighed(g, c, "valid_part");
 }
 
 /* A loss for each id; and two numbers that its gradient needs. */
@@ -153,7 +164,8 @@ static bool grad_cross_entropy_rows(Grad *grad)
 /* The same of a product that is never stored whole: see frontend/chunked_loss.c. */
 static bool shape_linear_cross_entropy(Graph *g, Call *c)
 {
-    return shape_losses(g, c, call_view(g, c, 2));
+    View ids = call_view(g, c, 2);
+    return shape_losses(g, c, ids) && call_output(g, c, I32, ids.rank, ids.dim);
 }
 
 static bool shape_linear_cross_entropy_grad(Graph *g, Call *c)
@@ -527,6 +539,15 @@ const OpRow ops_loss[] = {
      .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
      .batch = batch_each},
     {.name = "loss_mean", .args = {{.name = "x"}}, .build = build_loss_mean, .flags = OP_HIDDEN},
+    {.name = "valid_sum", .args = {{.name = "x"}}, .build = build_valid_sum, .flags = OP_HIDDEN},
+    {.name = "valid_part",
+     .kernel = "loss",
+     .expr = "gp_loss_weight(run, i, rows, each) > 0 ? a : 0",
+     .args = {{.name = "x"},
+              {.name = "rows", .kind = ARG_INT, .flags = ARG_BATCH},
+              {.name = "each", .kind = ARG_INT}},
+     .flags = OP_ELEMENTWISE | OP_RANDOM | OP_FLOAT | OP_HIDDEN | OP_WEIGHS,
+     .batch = batch_first},
     {.name = "loss_weight",
      .kernel = "loss",
      .expr = "a * gp_loss_weight(run, i, rows, each)",

@@ -7,6 +7,7 @@
 #ifndef GP_LINEAR_CROSS_ENTROPY_H
 #define GP_LINEAR_CROSS_ENTROPY_H
 
+#include "argmax.h"
 #include "cross_entropy.h"
 #include "gemm.h"
 
@@ -75,11 +76,22 @@ GP_WORKSPACE(linear_cross_entropy)
     return gp_slices_bytes(c);
 }
 
-/* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows. */
+/* The place of the first largest, as argmax has it. */
+GP_FUNCTION int32_t gp_row_best(const gp_real *x, int64_t n)
+{
+    int64_t place = 0;
+    for (int64_t i = 1; i < n; i++)
+        place = gp_arg_better(x[i], x[place], 0) ? i : place;
+    return (int32_t)place;
+}
+
+/* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows; the
+ * class with the largest logit. */
 GP_KERNEL(linear_cross_entropy)
 {
     const gp_slices s = gp_slices_of(c);
     gp_real *loss = c->out[0].data, *saved = c->out[1].data;
+    int32_t *best = c->out[2].data;
     const gp_linear_cross_entropy_attr *a = c->attr;
     if (!gp_classes_fit(s.ids, s.classes, a->ignore, a->ignored))
         return GP_EINDEX;
@@ -95,6 +107,8 @@ GP_KERNEL(linear_cross_entropy)
                 loss[first + i] = one;
             if (saved)
                 memcpy(saved + 2 * (first + i), total, sizeof total);
+            if (best)
+                best[first + i] = gp_row_best(logits + i * s.classes, s.classes);
         }
     }
     return GP_OK;

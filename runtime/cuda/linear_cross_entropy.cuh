@@ -7,6 +7,7 @@
 #ifndef GP_LINEAR_CROSS_ENTROPY_CUH
 #define GP_LINEAR_CROSS_ENTROPY_CUH
 
+#include "argmax.cuh"
 #include "blas.cuh"
 #include "cross_entropy.cuh"
 
@@ -41,12 +42,25 @@ GP_UNUSED static gp_classes gp_slice_classes(const gp_call *c,
     return s;
 }
 
-/* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows. */
+/* The class with the largest logit of each row of a slice, in the workspace. */
+GP_UNUSED static int gp_slice_best(const gp_call *c, int64_t count, int32_t *best)
+{
+    const int64_t classes = c->in[1].dim[1];
+    gp_tensor logits = {c->work, GP_F32, 2, {count, classes}, {classes, 1}};
+    const gp_fold fold = gp_fold_of(&logits, 2);
+    GP_LAUNCH(c, gp_arg_rows<gp_real>, gp_blocks(count, 1), gp_block_of(classes), 0, logits, fold,
+              0, best);
+    return GP_OK;
+}
+
+/* Operands: x, w, ids. Outputs: the loss of each row, and its totals, as of cross_entropy_rows; the
+ * class with the largest logit. */
 GP_KERNEL(linear_cross_entropy)
 {
     const gp_linear_cross_entropy_attr *a = (const gp_linear_cross_entropy_attr *)c->attr;
     const int64_t rows = gp_count(&c->in[2]), slice = gp_slice_rows(c);
     gp_real *loss = (gp_real *)c->out[0].data, *saved = (gp_real *)c->out[1].data;
+    int32_t *best = (int32_t *)c->out[2].data;
     for (int64_t first = 0; first < rows; first += slice) {
         const int64_t count = gp_least(slice, rows - first);
         const gp_classes s = gp_slice_classes(c, a, first, count);
@@ -56,6 +70,8 @@ GP_KERNEL(linear_cross_entropy)
         GP_LAUNCH(c, gp_cross_entropy_losses, gp_blocks(count, 1), gp_block_of(s.classes), 0,
                   (const gp_real *)c->work, s, a->label_smoothing, loss ? loss + first : NULL,
                   saved ? saved + 2 * first : NULL);
+        if (best)
+            gp_slice_best(c, count, best + first);
     }
     return GP_OK;
 }

@@ -12,7 +12,7 @@ typedef struct {
 
 /* Logits, then their loss and its slope, row by row. */
 static void reference(Shape s, const Array *x, const Array *w, Array *ids, const Array *dy,
-                      double *loss, double *saved, double *dx, double *dw)
+                      double *loss, double *saved, double *best, double *dx, double *dw)
 {
     double *logit = keep((size_t)s.classes * sizeof *logit);
     for (int64_t i = 0; i < s.rows; i++) {
@@ -23,7 +23,10 @@ static void reference(Shape s, const Array *x, const Array *w, Array *ids, const
             for (int64_t j = 0; j < s.classes; j++)
                 logit[j] += x->at[i * s.inner + c] * w->at[c * s.classes + j];
         for (int64_t j = 0; j < s.classes; j++)
-            high = logit[j] > high ? logit[j] : high;
+            if (logit[j] > high) {
+                high = logit[j];
+                best[i] = (double)j;
+            }
         for (int64_t j = 0; j < s.classes; j++)
             sum += exp(logit[j] - high);
         saved[2 * i] = high;
@@ -85,9 +88,9 @@ static void losses(Shape s)
     const gp_linear_cross_entropy_attr a = {s.smooth, s.ignore, -1};
     Array x = reals(DIMS(s.rows, s.inner)), w = reals(DIMS(s.inner, s.classes));
     Array ids = integers(DIMS(s.rows), 0, s.classes - 1), dy = reals(DIMS(s.rows));
-    Array loss = zeros(DIMS(s.rows)), saved = zeros(DIMS(s.rows, 2));
+    Array loss = zeros(DIMS(s.rows)), saved = zeros(DIMS(s.rows, 2)), best = zeros(DIMS(s.rows));
     Array dx = zeros(x.rank, x.dim), dw = zeros(w.rank, w.dim);
-    reference(s, &x, &w, &ids, &dy, loss.at, saved.at, dx.at, dw.at);
+    reference(s, &x, &w, &ids, &dy, loss.at, saved.at, best.at, dx.at, dw.at);
     CROSS_TOTAL(GP_CHUNK_REALS, s.rows * s.classes);
     CROSS(GP_SLICE_COLUMNS, s.classes);
     CROSS(GP_KC, s.inner);
@@ -100,9 +103,10 @@ static void losses(Shape s)
                         .space = gp_linear_cross_entropy_workspace,
                         .attr = &a,
                         .ins = 3,
-                        .outs = 2,
+                        .outs = 3,
                         .in = {x, w, ids},
-                        .want = {loss, saved},
+                        .want = {loss, saved, best},
+                        .out_type = {[2] = GP_I32},
                         .in_as = {DENSE, s.w},
                         .in_type = {[2] = GP_I32},
                         .slack = 100,
@@ -133,6 +137,7 @@ int main(void)
 {
     NOT_HERE(GP_NC); /* a tile has fewer columns */
     NOT_HERE(GP_NC_LARGEST);
+    NOT_HERE(GP_ARG_LANES); /* argmax by itself has it */
     NOT_HERE(GP_FEW);
     NOT_HERE(GP_GEMM_AS_IT_LIES);
     NOT_HERE(GP_STREAM_LEAST);

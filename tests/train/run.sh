@@ -54,6 +54,11 @@ check 'gpt2 in chunks' reference gpt2 "$examples/gpt2.g" "$gpt2 --chunked-loss a
     adamw lr=3e-4 weight_decay=0.1 clip=1
 check 'gpt2 in micro-batches' reference gpt2 "$examples/gpt2.g" "$gpt2 --accumulate 3" \
     adamw lr=3e-4 weight_decay=0.1 clip=1
+check metrics reference metric "$here/metric.g" ''
+check 'metrics in chunks' reference metric "$here/metric.g" '--chunked-loss always'
+check 'metrics in micro-batches' reference metric "$here/metric.g" '--accumulate 3'
+check 'metrics in chunks and micro-batches' reference metric "$here/metric.g" \
+    '--chunked-loss always --accumulate 2'
 check 'tied, frozen, stopped' reference special "$here/special.g" '' \
     sgd lr=0.05 group=k frozen=1 group=still frozen=1
 check 'tied, in micro-batches' reference special "$here/special.g" '--accumulate 3' \
@@ -195,10 +200,11 @@ for micros in 1 2; do
         "$("$gplan" "$here/statistics.g" --accumulate $micros --min-budget)"
 done
 
-not_kept() { # each at its place, with what to do
-    (cd "$here" && ! "$gplan" --color=never statistics_err.g) 2>said && diff "$here/statistics_err.err" said
+says() { # NAME: NAME.g is refused, each mistake at its place, with what to do
+    (cd "$here" && ! "$gplan" --color=never "$1.g") 2>said && diff "$here/$1.err" said
 }
-check 'statistics that a step cannot keep' not_kept
+check 'statistics that a step cannot keep' says statistics_err
+check 'a metric that micro-batches do not add up to' says metric_err
 trained() { # by the optimizer as well
     printf 'model t(batch B = 4)\ninput x : f32[B, 8]\nparam s : [8] = ones\nparam z : [8]\n%s' \
         'train mean(batchnorm(x, s, z, z, s)) using sgd()' >trained.g
