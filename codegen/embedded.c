@@ -2,8 +2,8 @@
  * those of --params external would be. String literals compile fastest by far; each row is one,
  * since a compiler need not take more than 4095 characters. */
 #include "codegen/internal.h"
+#include "frontend/safetensors.h"
 
-#include <jansson.h>
 #include <string.h>
 
 enum { ROW = 2048, LINE = 24, ALIGN = 64 };
@@ -14,55 +14,10 @@ struct Embedded {
 
 /* ---- Reading a safetensors file -------------------------------------------------------------- */
 
-typedef struct {
-    const Api *api;
-    Arena *arena;
-    json_t *entries;
-    const char *data; /* behind the header */
-    size_t bytes;
-    const char *fault;
-} Reader;
-
-static bool fail(Reader *r, const char *fault)
-{
-    r->fault = fault;
-    return false;
-}
-
-static bool read_header(Reader *r, Text file)
-{
-    uint64_t length = 0;
-    for (int i = 7; i >= 0 && file.length >= 8; i--)
-        length = length << 8 | (unsigned char)file.text[i];
-    if (file.length < 8 || length > file.length - 8)
-        return fail(r, "no safetensors file, or cut short");
-    r->entries = json_loadb(file.text + 8, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
-    if (!json_is_object(r->entries))
-        return fail(r, "no safetensors file: its header is no JSON object");
-    r->data = file.text + 8 + length;
-    r->bytes = file.length - 8 - (size_t)length;
-    return true;
-}
-
-/* F32[3, 4]: as the file says it. */
-static const char *entry_text(Arena *arena, const json_t *entry)
-{
-    const json_t *shape = json_object_get(entry, "shape");
-    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    const char *text = arena_printf(arena, "%s[", dtype ? dtype : "?");
-    for (size_t d = 0; d < json_array_size(shape); d++)
-        text = arena_printf(arena, "%s%s%lld", text, d ? ", " : "",
-                            (long long)json_integer_value(json_array_get(shape, d)));
-    return arena_printf(arena, "%s]", text);
-}
-
 static const char *tensor_text(Arena *arena, const Graph *g, const ApiTensor *t)
 {
-    const char *text =
-        arena_printf(arena, "%s[", dtype_row((Dtype)g->value.at[t->value].dtype)->id);
-    for (int d = 0; d < t->view.rank; d++)
-        text = arena_printf(arena, "%s%s%lld", text, d ? ", " : "", (long long)t->view.dim[d]);
-    return arena_printf(arena, "%s]", text);
+    return arena_printf(arena, "%s%s", dtype_row((Dtype)g->value.at[t->value].dtype)->id,
+                        shape_text(arena, DTYPES, t->view.rank, t->view.dim));
 }
 
 static uint64_t tensor_bytes(const Graph *g, const ApiTensor *t)
@@ -71,45 +26,34 @@ static uint64_t tensor_bytes(const Graph *g, const ApiTensor *t)
 }
 
 /* The bytes of a tensor: the file's or, where it has none, those that the model gives. */
-static const char *find_data(Reader *r, size_t i)
+static const char *find_data(const Graph *g, const ApiTensor *t, const Safetensors *file,
+                             const char **fault)
 {
-    const Graph *g = r->api->plan->graph;
-    const ApiTensor *t = &r->api->tensor[i];
-    const json_t *entry = json_object_get(r->entries, t->name);
-    const char *want = tensor_text(r->arena, g, t);
-    if (!entry && g->value.at[t->value].init.kind == INIT_LIST)
-        return constant_bytes(r->arena, &g->value.at[t->value]);
-    if (!entry) {
-        fail(r, arena_printf(r->arena, "it has no tensor %s, which the model wants as %s", t->name,
-                             want));
-        return NULL;
-    }
-    const char *have = entry_text(r->arena, entry);
-    const json_t *place = json_object_get(entry, "data_offsets");
-    json_int_t begin = json_integer_value(json_array_get(place, 0));
-    json_int_t end = json_integer_value(json_array_get(place, 1));
-    if (strcmp(have, want) != 0)
-        fail(r, arena_printf(r->arena, "%s is %s, but the model wants %s", t->name, have, want));
-    else if (json_array_size(place) != 2 || begin < 0 || end < begin || (uint64_t)end > r->bytes ||
-             (uint64_t)(end - begin) != tensor_bytes(g, t))
-        fail(r, arena_printf(r->arena, "%s: its bytes are not where the header says", t->name));
-    return r->fault ? NULL : r->data + begin;
+    Arena *arena = g->arena;
+    const StoredTensor *stored = safetensors_find(file, t->name);
+    const char *want = tensor_text(arena, g, t);
+    if (!stored && g->value.at[t->value].init.kind == INIT_LIST)
+        return constant_bytes(arena, &g->value.at[t->value]);
+    if (!stored)
+        *fault =
+            arena_printf(arena, "it has no tensor %s, which the model wants as %s", t->name, want);
+    else if (strcmp(stored_text(arena, stored), want) != 0)
+        *fault = arena_printf(arena, "%s is %s, but the model wants %s", t->name,
+                              stored_text(arena, stored), want);
+    return *fault ? NULL : stored->data;
 }
 
-const Embedded *embedded_read(const Plan *plan, const EmitOptions *options, Text file,
+const Embedded *embedded_read(const Plan *plan, const EmitOptions *options, Text text,
                               const char **fault)
 {
     Arena *arena = plan->graph->arena;
     const Api *api = api_make(plan, options);
-    Reader r = {.api = api, .arena = arena};
     Embedded *embedded = ARENA_NEW(arena, Embedded);
     embedded->data = ARENA_ARRAY(arena, const char *, api->saved_end - api->saved_begin + 1);
-    bool good = read_header(&r, file);
-    for (size_t i = api->saved_begin; good && i < api->saved_end; i++)
-        good = (embedded->data[i - api->saved_begin] = find_data(&r, i)) != NULL;
-    json_decref(r.entries);
-    *fault = r.fault;
-    return good ? embedded : NULL;
+    const Safetensors *file = safetensors_read(arena, text, fault);
+    for (size_t i = api->saved_begin; !*fault && i < api->saved_end; i++)
+        embedded->data[i - api->saved_begin] = find_data(plan->graph, &api->tensor[i], file, fault);
+    return *fault ? NULL : embedded;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ typedef struct {
     uint32_t color;
     ARRAY(Define) define;
     ARRAY(OnnxBind) bind; /* inputs that are known */
+    const char *map;      /* of names to names; NULL */
+    bool partial;         /* a parameter may get nothing */
 } Options;
 
 /* The command that the arguments ask for, run; argv[0] is the program. The exit status. */
@@ -58,6 +60,7 @@ int pack_main(Arena *arena, const Options *o);
 int remat_main(Arena *arena, const Options *o);
 int verify_main(Arena *arena, const Options *o);
 int params_main(Arena *arena, const Options *o);
+int weights_main(Arena *arena, const Options *o);
 
 /* What the files hold together, read for whichever command; false with a message. */
 bool model_read(Arena *arena, Diag *diag, const Options *o, const char *const *path, size_t count,
@@ -79,7 +82,7 @@ typedef enum {
     OPTION_SHOW,    /* prints something and ends */
 } OptionKind;
 
-enum { COMPILE = 1, PACK = 2, REMAT = 4, VERIFY = 8, PARAMS = 16, ALL = 31 };
+enum { COMPILE = 1, PACK = 2, REMAT = 4, VERIFY = 8, PARAMS = 16, WEIGHTS = 32, ALL = 63 };
 
 typedef struct Command {
     const char *name;      /* "" for the one that has none: gplan MODEL */

@@ -34,6 +34,13 @@ const Option option_table[] = {
      .kind = OPTION_FILE, .field = FIELD(output)},
     {REMAT, 'o', "output", "FILE", "write the schedule; - is standard output",
      .kind = OPTION_FILE, .field = FIELD(output)},
+    {WEIGHTS, 'o', "output", "FILE", "write the model's weights; without it, nothing but the list is made",
+     .kind = OPTION_FILE, .field = FIELD(output)},
+    {WEIGHTS, 0, "map", "FILE", "what comes from where, for what names and order do not say",
+     .kind = OPTION_FILE, .field = FIELD(map)},
+    {WEIGHTS, 0, "partial", NULL,
+     "parameters that IN has nothing for begin as after a reset, instead of being an error",
+     .kind = OPTION_FLAG, .field = FIELD(partial)},
     {COMPILE, 0, "emit", "KIND", "what to write (default: by FILE's extension)",
      .kind = OPTION_TEXT, .field = FIELD(emit), .list = kind_words},
     {PACK, 0, "emit", "KIND", "what to write (default: by FILE's extension, else csv)",
@@ -58,7 +65,7 @@ const Option option_table[] = {
      .kind = OPTION_SIZE, .field = FIELD(capacity), .positive = true},
     {COMPILE, 0, "reserve", "SIZE", "taken off the budget for others: a CUDA context, the program around it",
      .kind = OPTION_SIZE, .field = FIELD(reserve)},
-    {COMPILE | PARAMS, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
+    {COMPILE | PARAMS | WEIGHTS, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
      .kind = OPTION_DEFINE, .field = FIELD(define)},
     {COMPILE | PARAMS, 0, "bind", "NAME=FILE",
      "an input of an ONNX model is known: FILE is a TensorProto, and a constant in its place",
@@ -114,6 +121,8 @@ const Option option_table[] = {
      .kind = OPTION_LARGE, .field = FIELD(effort)},
     {REMAT, 0, "effort", "N", "how much to search, counted (default 10000: a few seconds)",
      .kind = OPTION_LARGE, .field = FIELD(effort)},
+    {WEIGHTS, 0, "seed", "N", "of what --partial makes",
+     .kind = OPTION_LARGE, .field = FIELD(seed), .zero = true},
     {PACK | REMAT, 0, "seed", "N", "another seed, another search",
      .kind = OPTION_LARGE, .field = FIELD(seed), .zero = true},
     {COMPILE | PACK | REMAT, 0, "seconds", "N",
@@ -123,11 +132,13 @@ const Option option_table[] = {
      .kind = OPTION_FLAG, .field = FIELD(report)},
     {COMPILE, 'd', "dump", "PASS", "print what passes leave; several are separated by commas",
      .kind = OPTION_TEXT, .field = FIELD(dump), .words = "lower train simplify fuse plan"},
+    {WEIGHTS, 'v', "verbose", NULL, "list each parameter with what it comes from",
+     .kind = OPTION_FLAG, .field = FIELD(verbose)},
     {COMPILE, 'v', "verbose", NULL, "print each pass as it is done",
      .kind = OPTION_FLAG, .field = FIELD(verbose)},
     {ALL, 'q', "quiet", NULL, "print nothing but errors",
      .kind = OPTION_FLAG, .field = FIELD(quiet)},
-    {COMPILE | PARAMS, 0, "color", "WHEN", "color messages",
+    {COMPILE | PARAMS | WEIGHTS, 0, "color", "WHEN", "color messages",
      .kind = OPTION_WORD, .field = FIELD(color), .words = "auto always never"},
     {ALL, 0, "version", NULL, "print the version", .kind = OPTION_SHOW, .show = show_version},
     {ALL, 'h', "help", NULL, "print this help", .kind = OPTION_SHOW, .show = manual_help},
@@ -162,6 +173,35 @@ static const char about_params[] =
     "    shift  f32    [3]        12  frozen     declared so\n"
     "    fc.w   f32    [3, 4]     48  trainable  w of dense\n"
     "    fc.b   f32    [4]        16  trainable  b of dense\n";
+
+static const char about_weights[] =
+    "IN.safetensors is a file of PyTorch or Hugging Face, or several, named one by one; MODEL is "
+    "as\n"
+    "for gplan. OUT.safetensors is what emitted code loads, or maps. A layer of the model knows\n"
+    "what PyTorch calls its tensors and how they lie: dense's w is weight, transposed. Which "
+    "layer\n"
+    "of the file is which of the model's is taken from names where they are the same, and else "
+    "from\n"
+    "shapes and the numbers in names. What that leaves open is an error that says what to write\n"
+    "into a map. F16, BF16 and F64 become what the model has. What nobody wanted is listed.\n"
+    "\n"
+    "A map has a line for each parameter, or for each group of them; # begins a comment:\n"
+    "\n"
+    "    MODEL_NAME = NAME[SLICE] transposed\n"
+    "    LAYER.* = MODULE.*\n"
+    "    ignore NAME\n"
+    "\n"
+    "NAME is one of IN's; what it begins with may be left out where it is clear without. {i} in\n"
+    "MODEL_NAME is any number, and the same in NAME, where {i+1} is one more. A slice is as in "
+    "the\n"
+    "language, in numbers and parameters of the model: [:, C:2*C]; a single number takes the axis\n"
+    "out. transposed swaps the last two axes, behind the slice. LAYER.* is all of a layer, by "
+    "the\n"
+    "names and layouts of PyTorch. ignore leaves out what may be there; * is anything:\n"
+    "\n"
+    "    layer.{i}.attention.0.wq = h.{i}.attn.c_attn.weight[:, 0:C]\n"
+    "    layer.{i}.layernorm.0.* = h.{i}.ln_1.*\n"
+    "    ignore *.attn.bias\n";
 
 static const char about_pack[] =
     "PROBLEM.csv has a line for each buffer. The first line names the columns, in any order: id,\n"
@@ -235,6 +275,9 @@ const Command command_table[] = {
     {"params", "gplan params", "MODEL", "MODEL [MORE.g ...]",
      "list a model's parameters: name, shape, bytes, and whether they are trained",
      about_params, PARAMS, SIZE_MAX, params_main},
+    {"weights", "gplan weights", "IN.safetensors", "IN.safetensors MODEL -o OUT.safetensors",
+     "bring another tool's weights to the names and layouts of a model",
+     about_weights, WEIGHTS, SIZE_MAX, weights_main},
     {"pack", "gplan pack", "PROBLEM.csv", "PROBLEM.csv",
      "find an offset for every buffer, so that no two that are live together share a byte",
      about_pack, PACK, 1, pack_main},

@@ -1,6 +1,6 @@
 """gplan beside PyTorch and ONNX Runtime: the same weights, the same inputs, the same results.
 
-usage: check.py GPLAN [ops|optimizers|models|EXAMPLE]...
+usage: check.py GPLAN [ops|optimizers|models|weights|EXAMPLE]...
 
 An example is one of the models. Exits with 1 where something is wrong; says so and exits with 0
 where PyTorch is not installed.
@@ -27,7 +27,7 @@ from errors import Table  # noqa: E402
 
 
 def main():
-    whole = ["ops", "optimizers", "models"]
+    whole = ["ops", "optimizers", "models", "weights"]
     gplan, parts = sys.argv[1], sys.argv[2:] or whole
     examples = [part for part in parts if part not in whole]
     torch.set_num_threads(THREADS)
@@ -36,7 +36,7 @@ def main():
           "largest value.")
     wrong = 0
     for part in [part for part in parts if part in whole] + ["models"] * bool(examples):
-        table = Table(part, 4 if part == "models" else 8)
+        table = Table(part, 4 if part in ("models", "weights") else 8)
         __import__(part).check(gplan, table, *([examples] if part == "models" and examples else []))
         wrong += table.wrong
     print(f"\n{wrong} wrong" if wrong else "\nall agree")
