@@ -390,8 +390,9 @@ void loop_literals(Loop *l, int depth)
         for (Id u = 0; u < node->uses; u++) {
             Id id = node_use(l->g, node, u).value;
             const Value *value = id == NONE ? NULL : &l->g->value.at[id];
-            bool known =
-                !value || value->kind != VALUE_LITERAL || dtype_is_float((Dtype)value->dtype);
+            bool known = !value || value->kind != VALUE_LITERAL ||
+                         dtype_is_float((Dtype)value->dtype) ||
+                         !mentions(node->op->expr, (char[]){(char)('a' + u), 0});
             for (int i = 0; i < l->literals; i++)
                 known |= l->literal[i] == id;
             if (known)

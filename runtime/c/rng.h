@@ -79,6 +79,24 @@ GP_FUNCTION gp_real gp_random_keep(const gp_run *run, uint64_t key, int64_t i, d
     return gp_random_word(run, key, i) < least ? 0 : (gp_real)(1 / (1 - rate));
 }
 
+/* Uniform in [low, high), element i on its own. */
+GP_FUNCTION gp_real gp_random_uniform_at(const gp_run *run, uint64_t key, int64_t i, double low,
+                                         double high)
+{
+    return (gp_real)(low + (high - low) * ((double)(gp_random_word(run, key, i) >> 8) * 0x1p-24));
+}
+
+/* Normal, element i on its own: one of Box and Muller's two. */
+GP_FUNCTION gp_real gp_random_normal_at(const gp_run *run, uint64_t key, int64_t i, double mean,
+                                        double deviation)
+{
+    uint32_t word[4];
+    gp_random_block(run, key, (uint64_t)i, word);
+    const double radius = sqrt(-2 * log(((double)word[0] + 1) * 0x1p-32));
+    const double angle = 6.283185307179586 * ((double)word[1] * 0x1p-32);
+    return (gp_real)(mean + deviation * radius * cos(angle));
+}
+
 /* Uniform in [low, high), with 24 bits. The first is number `from` of the stream, a multiple of
  * 4. */
 GP_FUNCTION void gp_random_uniform(const gp_run *run, uint64_t key, double low, double high,

@@ -16,6 +16,8 @@ OP_CASES(random) = {
     {"dropout", "f32[3, 5]", "rate = 0", identity, .training = true},
     {"dropout", "f32[3, 5]", "", NULL, .training = true},
     {"dropout", "f32[2, 300]", "rate = 0.25", NULL, .training = true},
+    {"random_normal", "", "shape = [3, 5]", NULL},
+    {"random_uniform", "", "shape = [300], low = -1, high = 2", NULL},
     {0},
 };
 

@@ -189,3 +189,44 @@ Test(random, dropout_repeats_within_a_step_and_changes_with_it)
     cr_expect(llabs(same - DROPPED / 2) < DROPPED / 40, "%lld of %d", (long long)same, DROPPED);
     arena_free(arena);
 }
+
+/* ---- random_normal and random_uniform -------------------------------------------------------- */
+
+static Tensor draw(Arena *arena, const char *op, uint64_t step)
+{
+    Built b = case_build(arena, op, "", "shape = [64, 1024]", PLAIN, -1, false);
+    cr_assert(!b.refused, "%s", b.message);
+    Run *run = run_new(arena, b.graph);
+    cr_assert_eq(run_graph(run, &(RunOptions){.seed = 5, .step = step}), GP_OK);
+    Tensor y = run_read(run, arena, b.call.result.at[0]);
+    run_free(run);
+    free(b.message);
+    return y;
+}
+
+Test(random, draws_have_the_moments_of_their_distribution_and_change_with_the_step)
+{
+    static const struct {
+        const char *op;
+        double mean, deviation, beyond;
+    } drawn[] = {{"random_normal", 0, 1, 0.0455}, {"random_uniform", 0.5, 0.288675, 0}};
+    static gp_real x[MANY];
+    Arena *arena = arena_new();
+    for (size_t k = 0; k < 2; k++) {
+        Tensor y = draw(arena, drawn[k].op, 1), again = draw(arena, drawn[k].op, 1),
+               next = draw(arena, drawn[k].op, 2);
+        int same = 0;
+        for (int i = 0; i < MANY; i++) {
+            x[i] = (gp_real)y.at[i];
+            same += y.at[i] == next.at[i];
+        }
+        Moments m = moments(x);
+        cr_expect_arr_eq(y.at, again.at, sizeof *y.at * MANY);
+        cr_expect(same < 10, "%d are the same in the next step", same);
+        cr_expect(fabs(m.mean - drawn[k].mean) < 0.016, "mean %g", m.mean);
+        cr_expect(fabs(m.deviation - drawn[k].deviation) < 0.012, "deviation %g", m.deviation);
+        cr_expect(fabs(m.skew) < 0.04, "skew %g", m.skew);
+        cr_expect(fabs(m.beyond - drawn[k].beyond) < 0.004, "beyond two deviations %g", m.beyond);
+    }
+    arena_free(arena);
+}
