@@ -9,7 +9,7 @@ GP_KERNEL(one_hot)
     const gp_tensor *index = &c->in[0], *out = &c->out[0];
     int64_t depth = out->dim[out->rank - 1], rows = gp_count(index);
     gp_real *to = out->data;
-    if (!gp_indices_fit(index, depth))
+    if (!gp_indices_fit(index, 0, depth))
         return GP_EINDEX;
     GP_PARALLEL(c->run, rows * depth > 16384)
     for (int64_t i = 0; i < rows; i++) {

@@ -7,7 +7,7 @@
 
 enum { GP_SCATTER_LANES = GP_BLOCK(64, 4) };
 
-GP_FUNCTION void gp_scatter(const gp_call *c)
+GP_FUNCTION void gp_add_rows(const gp_call *c)
 {
     const gp_tensor *x = &c->in[0], *index = &c->in[1];
     const gp_real *update = c->in[2].data;
@@ -19,7 +19,7 @@ GP_FUNCTION void gp_scatter(const gp_call *c)
         int64_t first = tile * GP_SCATTER_LANES;
         int64_t end = first + GP_SCATTER_LANES < width ? first + GP_SCATTER_LANES : width;
         for (int64_t i = 0; i < updates; i++) {
-            gp_real *row = to + gp_index(index, i) * width;
+            gp_real *row = to + gp_index_at(index, i, x->dim[0]) * width;
             for (int64_t k = first; k < end; k++)
                 row[k] += update[i * width + k];
         }
@@ -29,11 +29,11 @@ GP_FUNCTION void gp_scatter(const gp_call *c)
 GP_KERNEL(scatter_add)
 {
     const gp_tensor *x = &c->in[0], *out = &c->out[0];
-    if (!gp_indices_fit(&c->in[1], x->dim[0]))
+    if (!gp_indices_fit(&c->in[1], -x->dim[0], x->dim[0]))
         return GP_EINDEX;
     if (x->data != out->data)
         gp_move(c->run, x, out->data, out->stride);
-    gp_scatter(c);
+    gp_add_rows(c);
     return GP_OK;
 }
 
@@ -41,11 +41,11 @@ GP_KERNEL(scatter_add)
 GP_KERNEL(scatter_accumulate)
 {
     const gp_scatter_accumulate_attr *a = c->attr;
-    if (!gp_indices_fit(&c->in[1], c->in[0].dim[0]))
+    if (!gp_indices_fit(&c->in[1], -c->in[0].dim[0], c->in[0].dim[0]))
         return GP_EINDEX;
     if (a->begins && c->run->micro == 0)
         memset(c->out[0].data, 0, (size_t)gp_count(&c->out[0]) * sizeof(gp_real));
-    gp_scatter(c);
+    gp_add_rows(c);
     return GP_OK;
 }
 

@@ -4,23 +4,24 @@
 
 #include "move.cuh"
 
-/* An index from 0 to less than n, or -1: a bad one, which is told. */
-GP_DEVICE int64_t gp_index_below(const gp_tensor *index, int64_t i, int64_t n, int32_t *error,
-                                 int32_t op)
+/* An index from `low` to less than n, where a negative one counts from the end; -1: a bad one,
+ * which is told. */
+GP_DEVICE int64_t gp_index_within(const gp_tensor *index, int64_t i, int64_t low, int64_t n,
+                                  int32_t *error, int32_t op)
 {
     const int64_t at = gp_index(index, i);
-    if (at >= 0 && at < n)
-        return at;
+    if (at >= low && at < n)
+        return at < 0 ? at + n : at;
     gp_bad_index(error, op);
     return -1;
 }
 
-static __global__ void gp_gather_elements(gp_tensor index, const void *x, void *to, int64_t outer,
-                                          int64_t n, int64_t picks, int64_t width, int64_t size,
-                                          int32_t *error, int32_t op)
+static __global__ void gp_gather_slices(gp_tensor index, const void *x, void *to, int64_t outer,
+                                        int64_t n, int64_t picks, int64_t width, int64_t size,
+                                        int32_t *error, int32_t op)
 {
     for (GP_EACH(i, outer * picks * width)) {
-        const int64_t row = i / width, at = gp_index_below(&index, row % picks, n, error, op);
+        const int64_t row = i / width, at = gp_index_within(&index, row % picks, -n, n, error, op);
         if (at >= 0)
             gp_copy_element(size, to, i, x, (row / picks * n + at) * width + i % width);
     }
@@ -35,9 +36,9 @@ GP_KERNEL(gather)
     const int64_t width = gp_span(x, axis + 1, x->rank), count = outer * picks * width;
     const unsigned block = gp_block_of(count);
     const gp_device *device = gp_device_of(c);
-    GP_LAUNCH(c, gp_gather_elements, gp_blocks(count, block), block, 0, *index,
-              (const void *)x->data, (void *)c->out[0].data, outer, x->dim[axis], picks, width,
-              (int64_t)gp_size(x->dtype), device->error, device->op);
+    GP_LAUNCH(c, gp_gather_slices, gp_blocks(count, block), block, 0, *index, (const void *)x->data,
+              (void *)c->out[0].data, outer, x->dim[axis], picks, width, (int64_t)gp_size(x->dtype),
+              device->error, device->op);
     return GP_OK;
 }
 

@@ -8,7 +8,7 @@ static __global__ void gp_one_hot_elements(gp_tensor index, gp_real *to, int64_t
                                            int64_t depth, int32_t *error, int32_t op)
 {
     for (GP_EACH(i, rows * depth))
-        to[i] = gp_index_below(&index, i / depth, depth, error, op) == i % depth;
+        to[i] = gp_index_within(&index, i / depth, 0, depth, error, op) == i % depth;
 }
 
 GP_KERNEL(one_hot)

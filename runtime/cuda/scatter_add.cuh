@@ -17,7 +17,8 @@ static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, g
             to[row * width + k] = 0;
         for (int64_t from = 0; from < updates; from += blockDim.x) {
             const int64_t i = from + threadIdx.x;
-            const int64_t at = i < updates ? gp_index_below(&index, i, rows, error, op) : -1;
+            const int64_t at =
+                i < updates ? gp_index_within(&index, i, -rows, rows, error, op) : -1;
             const unsigned hit = __ballot_sync(GP_ALL_LANES, at == row);
             if (threadIdx.x % GP_WARP == 0)
                 hits[threadIdx.x / GP_WARP] = hit;
@@ -34,7 +35,7 @@ static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, g
 }
 
 /* To what the output holds, or in the first micro-batch to zeros, where `begins` has the run. */
-GP_UNUSED static int gp_scatter(const gp_call *c, const gp_run *begins)
+GP_UNUSED static int gp_add_rows(const gp_call *c, const gp_run *begins)
 {
     const gp_tensor *x = &c->in[0], *index = &c->in[1], *out = &c->out[0];
     const int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank), rows = x->dim[0];
@@ -54,14 +55,14 @@ GP_KERNEL(scatter_add)
         if (code != GP_OK)
             return code;
     }
-    return gp_scatter(c, NULL);
+    return gp_add_rows(c, NULL);
 }
 
 /* The same over micro-batches, always in place. */
 GP_KERNEL(scatter_accumulate)
 {
     const gp_scatter_accumulate_attr *a = (const gp_scatter_accumulate_attr *)c->attr;
-    return gp_scatter(c, a->begins ? gp_device_of(c)->run : NULL);
+    return gp_add_rows(c, a->begins ? gp_device_of(c)->run : NULL);
 }
 
 #endif

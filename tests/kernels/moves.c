@@ -3,11 +3,14 @@
 #include "runtime/c/add_window.h"
 #include "runtime/c/collect.h"
 #include "runtime/c/concat.h"
+#include "runtime/c/flat_index.h"
 #include "runtime/c/one_hot.h"
 #include "runtime/c/pad.h"
 #include "runtime/c/rope.h"
+#include "runtime/c/scatter.h"
 #include "runtime/c/scatter_add.h"
 #include "runtime/c/stage.h"
+#include "runtime/c/top_indices.h"
 #include "runtime/c/upsample2d.h"
 
 #include "check.h"
@@ -67,6 +70,93 @@ static void pick(int64_t outer, int64_t n, int64_t inner, int64_t picks, int32_t
     t = (Case){
         .kernel = gp_one_hot, .ins = 1, .outs = 1, .in = {index}, .want = {y}, .in_type = {GP_I32}};
     try(&t, "one_hot %d of %d", (int)picks, (int)n);
+}
+
+/* Along axis 1 of x, from a part of its other axes: gather_elements, or scatter with a reduction.
+ */
+static void pick_each(int64_t outer, int64_t n, int64_t inner, int64_t picks, int reduction)
+{
+    const gp_gather_elements_attr a = {1};
+    const gp_scatter_attr s = {1, reduction};
+    const int gather = reduction < 0;
+    const int64_t all = inner + 2;
+    Array x = integers(DIMS(outer + 1, n, all), -9, 9), to = zeros(DIMS(outer + 1, n, all));
+    Array index = integers(DIMS(outer, picks, inner), -n, n - 1);
+    Array y = zeros(DIMS(outer, picks, inner)), up = integers(DIMS(outer, picks, inner), -3, 3);
+    memcpy(to.at, x.at, (size_t)x.count * sizeof *x.at);
+    for (int64_t i = 0; i < y.count; i++) {
+        const int64_t at = (int64_t)index.at[i] + (index.at[i] < 0 ? n : 0);
+        const int64_t place = (i / inner / picks * n + at) * all + i % inner;
+        const double old = to.at[place];
+        y.at[i] = x.at[place];
+        to.at[place] = reduction == GP_SCATTER_SET   ? up.at[i]
+                       : reduction == GP_SCATTER_ADD ? old + up.at[i]
+                       : reduction == GP_SCATTER_MUL ? old * up.at[i]
+                       : reduction == GP_SCATTER_MAX ? fmax(old, up.at[i])
+                                                     : fmin(old, up.at[i]);
+    }
+    CROSS(GP_PICK_LANES, inner);
+    const Case t = {.kernel = gather ? gp_gather_elements : gp_scatter,
+                    .attr = gather ? (const void *)&a : &s,
+                    .ins = gather ? 2 : 3,
+                    .outs = 1,
+                    .in = {x, index, up},
+                    .want = {gather ? y : to},
+                    .in_type = {GP_F32, picks % 2 ? GP_I32 : GP_I64},
+                    .in_as = {DENSE, picks % 3 ? DENSE : GAPS},
+                    .over = {gather ? 0 : 1},
+                    .slack = reduction == GP_SCATTER_MUL ? 20 : 0};
+    try(&t, "picks %d x %d x %d, %d, way %d", (int)outer, (int)n, (int)inner, (int)picks,
+        reduction);
+}
+
+/* Two indices as one, behind a batch. */
+static void flatten(int64_t batches, int64_t each)
+{
+    const gp_flat_index_attr a = {.size = {5, 7}, .batches = batches};
+    Array index = integers(DIMS(batches, each, 2), -5, 4), y = zeros(DIMS(batches, each));
+    for (int64_t i = 0; i < y.count; i++) {
+        const double first = index.at[2 * i], second = index.at[2 * i + 1];
+        y.at[i] = (double)(i / each) * 35 + (first + (first < 0 ? 5 : 0)) * 7 + second +
+                  (second < 0 ? 7 : 0);
+    }
+    const Case t = {.kernel = gp_flat_index,
+                    .attr = &a,
+                    .ins = 1,
+                    .outs = 1,
+                    .in = {index},
+                    .want = {y},
+                    .in_type = {each % 2 ? GP_I32 : GP_I64},
+                    .out_type = {GP_I64}};
+    try(&t, "flat_index %d x %d", (int)batches, (int)each);
+}
+
+/* The first k of each line along axis 1, by looking for each of them among all. */
+static void best(int64_t outer, int64_t n, int64_t inner, int64_t k, int largest)
+{
+    const gp_top_indices_attr a = {1, largest};
+    Array x = integers(DIMS(outer, n, inner), 0, 9), y = zeros(DIMS(outer, k, inner));
+    for (int64_t line = 0; line < outer * inner; line++) {
+        const double *from = x.at + line / inner * n * inner + line % inner;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t before = 0; /* how many come before i */
+            for (int64_t j = 0; j < n; j++) {
+                const double p = from[j * inner], q = from[i * inner];
+                before += p == q ? j < i : (p > q) == largest;
+            }
+            if (before < k)
+                y.at[(line / inner * k + before) * inner + line % inner] = (double)i;
+        }
+    }
+    const Case t = {.kernel = gp_top_indices,
+                    .attr = &a,
+                    .ins = 1,
+                    .outs = 1,
+                    .in = {x},
+                    .want = {y},
+                    .in_type = {k % 2 ? GP_F32 : GP_I32},
+                    .out_type = {GP_I64}};
+    try(&t, "top %d of %d x %d x %d", (int)k, (int)outer, (int)n, (int)inner);
 }
 
 /* An index outside is an error, and nothing is written. */
@@ -277,7 +367,19 @@ int main(void)
         pick(2, 9, GP_SCATTER_LANES + off, 20 + off, type[off + 1]);
     pick(1, 5, 2 * GP_SCATTER_LANES + 1, 50, GP_U8);
     pick(3, 1, 1, 1, GP_F32);
-    outside(-1);
+    for (int reduction = -1; reduction <= GP_SCATTER_MIN; reduction++) {
+        for (int64_t off = -1; off <= 1; off++) {
+            pick_each(2, 5, GP_PICK_LANES + off, 7 + off, reduction);
+            pick_each(3, 4, 2 * GP_PICK_LANES + off, 9, reduction);
+        }
+        pick_each(1, 1, 1, 3, reduction);
+    }
+    flatten(1, 6);
+    flatten(3, 7);
+    for (int64_t k = 1; k <= 40; k += 3)
+        best(2, 40, 3, k, k % 2);
+    best(7, 1, 1, 1, 1);
+    outside(-5);
     outside(4);
     for (int as = 0; as < 3; as++) {
         for (int i = 0; i < 4; i++) {

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* A negative index counts from the end. */
+static int64_t from_start(double index, int64_t n)
+{
+    return (int64_t)index + (index < 0 ? n : 0);
+}
+
 static Tensor pick(const Case *c, const Tensor *x, const Tensor *index, int axis)
 {
     int64_t dim[2 * MAX_RANK], outer = 1, inner = 1;
@@ -18,7 +24,7 @@ static Tensor pick(const Case *c, const Tensor *x, const Tensor *index, int axis
         for (int64_t k = 0; k < index->count; k++)
             for (int64_t i = 0; i < inner; i++)
                 y.at[(o * index->count + k) * inner + i] =
-                    x->at[(o * x->dim[axis] + (int64_t)index->at[k]) * inner + i];
+                    x->at[(o * x->dim[axis] + from_start(index->at[k], x->dim[axis])) * inner + i];
     return y;
 }
 
@@ -51,7 +57,7 @@ static Tensor scatter_add(const Case *c)
     int64_t width = y.count / y.dim[0];
     memcpy(y.at, c->in[0].at, (size_t)y.count * sizeof *y.at);
     for (int64_t i = 0; i < c->in[2].count; i++)
-        y.at[(int64_t)c->in[1].at[i / width] * width + i % width] += c->in[2].at[i];
+        y.at[from_start(c->in[1].at[i / width], y.dim[0]) * width + i % width] += c->in[2].at[i];
     return y;
 }
 
@@ -71,16 +77,20 @@ OP_CASES(index) = {
     {"gather", "f32[2, 5] i32[1]:0..4", "axis = -1", gather},
     {"gather", "i64[6, 2] i32[3]:0..5", "", gather},
     {"gather", "bool[6, 2] i32[3]:0..5", "", gather},
+    {"gather", "f32[2, 5, 3] i64[9]:-5..4", "axis = 1", gather},
+    {"gather", "i32[5] i32[9]:-5..-1", "", gather},
     {"gather", "f32[1, 3] i32[]:0..0", "", gather},
     {"embedding", "i32[2, 5]:0..9 f32[10, 3]", "", embedding},
     {"embedding", "i64[4]:0..6 -", "count = 7, size = 5", embedding},
     {"embedding", "i32[3]:0..4 f32[5, 2, 3]", "", embedding},
     {"embedding", "i32[64, 4]:0..99 f32[100, 130]", "", embedding},
+    {"embedding", "i32[2, 5]:-4..3 f32[4, 3]", "", embedding},
     {"one_hot", "i32[5]:0..3", "depth = 4", one_hot},
     {"one_hot", "i64[2, 3]:0..0", "depth = 1", one_hot},
     {"one_hot", "i32[]:0..8", "depth = 9", one_hot},
     {"scatter_add", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "", scatter_add},
     {"scatter_add", "f32[4] i64[2, 9]:0..3 f32[2, 9]", "", scatter_add},
+    {"scatter_add", "f32[5, 3] i32[9]:-5..4 f32[9, 3]", "", scatter_add},
     {"scatter_add", "f32[3, 5, 30] i32[40]:0..2 f32[40, 5, 30]", "", scatter_add},
     {"scatter_accumulate", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "", scatter_add},
     {"scatter_accumulate", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "begins = true", scatter_begin},

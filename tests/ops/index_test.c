@@ -8,17 +8,22 @@ typedef struct {
     double number; /* of the setting */
     int index;     /* which operand holds indices */
     int64_t size;  /* of their table */
+    bool from_end; /* negative indices count from its end */
     int rank[3];   /* of the operands; -1: none */
     int64_t dim[3][2];
 } IndexCase;
 
 static const IndexCase cases[] = {
-    {"gather", "axis", 1, 1, 5, {2, 1, -1}, {{3, 5}, {4}}},
-    {"embedding", NULL, 0, 0, 5, {1, 2, -1}, {{4}, {5, 3}}},
-    {"one_hot", "depth", 5, 0, 5, {1, -1, -1}, {{4}}},
-    {"scatter_add", NULL, 0, 1, 5, {2, 1, 2}, {{5, 3}, {4}, {4, 3}}},
-    {"cross_entropy", NULL, 0, 1, 5, {2, 1, -1}, {{4, 5}, {4}}},
-    {"nll", NULL, 0, 1, 5, {2, 1, -1}, {{4, 5}, {4}}},
+    {"gather", "axis", 1, 1, 5, true, {2, 1, -1}, {{3, 5}, {4}}},
+    {"embedding", NULL, 0, 0, 5, true, {1, 2, -1}, {{4}, {5, 3}}},
+    {"one_hot", "depth", 5, 0, 5, false, {1, -1, -1}, {{4}}},
+    {"scatter_add", NULL, 0, 1, 5, true, {2, 1, 2}, {{5, 3}, {4}, {4, 3}}},
+    {"gather_elements", "axis", 1, 1, 5, true, {2, 2, -1}, {{3, 5}, {3, 4}}},
+    {"gather_nd", NULL, 0, 1, 5, true, {2, 2, -1}, {{5, 5}, {3, 2}}},
+    {"scatter", "axis", 0, 1, 5, true, {2, 2, 2}, {{5, 3}, {4, 3}, {4, 3}}},
+    {"scatter_nd", NULL, 0, 1, 5, true, {2, 2, 1}, {{5, 5}, {3, 2}, {3}}},
+    {"cross_entropy", NULL, 0, 1, 5, false, {2, 1, -1}, {{4, 5}, {4}}},
+    {"nll", NULL, 0, 1, 5, false, {2, 1, -1}, {{4, 5}, {4}}},
 };
 
 /* What the graph returns with `number` as the last of the indices, the others being right. */
@@ -59,7 +64,10 @@ Test(index, outside_the_table_is_an_error)
             cr_expect_eq(run_with(test, dtype, 0), GP_OK, "%s", test->op);
             cr_expect_eq(run_with(test, dtype, (double)test->size - 1), GP_OK, "%s", test->op);
             cr_expect_eq(run_with(test, dtype, (double)test->size), GP_EINDEX, "%s", test->op);
-            cr_expect_eq(run_with(test, dtype, -1), GP_EINDEX, "%s", test->op);
+            int below = test->from_end ? GP_OK : GP_EINDEX;
+            cr_expect_eq(run_with(test, dtype, -1), below, "%s", test->op);
+            cr_expect_eq(run_with(test, dtype, -(double)test->size), below, "%s", test->op);
+            cr_expect_eq(run_with(test, dtype, -(double)test->size - 1), GP_EINDEX, "%s", test->op);
             cr_expect_eq(run_with(test, dtype, wide ? -0x1p62 : -0x1p31), GP_EINDEX, "%s",
                          test->op);
             cr_expect_eq(run_with(test, dtype, wide ? 0x1p62 : 0x1p31 - 1), GP_EINDEX, "%s",
