@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+enum { ALIGN_END, ALIGN_START }; /* the words of `align`, in order */
+
 static const int swap_heads[] = {0, 2, 1, 3}; /* [B, T, H, D] to [B, H, T, D] and back */
 
 /* ---- sdpa ------------------------------------------------------------------------------------ */
@@ -29,10 +31,30 @@ static bool check_qkv(Graph *g, const Call *c)
     if (q.dim[1] % k.dim[1] != 0)
         return call_error_at(g, c, 1, "the %lld heads of k %s must divide the %lld of q %s",
                              (long long)k.dim[1], k_text, (long long)q.dim[1], q_text);
-    if (call_int(c, "causal") && q.dim[2] > k.dim[2])
-        return call_error_at(g, c, 0, "causal, but there are more queries than keys: q %s, k %s",
-                             q_text, k_text);
+    if (call_int(c, "causal") && q.dim[2] > k.dim[2] && call_int(c, "align") == ALIGN_END) {
+        call_error_at(g, c, 0, "causal, but there are more queries than keys: q %s, k %s", q_text,
+                      k_text);
+        diag_hint(g->diag, "align = start: query i sees keys 0 to i, and all where there is none");
+        return false;
+    }
     return true;
+}
+
+/* bool[T, S]: query t sees keys up to number t + ahead. */
+static Use seen_keys(Graph *g, const Call *c, int64_t queries, int64_t keys, int64_t ahead)
+{
+    Use query = use_places(g, c, queries), key = use_places(g, c, keys);
+    if (ahead)
+        query = call_op(g, c, "add", 2, (Use[]){query, graph_literal(g, (double)ahead, I64)});
+    return call_op(g, c, "less_equal", 2, (Use[]){key, use_along(g, query, 0, 2)});
+}
+
+/* What a mask leaves of the keys that a query sees. */
+static Use seen_masked(Graph *g, const Call *c, Use seen, Use mask)
+{
+    if (g->value.at[mask.value].dtype == BOOL)
+        return call_op(g, c, "and", 2, (Use[]){mask, seen});
+    return call_op(g, c, "where", 3, (Use[]){seen, mask, graph_literal(g, -INFINITY, F32)});
 }
 
 static bool check_mask(Graph *g, const Call *c, const int64_t *dim)
@@ -55,19 +77,28 @@ static bool build_sdpa(Graph *g, Call *c)
     if (!check_qkv(g, c))
         return false;
     View q = call_view(g, c, 0), k = call_view(g, c, 1);
+    const int64_t scores[4] = {q.dim[0], q.dim[1], q.dim[2], k.dim[2]};
     double scale = call_attr(c, "scale")->number;
+    bool causal = call_int(c, "causal");
+    Use mask = call_has(c, 3) ? call_operand(c, 3) : (Use){NONE, NONE};
+    if (mask.value != NONE && !check_mask(g, c, scores))
+        return false;
+    if (causal && q.dim[2] != k.dim[2] && call_int(c, "align") == ALIGN_START) {
+        Use seen = seen_keys(g, c, q.dim[2], k.dim[2], 0);
+        mask = mask.value == NONE ? seen : seen_masked(g, c, seen, mask);
+        if (mask.value == NONE)
+            return false;
+        causal = false;
+    }
     Call attend = call_begin(g, c, "attend");
-    call_set(&attend, "causal", (double)call_int(c, "causal"));
+    call_set(&attend, "causal", causal);
     call_set(&attend, "scale", scale != 0 ? scale : 1 / sqrt((double)q.dim[3]));
     for (int i = 0; i < 3; i++)
         call_use(g, &attend, call_operand(c, i));
-    if (call_has(c, 3)) {
-        const int64_t scores[4] = {q.dim[0], q.dim[1], q.dim[2], k.dim[2]};
-        if (!check_mask(g, c, scores))
-            return false;
-        View mask = call_view(g, c, 3);
-        mask = view_broadcast(&mask, 4, scores);
-        call_use(g, &attend, use_make(g, call_operand(c, 3).value, mask));
+    if (mask.value != NONE) {
+        View view = use_view(g, mask);
+        view = view_broadcast(&view, 4, scores);
+        call_use(g, &attend, use_make(g, mask.value, view));
     }
     if (!call_finish(g, &attend))
         return false;
@@ -82,14 +113,81 @@ static bool shape_attend(Graph *g, Call *c)
            call_output(g, c, F32, 4, (int64_t[]){q.dim[0], q.dim[1], q.dim[2], 2});
 }
 
+/* [B, H, T, D] with the heads that share a key head on an axis of their own: [B, Hk, H / Hk, T, D],
+ * or transposed. */
+static Use grouped(Graph *g, Use use, int64_t kv_heads, bool transposed)
+{
+    View x = use_view(g, use), out = {.rank = 5, .offset = x.offset};
+    const int64_t group = x.dim[1] / kv_heads;
+    const int rows = transposed ? 4 : 3, columns = transposed ? 3 : 4;
+    out.dim[0] = x.dim[0], out.stride[0] = x.stride[0];
+    out.dim[1] = kv_heads, out.stride[1] = group * x.stride[1];
+    out.dim[2] = group, out.stride[2] = x.stride[1];
+    out.dim[rows] = x.dim[2], out.stride[rows] = x.stride[2];
+    out.dim[columns] = x.dim[3], out.stride[columns] = x.stride[3];
+    return use_make(g, use.value, out);
+}
+
+/* x @ y^T of each head: [B, H, T, S]. */
+static Use products(Grad *grad, Use x, Use y)
+{
+    Graph *g = grad->g;
+    View xv = use_view(g, x), yv = use_view(g, y);
+    Use out = grad_op(grad, "matmul", 2,
+                      (Use[]){grouped(g, x, yv.dim[1], false), grouped(g, y, yv.dim[1], true)});
+    return use_reshape(g, &grad->at, out, 4,
+                       (int64_t[]){xv.dim[0], xv.dim[1], xv.dim[2], yv.dim[2]});
+}
+
+/* The softmax again, whole, from the totals that were saved. A query that sees no key has 0. */
+static Use softmax_again(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use q = grad_operand(grad, 0), k = grad_operand(grad, 1), totals = grad_result(grad, 1);
+    Use zero = graph_literal(g, 0, F32), sum = use_window(g, totals, 3, 1, 1);
+    Use scale = graph_literal(g, node_attr(g, grad->node, "scale")->number, F32);
+    Use p = grad_op(grad, "mul", 2, (Use[]){products(grad, q, k), scale});
+    p = grad_op(grad, "add", 2, (Use[]){p, grad_operand(grad, 3)});
+    p = grad_op(grad, "sub", 2, (Use[]){p, use_window(g, totals, 3, 0, 1)});
+    p = grad_op(grad, "exp", 1, &p);
+    p = grad_op(grad, "div", 2, (Use[]){p, sum});
+    Use seen = grad_op(grad, "greater", 2, (Use[]){sum, zero});
+    if (node_attr(g, grad->node, "causal")->number != 0) {
+        int64_t queries = use_view(g, q).dim[2], keys = use_view(g, k).dim[2];
+        Use before = seen_keys(g, &grad->at, queries, keys, keys - queries);
+        seen = grad_op(grad, "and", 2, (Use[]){seen, before});
+    }
+    return grad_op(grad, "where", 3, (Use[]){seen, p, zero});
+}
+
+/* P (dout V' - delta) with delta = sum(dout * out) of each query: as large as the scores, which is
+ * what a mask that is trained is too, save for what it repeats. */
+static Use mask_gradient(Grad *grad)
+{
+    Graph *g = grad->g;
+    Use dp = products(grad, use_permute(g, grad->dout[0], swap_heads), grad_operand(grad, 2));
+    Use both = grad_op(grad, "mul", 2, (Use[]){grad->dout[0], grad_result(grad, 0)});
+    Call delta = call_begin(g, &grad->at, "sum");
+    call_set_list(&delta, "axis", 1, (int64_t[]){3});
+    call_set(&delta, "keepdims", 1);
+    call_use(g, &delta, both);
+    if (dp.value == NONE || both.value == NONE || !call_finish(g, &delta))
+        return (Use){NONE, NONE};
+    Use off = grad_op(grad, "sub", 2, (Use[]){dp, use_permute(g, delta.result.at[0], swap_heads)});
+    return grad_op(grad, "mul", 2, (Use[]){softmax_again(grad), off});
+}
+
 /* Gradients lie as the result does, so they too meet their projections without a copy. */
 static bool grad_attend(Grad *grad)
 {
     Graph *g = grad->g;
     const Node node = g->node.at[grad->node];
     bool masked = node.uses > 3 && grad_operand(grad, 3).value != NONE;
-    if (masked && grad->wanted[3])
-        return call_error(g, &grad->at, "has no derivative by its mask");
+    if (masked && grad->wanted[3]) {
+        grad->din[3] = mask_gradient(grad);
+        if (grad->din[3].value == NONE)
+            return false;
+    }
     Call c = call_begin(g, &grad->at, "attend_grad");
     call_set(&c, "causal", node_attr(g, grad->node, "causal")->number);
     call_set(&c, "scale", node_attr(g, grad->node, "scale")->number);
@@ -326,7 +424,14 @@ const OpRow ops_attention[] = {
                .kind = ARG_FLOAT,
                .flags = ARG_FRONT,
                .fallback = "0",
-               .help = "0: 1 / sqrt(D)"}},
+               .help = "0: 1 / sqrt(D)"},
+              {.name = "align",
+               .kind = ARG_WORD,
+               .flags = ARG_FRONT,
+               .fallback = "end",
+               .words = "end start",
+               .help = "of causal, where lengths differ; start: query i sees keys 0 to i, as in "
+                       "PyTorch"}},
      .build = build_sdpa},
     {.name = "attend",
      .help = "the kernel of sdpa: [B, T, H, Dv]; of each query the largest score and the sum of "

@@ -21,6 +21,12 @@ static bool check_shape(Graph *g, const Call *c, Dtype dtype, int rank, const in
                       error);
 }
 
+Use use_places(Graph *g, const Call *from, int64_t n)
+{
+    Use zeros = constant(g, 0, I64, 1, &n);
+    return call_op(g, from, "place", 1, &zeros);
+}
+
 /* start + step * i, in the arithmetic of the dtype. */
 static bool build_arange(Graph *g, Call *c)
 {
@@ -32,8 +38,7 @@ static bool build_arange(Graph *g, Call *c)
         return false;
     if (dtype != F32 && (start != floor(start) || step != floor(step)))
         return call_error(g, c, "start and step of %s must be whole numbers", dtype_name(dtype));
-    Use x = constant(g, 0, I64, 1, &count);
-    x = call_op(g, c, "place", 1, &x);
+    Use x = use_places(g, c, count);
     if (dtype != I64) {
         Call cast = call_begin(g, c, "cast");
         call_set(&cast, "dtype", dtype);

@@ -87,11 +87,9 @@ static bool margins(Graph *g, const Call *c, const char *setting, int rank, int6
                              use_text(g, call_operand(c, 0)));
     for (int i = 0; i < rank; i++) {
         margin[i] = list->list[list->count == 1 ? 0 : i];
-        if (margin[i] < 0 || margin[i] > INT64_C(1) << 60) {
-            call_error(g, c, "%s = %lld is not a count of elements", setting, (long long)margin[i]);
-            diag_hint(g->diag, "a slice takes elements away: x[1:-1]");
-            return false;
-        }
+        if (margin[i] < -(INT64_C(1) << 60) || margin[i] > INT64_C(1) << 60)
+            return call_error(g, c, "%s = %lld is not a count of elements", setting,
+                              (long long)margin[i]);
     }
     return true;
 }
@@ -110,14 +108,34 @@ static bool check_value(Graph *g, const Call *c)
     return call_error_at(g, c, 0, "value = %g does not fit in %s", value, dtype_name(dtype));
 }
 
+/* A margin below 0 takes elements away: operand 0 becomes what is left, and the margin 0. */
+static bool crop(Graph *g, Call *c, int64_t *before, int64_t *after)
+{
+    View view = call_view(g, c, 0);
+    for (int i = 0; i < view.rank; i++) {
+        int64_t first = before[i] < 0 ? -before[i] : 0, last = after[i] < 0 ? -after[i] : 0;
+        if (first + last >= view.dim[i])
+            return call_error_at(g, c, 0, "takes all away of axis %d of %s", i,
+                                 use_text(g, call_operand(c, 0)));
+        if (first || last)
+            c->use.at[0] = use_window(g, c->use.at[0], i, first, view.dim[i] - first - last);
+        before[i] = first ? 0 : before[i];
+        after[i] = last ? 0 : after[i];
+    }
+    call_set_list(c, "before", view.rank, before);
+    call_set_list(c, "after", view.rank, after);
+    return true;
+}
+
 static bool shape_pad(Graph *g, Call *c)
 {
     View view = call_view(g, c, 0);
     int64_t before[MAX_RANK] = {0}, after[MAX_RANK], dim[MAX_RANK];
     bool same = call_attr(c, "after")->is_word;
     if (!check_value(g, c) || !margins(g, c, "before", view.rank, before) ||
-        !margins(g, c, same ? "before" : "after", view.rank, after))
+        !margins(g, c, same ? "before" : "after", view.rank, after) || !crop(g, c, before, after))
         return false;
+    view = call_view(g, c, 0);
     for (int i = 0; i < view.rank; i++)
         dim[i] = before[i] + view.dim[i] + after[i];
     call_set_list(c, "low", MAX_RANK, before);
@@ -190,7 +208,8 @@ const OpRow ops_join[] = {
                .kind = ARG_INTS,
                .flags = ARG_FRONT,
                .count = MAX_RANK,
-               .help = "elements before each axis; one number: every axis"},
+               .help = "elements before each axis, taken away where below 0; one number: every "
+                       "axis"},
               {.name = "after",
                .kind = ARG_INTS,
                .flags = ARG_FRONT,

@@ -65,6 +65,9 @@ Use use_permute(Graph *g, Use use, const int *perm);
 /* `length` elements of an axis from `start` on. */
 Use use_window(Graph *g, Use use, int axis, int64_t start, int64_t length);
 
+/* 0, 1, 2, ... of i64: the numbers of n elements (generate.c). */
+Use use_places(Graph *g, const Call *from, int64_t n);
+
 /* A vector [n] laid along `axis` of a tensor of this rank: [n, 1, 1] for axis 1 of 4, so that it
  * broadcasts over it (shape.c). */
 Use use_along(Graph *g, Use vector, int axis, int rank);

@@ -189,11 +189,10 @@ static Use is_kept(Grad *grad)
     Graph *g = grad->g;
     View x = use_view(g, grad_operand(grad, 0)), index = use_view(g, grad_operand(grad, 1));
     int axis = (int)node_attr(g, grad->node, "axis")->list[0];
-    View line = {.rank = 1, .dim = {index.dim[axis]}}, spread = {.rank = index.rank};
+    View spread = {.rank = index.rank};
     memcpy(spread.dim, index.dim, sizeof spread.dim);
     spread.stride[axis] = 1;
-    Use zero = use_make(g, graph_literal(g, 0, I64).value, line);
-    Use places = grad_op(grad, "place", 1, &zero);
+    Use places = use_places(g, &grad->at, index.dim[axis]);
     if (places.value == NONE)
         return places;
     places = use_make(g, places.value, spread);

@@ -113,14 +113,21 @@ static bool build_reshape(Graph *g, Call *c)
 static bool build_flatten(Graph *g, Call *c)
 {
     View view = call_view(g, c, 0);
-    int64_t from = call_int(c, "axis"), dim[MAX_RANK];
+    int64_t from = call_int(c, "axis"), end = call_int(c, "end"), dim[MAX_RANK];
     from = from < 0 ? from + view.rank : from;
     if (from < 0 || from > view.rank || from == MAX_RANK)
         return call_error_at(g, c, 0, "axis = %lld is outside %s", (long long)call_int(c, "axis"),
                              use_text(g, call_operand(c, 0)));
+    end = end < 0 ? end + view.rank : end;
+    if (end >= view.rank || (end < from && from < view.rank))
+        return call_error_at(g, c, 0, "end = %lld is outside %s, or before axis %lld",
+                             (long long)call_int(c, "end"), use_text(g, call_operand(c, 0)),
+                             (long long)from);
+    int after = from < view.rank ? view.rank - 1 - (int)end : 0;
     memcpy(dim, view.dim, sizeof dim);
-    dim[from] = product(view.rank - (int)from, view.dim + from);
-    Use out = use_reshape(g, c, call_operand(c, 0), (int)from + 1, dim);
+    dim[from] = product(view.rank - (int)from - after, view.dim + from);
+    memcpy(dim + from + 1, view.dim + view.rank - after, (size_t)after * sizeof *dim);
+    Use out = use_reshape(g, c, call_operand(c, 0), (int)from + 1 + after, dim);
     call_result(g, c, out);
     return out.value != NONE;
 }
@@ -335,8 +342,14 @@ const OpRow ops_shape[] = {
      .args = {X, LIST("shape", NULL, "sizes; one may be -1: what is left")},
      .build = build_reshape},
     {.name = "flatten",
-     .help = "joins the axes from `axis` on: [N, C, H, W] becomes [N, C*H*W]",
-     .args = {X, ONE_AXIS("1", "first of the joined axes")},
+     .help = "joins the axes from `axis` to `end`: [N, C, H, W] becomes [N, C*H*W]",
+     .args = {X,
+              ONE_AXIS("1", "first of the joined axes"),
+              {.name = "end",
+               .kind = ARG_INT,
+               .flags = ARG_FRONT,
+               .fallback = "-1",
+               .help = "last of them"}},
      .build = build_flatten},
     {.name = "transpose",
      .help = "axes in another order; a view",

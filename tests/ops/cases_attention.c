@@ -3,10 +3,13 @@
 
 #include <math.h>
 
+/* The keys that a query sees: all, up to its own number from the end, or from the start. */
+typedef enum { ALL, TO_LAST, TO_SAME } Seen;
+
 /* q [B, H, T, D], k [B, Hk, S, D], v [B, Hk, S, Dv]; a mask broadcasts to [B, H, T, S]. Result
  * [B, H, T, Dv]. */
 static Tensor attend(const Case *c, const Tensor *q, const Tensor *k, const Tensor *v,
-                     const Tensor *mask, bool causal, double scale)
+                     const Tensor *mask, Seen seen, double scale)
 {
     int64_t heads = q->dim[1], queries = q->dim[2], keys = k->dim[2], size = q->dim[3];
     int64_t width = v->dim[3], share = heads / k->dim[1];
@@ -28,7 +31,7 @@ static Tensor attend(const Case *c, const Tensor *q, const Tensor *k, const Tens
                 score[s] = mask->dtype == BOOL ? (mask->at[at] != 0 ? score[s] : -INFINITY)
                                                : score[s] + mask->at[at];
             }
-            if (causal && s > t + keys - queries)
+            if ((seen == TO_LAST && s > t + keys - queries) || (seen == TO_SAME && s > t))
                 score[s] = -INFINITY;
             total += exp(score[s]);
         }
@@ -44,7 +47,10 @@ static Tensor sdpa(const Case *c)
     double scale = case_number(c, "scale");
     if (scale == 0)
         scale = 1 / sqrt((double)c->in[0].dim[3]);
-    return attend(c, &c->in[0], &c->in[1], &c->in[2], &c->in[3], case_int(c, "causal"), scale);
+    Seen seen = !case_int(c, "causal")              ? ALL
+                : case_is_word(c, "align", "start") ? TO_SAME
+                                                    : TO_LAST;
+    return attend(c, &c->in[0], &c->in[1], &c->in[2], &c->in[3], seen, scale);
 }
 
 /* x [B, T, E] @ w [E, heads * D] + b, as [B, heads, T, D]. */
@@ -73,7 +79,8 @@ static Tensor attention(const Case *c)
     Tensor q = project(c, x, &c->in[WQ], &c->in[BQ], heads);
     Tensor k = project(c, source, &c->in[WK], &c->in[BK], kv_heads);
     Tensor v = project(c, source, &c->in[WV], &c->in[BV], kv_heads);
-    Tensor y = attend(c, &q, &k, &v, &c->in[MASK], case_int(c, "causal"), 1 / sqrt((double)size));
+    Tensor y = attend(c, &q, &k, &v, &c->in[MASK], case_int(c, "causal") ? TO_LAST : ALL,
+                      1 / sqrt((double)size));
     Tensor joined = case_like(c, X);
     for (int64_t i = 0; i < y.count; i++) { /* heads of a token side by side */
         int64_t d = i % size, t = i / size % x->dim[1], head = i / size / x->dim[1];
@@ -118,11 +125,26 @@ OP_CASES(attention) = {
     {"sdpa", "f32[1, 1, 5, 36] f32[1, 1, 37, 36] f32[1, 1, 37, 70]", "causal = true", sdpa},
     {"sdpa", "f32[1, 2, 3, 4] f32[1, 1, 5, 4] f32[1, 1, 5, 132]", "", sdpa},
     {"sdpa", "f32[1, 2, 5, 70] f32[1, 1, 5, 70] f32[1, 1, 5, 8]", "", sdpa},
+    {"sdpa", "f32[2, 4, 5, 4] f32[2, 2, 7, 4] f32[2, 2, 7, 3] f32[4, 1, 7]", "", sdpa},
+    {"sdpa", "f32[2, 4, 5, 4] f32[2, 2, 7, 4] f32[2, 2, 7, 3] f32[2, 1, 5, 1]", "causal = true",
+     sdpa},
+    {"sdpa", "f32[2, 2, 5, 4] f32[2, 2, 5, 4] f32[2, 2, 5, 4] f32[1, 2, 5, 5]", "scale = 1", sdpa},
+    {"sdpa", "f32[2, 2, 9, 4] f32[2, 1, 5, 4] f32[2, 1, 5, 4]", "causal = true, align = start",
+     sdpa},
+    {"sdpa", "f32[1, 2, 5, 4] f32[1, 2, 9, 4] f32[1, 2, 9, 4]", "causal = true, align = start",
+     sdpa},
+    {"sdpa", "f32[1, 2, 5, 4] f32[1, 2, 5, 4] f32[1, 2, 5, 4]", "causal = true, align = start",
+     sdpa},
+    {"sdpa", "f32[2, 2, 9, 4] f32[2, 2, 5, 4] f32[2, 2, 5, 4] f32[2, 1, 5]",
+     "causal = true, align = start", sdpa},
+    {"sdpa", "f32[2, 2, 9, 4] f32[2, 2, 5, 4] f32[2, 2, 5, 4] bool[2, 1, 1, 5]",
+     "causal = true, align = start", sdpa},
     {"attention", "f32[2, 5, 8]", "heads = 2", attention},
     {"attention", "f32[2, 5, 8]", "heads = 4, kv_heads = 2, causal = true", attention},
     {"attention", "f32[1, 3, 6]", "heads = 1, bias = false", attention},
     {"attention", "f32[2, 5, 6] f32[2, 7, 4]", "heads = 3", attention},
     {"attention", "f32[2, 5, 6] - bool[2, 1, 1, 5]", "heads = 3", attention},
+    {"attention", "f32[2, 5, 6] - f32[3, 5, 5]", "heads = 3", attention},
     {"attention", "f32[1, 70, 8] - - f32[8, 8] f32[8, 2] f32[8, 2]",
      "heads = 4, kv_heads = 1, causal = true", attention},
     {"rope", "f32[2, 3, 5, 8]", "", rope},

@@ -46,13 +46,16 @@ static Tensor flatten(const Case *c)
 {
     const Tensor *x = &c->in[0];
     int axis = axis_of(case_int(c, "axis"), x->rank);
-    int64_t dim[MAX_RANK], joined = 1;
-    for (int i = 0; i < axis; i++)
-        dim[i] = x->dim[i];
-    for (int i = axis; i < x->rank; i++)
-        joined *= x->dim[i];
-    dim[axis] = joined;
-    return same_elements(c, axis + 1, dim);
+    int end = axis_of(case_int(c, "end"), x->rank), rank = 0;
+    int64_t dim[MAX_RANK + 1];
+    for (int i = 0; i < x->rank; i++)
+        if (i > axis && i <= end)
+            dim[rank - 1] *= x->dim[i];
+        else
+            dim[rank++] = x->dim[i];
+    if (axis == x->rank)
+        dim[rank++] = 1;
+    return same_elements(c, rank, dim);
 }
 
 static Tensor transpose(const Case *c)
@@ -263,6 +266,10 @@ OP_CASES(shape) = {
     {"flatten", "f32[2, 3, 4, 5]", "", flatten},
     {"flatten", "f32[2, 3, 4]", "axis = 0", flatten},
     {"flatten", "bool[2, 3, 4]", "axis = -1", flatten},
+    {"flatten", "f32[2, 3, 4]", "axis = 3", flatten},
+    {"flatten", "f32[2, 3, 4, 5]", "axis = 1, end = 2", flatten},
+    {"flatten", "f32[2, 3, 4, 5]", "axis = 0, end = -3", flatten},
+    {"flatten", "f32[2, 3, 4, 5]", "axis = 1, end = 1", flatten},
     {"transpose", "f32[3, 5]", "", transpose},
     {"transpose", "f32[2, 3, 5]", "", transpose},
     {"transpose", "i64[2, 3, 5]", "perm = [2, 0, 1]", transpose},
@@ -304,6 +311,9 @@ OP_CASES(shape) = {
     {"pad", "i32[3, 5]", "before = 0, after = [1, 1], value = 7", pad},
     {"pad", "i64[3]", "before = 2, value = -1", pad},
     {"pad", "bool[3, 2]", "before = [1, 0], value = 1", pad},
+    {"pad", "f32[5, 6]", "before = -1", pad},
+    {"pad", "f32[5, 6]", "before = [-2, 1], after = [1, -3], value = 2.5", pad},
+    {"pad", "i32[5]", "before = -2, after = -2", pad},
     {0},
 };
 
@@ -329,7 +339,12 @@ OP_ERRORS(shape) = {
     {"concat", "f32[2, 3] i32[2, 3]", "", "dtypes differ: f32[2, 3] and i32[2, 3]"},
     {"stack", "f32[2, 3] f32[3, 2]", "", "shapes differ: f32[2, 3] and f32[3, 2]"},
     {"pad", "f32[2, 3, 4]", "before = [1, 2]", "before must be one number, or one for each axis"},
-    {"pad", "f32[2, 3]", "before = -1", "before = -1 is not a count of elements"},
+    {"pad", "f32[2, 3]", "before = -1", "takes all away of axis 0 of f32[2, 3]"},
+    {"pad", "f32[2, 3]", "before = [0, -9e17], after = 0", "takes all away of axis 1"},
+    {"pad", "f32[2, 3]", "before = 3e18", "is not a count of elements"},
+    {"flatten", "f32[2, 3, 4]", "axis = 2, end = 1", "end = 1 is outside f32[2, 3, 4], or before"},
+    {"flatten", "f32[2, 3, 4]", "end = 3", "end = 3 is outside f32[2, 3, 4]"},
+    {"flatten", "f32[2, 3, 4]", "end = -4", "end = -4 is outside f32[2, 3, 4]"},
     {"pad", "u8[2, 3]", "before = 1, value = 256", "value = 256 does not fit in u8"},
     {0},
 };

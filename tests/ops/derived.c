@@ -29,12 +29,6 @@ static Use add_loss(Graph *g, const Call *call)
     return loss;
 }
 
-/* Scores have no derivative by what is added to them: it would have their size. */
-static bool is_mask(const OpCase *row, int i)
-{
-    return strcmp(row->op, "sdpa") == 0 && i == 3;
-}
-
 bool case_derive(Arena *arena, const OpCase *row, Derived *d, const char **wrong)
 {
     d->built = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, true);
@@ -43,7 +37,7 @@ bool case_derive(Arena *arena, const OpCase *row, Derived *d, const char **wrong
     if (d->built.refused)
         return false;
     for (int i = 0; i < d->built.operands; i++)
-        if (is_real(g, d->built.use[i]) && !is_mask(row, i)) {
+        if (is_real(g, d->built.use[i])) {
             g->value.at[d->built.use[i].value].kind = VALUE_PARAM;
             any = true;
         }
