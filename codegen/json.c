@@ -348,6 +348,25 @@ static json_t *time_json(const Plan *plan, const Search *search)
                      number_json(plan_extra(search->cost_bound, search->least_cost)));
 }
 
+static void put_reason(json_t *why, const char *of, const char *text)
+{
+    if (text)
+        json_object_set_new(why, of, text_json(text));
+}
+
+/* What was decided before planning, and why: for people. */
+static json_t *choice_json(const Plan *plan, const EmitOptions *o)
+{
+    uint32_t times = plan->program[PROGRAM_STEP].times;
+    json_t *why = json_object();
+    put_reason(why, "accumulate", o->why.micro);
+    put_reason(why, "chunked_loss", o->why.chunked_loss);
+    put_reason(why, "epilogues", o->why.epilogues);
+    return json_pack("{s:I, s:b, s:b, s:o}", "accumulate", (json_int_t)(times ? times : 1),
+                     "chunked_loss", o->choice.chunked_loss, "epilogues", o->choice.epilogues,
+                     "why", why);
+}
+
 Text emit_json(const Plan *plan, const EmitOptions *options)
 {
     Writer w = {.plan = plan, .g = plan->graph, .o = out_new(plan->graph->arena)};
@@ -364,6 +383,7 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
                options->budget ? json_integer((json_int_t)options->budget) : json_null());
     put_member(&w, "arena", json_integer((json_int_t)plan->arena));
     put_member(&w, "time", time_json(plan, &options->search));
+    put_member(&w, "choice", choice_json(plan, options));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));
     put_member(&w, "state", id_json(plan->state));
     put_table(&w, "scopes", w.g->scope.count, scope_json);

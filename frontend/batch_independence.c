@@ -320,6 +320,7 @@ static bool pass_output(const Samples *s, const Node *micro, const Node *whole, 
     }
     if (to >= 0)
         return split_output(s, micro, whole, output, to, block, spread);
+    s->micro->train.own |= to == BATCH_OWN;
     if (to == BATCH_OWN)
         spread->kind = SPREAD_OWN;
     else if (to == BATCH_SUMMED && weighed)

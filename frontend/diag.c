@@ -13,7 +13,7 @@
 
 enum {
     MAX_ERRORS = 20,
-    MAX_NOTES = 6,      /* of one message */
+    MAX_NOTES = 8,      /* of one message */
     SHOWN_COLUMNS = 96, /* of a source line */
     SHOWN_BEFORE = 60,  /* of them before the caret, where the line is cut */
     TAB = 4,
@@ -27,8 +27,8 @@ struct Diag {
     NameTable *seen; /* messages that are out, with their places */
     int errors;      /* also those that are not shown */
     int shown, notes;
-    const char *first; /* error, NULL: none */
-    bool muted;        /* the last message was not shown, so its notes are not either */
+    Message first; /* error; text NULL: none */
+    bool muted;    /* the last message was not shown, so its notes are not either */
 };
 
 Diag *diag_new(Arena *arena, FILE *to, bool color)
@@ -51,9 +51,18 @@ int diag_errors(const Diag *diag)
     return diag->errors;
 }
 
-const char *diag_first(const Diag *diag)
+const Message *diag_first(const Diag *diag)
 {
-    return diag->first;
+    return diag->first.text ? &diag->first : NULL;
+}
+
+Message message_copy(Arena *arena, const Message *m)
+{
+    if (!m || !m->text)
+        return (Message){.text = NULL};
+    return (Message){.span = m->span,
+                     .text = arena_copy(arena, m->text, strlen(m->text)),
+                     .hint = m->hint ? arena_copy(arena, m->hint, strlen(m->hint)) : NULL};
 }
 
 bool diag_full(const Diag *diag)
@@ -227,8 +236,8 @@ static void message(Diag *diag, Span span, bool error, const char *text)
     diag->muted = !diag->to || diag_full(diag) || !is_new(diag, span, text);
     diag->notes = 0;
     diag->errors += error;
-    if (error && !diag->first)
-        diag->first = text;
+    if (error && !diag->first.text)
+        diag->first = (Message){.span = span, .text = text};
     if (diag->muted)
         return;
     diag->shown += error;
@@ -266,14 +275,17 @@ void diag_note(Diag *diag, Span span, const char *format, ...)
 
 void diag_hint(Diag *diag, const char *format, ...)
 {
-    if (diag->muted)
-        return;
     va_list args;
     va_start(args, format);
-    fprintf(diag->to, "    %shint:%s ", paint(diag, "\033[1;36m"), paint(diag, "\033[0m"));
-    put_text(diag->to, arena_vprintf(diag->arena, format, args));
-    fputc('\n', diag->to);
+    const char *text = arena_vprintf(diag->arena, format, args);
     va_end(args);
+    if (diag->errors == 1 && !diag->first.hint)
+        diag->first.hint = text;
+    if (diag->muted)
+        return;
+    fprintf(diag->to, "    %shint:%s ", paint(diag, "\033[1;36m"), paint(diag, "\033[0m"));
+    put_text(diag->to, text);
+    fputc('\n', diag->to);
 }
 
 /* ---- Misspelt names ------------------------------------------------------------------------- */

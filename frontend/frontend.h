@@ -57,7 +57,14 @@ typedef struct Diag Diag; /* where messages go, and how many there were */
 Diag *diag_new(Arena *arena, FILE *to, bool color); /* to NULL: nothing is said, only counted */
 void diag_source(Diag *diag, const Source *source); /* what later spans are of */
 int diag_errors(const Diag *diag);                  /* errors so far */
-const char *diag_first(const Diag *diag);           /* the first of them, in words; NULL: none */
+/* The first of them; NULL: there was none. */
+typedef struct {
+    Span span;
+    const char *text;
+    const char *hint; /* NULL: it has none */
+} Message;
+const Message *diag_first(const Diag *diag);
+Message message_copy(Arena *arena, const Message *message); /* NULL: without text */
 bool diag_full(const Diag *diag);                   /* so many that it is time to give up */
 
 /* `file:line:col: error: text`, the source line, a caret. Always returns false, so that a rule
@@ -198,6 +205,7 @@ typedef struct {
     const char *optimizer;
     double lr;      /* of the optimizer's brackets; the run can set another */
     uint32_t times; /* micro-batches in a step */
+    bool own;       /* in which each has statistics of its own: the result hangs on their number */
     Span span;
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;
@@ -549,10 +557,11 @@ Graph *lower(Arena *arena, Diag *diag, const Model *model);
  * several, forward and eval run in as many, so that the whole batch is at once nowhere but in
  * inputs and outputs. */
 bool train_add(Graph *g, const Model *model, uint32_t times);
-/* Micro-batches as the train statement has them: accumulate = K; and whether it leaves them open.
- */
+/* Micro-batches as the train statement has them: accumulate = K, or 1; whether it leaves them open;
+ * and whether it says anything of them. */
 uint32_t train_stated(const Graph *g);
 bool train_is_auto(const Graph *g);
+bool train_states(const Graph *g);
 /* A product that only a loss over its rows reads is computed in chunks, in the program being
  * lowered: its logits are then never stored whole, and computed once more in the backward pass. */
 void chunk_losses(Graph *g);

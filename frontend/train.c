@@ -44,6 +44,11 @@ bool train_is_auto(const Graph *g)
     return s && s->value.is_word;
 }
 
+bool train_states(const Graph *g)
+{
+    return find_setting(g, "accumulate") != NULL;
+}
+
 static double stated_lr(const Graph *g, const OpRow *optimizer)
 {
     const TrainSetting *s = find_setting(g, "lr");

@@ -95,8 +95,8 @@ static bool check_views(GraphCheck *v, const Node *node)
 /* What the row's rule had to say. */
 static const char *rule_message(const GraphCheck *v)
 {
-    const char *message = diag_first(v->g->diag);
-    return message ? message : "its rule refuses it";
+    const Message *message = diag_first(v->g->diag);
+    return message ? message->text : "its rule refuses it";
 }
 
 /* The row's own rule, asked again, declares the outputs that the file has. */

@@ -7,7 +7,9 @@
  *
  * With a budget, candidates (choose_candidates.c) are tried by their least cost (choose_trials.c).
  * Every choice has plans that cost no more with a larger budget, so what is chosen costs no more
- * either. The graph of a candidate is the one that is planned and returned.
+ * either. Micro-batches round otherwise, so unless the model or the user asked for them they are no
+ * candidates until nothing else fits: then a smaller budget may cost less. The graph of a candidate
+ * is the one that is planned and returned.
  */
 #include "planner/choose.h"
 
@@ -28,13 +30,13 @@ bool choose_stopped(const Chooser *s)
 {
     const PlanOptions *o = s->options;
     return (o->cancel && *o->cancel) ||
-           (o->seconds > 0 && clock_seconds() - s->begin >= o->seconds);
+           (s->seconds > 0 && clock_seconds() - s->begin >= s->seconds);
 }
 
 double choose_seconds(const Chooser *s)
 {
-    double left = s->options->seconds - (clock_seconds() - s->begin);
-    return s->options->seconds <= 0 ? 0 : left > 0.01 ? left : 0.01;
+    double left = s->seconds - (clock_seconds() - s->begin);
+    return s->seconds <= 0 ? 0 : left > 0.01 ? left : 0.01;
 }
 
 void choose_say(const Chooser *s, const char *format, ...)
@@ -55,7 +57,8 @@ Chooser choose_begin(const Model *model, const Target *target, const PlanOptions
                  .options = options,
                  .diag = diag,
                  .arena = arena_new(),
-                 .begin = clock_seconds()};
+                 .begin = clock_seconds(),
+                 .seconds = options->seconds};
     candidates_begin(&s);
     return s;
 }
@@ -110,6 +113,15 @@ static Search sum_up(Chooser *s, const ChoiceTrial *best)
                     .broken_hint = own->broken_hint};
 }
 
+static uint64_t least_floor(const Chooser *s)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < s->candidate.count; i++)
+        if (s->candidate.at[i].hopeless && s->candidate.at[i].floor < least)
+            least = s->candidate.at[i].floor;
+    return least;
+}
+
 Built choose(const Model *model, const Target *target, const PlanOptions *options, Diag *diag)
 {
     Chooser s = choose_begin(model, target, options, diag);
@@ -117,16 +129,24 @@ Built choose(const Model *model, const Target *target, const PlanOptions *option
         choose_end(&s);
         return (Built){0};
     }
+    s.by_size = options->smallest && !options->budget;
     if (options->budget || options->smallest)
         candidates_list(&s);
     ChoiceTrial best = trials_best(&s);
+    if (!best.plan) {
+        Built none = {.search = {.hopeless = true, .broken_hint = NONE}, .floor = least_floor(&s)};
+        choose_end(&s);
+        return none;
+    }
     Built built = {.arena = best.arena,
                    .graph = best.lowered->graph,
                    .clusters = best.clusters,
                    .plan = best.plan,
                    .choice = best.choice,
                    .search = sum_up(&s, &best),
-                   .why = reasons_state(&s, &best)};
+                   .why = reasons_state(&s, &best),
+                   .micro_open = s.micro_open,
+                   .coupled = message_copy(best.arena, &s.coupled)};
     arena_adopt(built.arena, best.lowered->arena); /* the other candidates of it are closed */
     best.lowered->users = UINT32_MAX;
     choose_end(&s);

@@ -16,11 +16,13 @@ typedef struct {
     Lowered *lowered; /* NULL: not yet, or not any more */
     Clusters *clusters;
     double least; /* no plan of it costs less, in seconds; its own once it was built */
+    double once;  /* then: with each cluster once; no more micro-batches cost less */
     bool built;
     bool gone; /* the model cannot be lowered so, or that would change nothing */
     bool tried, fits;
-    bool hopeless; /* no plan of it is within the budget: it was not searched */
-    double cost;   /* of the plan that was tried */
+    bool hopeless;  /* no plan of it is within the budget: it was not searched */
+    uint64_t floor; /* then: no plan of it is smaller */
+    double cost;    /* of the plan that was tried */
 } Candidate;
 
 /* A candidate that was planned. */
@@ -40,20 +42,26 @@ typedef struct {
     Diag *diag; /* of the first graph; the others are lowered quietly: NULL */
     Arena *arena;
     ARRAY(Candidate) candidate;
-    double least_cost; /* of the model as it stands; 0: not known */
-    double bound;      /* no plan of what was tried costs less */
-    bool cut;          /* something was left untried */
-    double begin;
+    double least_cost;     /* of the model as it stands; 0: not known */
+    double bound;          /* no plan of what was tried costs less */
+    bool cut;              /* something was left untried */
+    double begin, seconds; /* until it ends; 0: there is no limit */
+    int64_t batch;
+    bool by_size;    /* the smallest is looked for, whatever it costs */
+    bool micro_open; /* micro-batches are a last resort; see Built */
+    Message coupled;
 } Chooser;
 
 bool choose_stopped(const Chooser *s);
 double choose_seconds(const Chooser *s); /* that are left; 0: there is no limit */
 __attribute__((format(printf, 2, 3))) void choose_say(const Chooser *s, const char *format, ...);
 
-/* choose_candidates.c: the first, which is lowered at once; what else may be chosen; the one that
- * may cost least of those that are open, lowered where `so` (NONE: there is none). */
+/* choose_candidates.c: the first, which is lowered at once; what else may be chosen; micro-batches
+ * as a last resort (false: there are none); the one that is next of those that are open, lowered
+ * where `so` (NONE: there is none). */
 void candidates_begin(Chooser *s);
 void candidates_list(Chooser *s);
+bool candidates_resort(Chooser *s);
 Id candidates_next(Chooser *s, bool so);
 size_t candidates_open(const Chooser *s);
 void candidate_lower(Chooser *s, Id id);

@@ -71,7 +71,7 @@ static void cluster(Chooser *s, size_t i, Lowered *lowered)
     c->lowered = lowered;
     lowered->users++;
     c->clusters = fuse(lowered->arena, lowered->graph, c->choice.epilogues);
-    c->least = plan_cost(lowered->graph, c->clusters, s->target);
+    c->least = c->once = plan_cost(lowered->graph, c->clusters, s->target);
     choose_say(s, "fused    into %u clusters, %.4g s at least", c->clusters->count, c->least);
     if (is_as_it_stands(s, lowered->graph, c->choice))
         s->least_cost = c->least;
@@ -91,6 +91,8 @@ void candidate_lower(Chooser *s, Id i)
     bool unchunked =
         g && choice.chunked_loss && !has_chunked_loss(g) && s->options->chunked_loss != WHEN_ALWAYS;
     if (!g || unchunked) {
+        if (!g && s->micro_open && choice.micro > 1 && !s->coupled.text)
+            s->coupled = message_copy(s->arena, diag_first(diag));
         drop(s, choice, unchunked);
         arena_free(lowered->arena);
         return;
@@ -117,34 +119,68 @@ static int64_t batch_of(const Graph *g)
     return 1;
 }
 
-/* What else may be chosen than the first. Micro-batches: divisors of the batch, each at least twice
- * the one before it. */
-void candidates_list(Chooser *s)
+/* Whether nothing is there to be computed in chunks. */
+static bool is_unchunked(const Chooser *s)
 {
-    const Graph *g = s->candidate.at[0].lowered->graph;
-    Choice choice = s->candidate.at[0].choice;
-    bool chunks = s->options->chunked_loss == WHEN_AUTO;
-    bool trains = model_trains(s->model);
-    if (trains && (s->options->micro_auto || (!choice.micro && train_is_auto(g)))) {
-        int64_t batch = batch_of(g), last = choice.micro ? choice.micro : 1;
-        choice.micro = (uint32_t)last;
-        for (size_t i = 0; i < s->candidate.count; i++) /* in so many words */
-            s->candidate.at[i].choice.micro = choice.micro;
-        for (int64_t times = 2 * last; times <= batch && times <= 1 << 20; times++)
-            /* cppcheck-suppress zerodiv ; times begins at 2 */
-            if (batch % times == 0 && times >= 2 * last) {
-                last = times;
-                add(s, (Choice){(uint32_t)times, choice.chunked_loss, choice.epilogues});
-                if (chunks)
-                    add(s, (Choice){(uint32_t)times, true, choice.epilogues});
-            }
-        raise_bounds(s, choice, s->candidate.at[0].least);
-    }
-    if (chunks && trains)
-        add(s, (Choice){choice.micro, true, choice.epilogues});
+    for (size_t i = 0; i < s->candidate.count; i++)
+        if (s->candidate.at[i].choice.chunked_loss && s->candidate.at[i].gone)
+            return true;
+    return s->options->chunked_loss != WHEN_AUTO;
 }
 
-static bool is_before(const Candidate *x, const Candidate *y)
+/* Micro-batches: divisors of the batch, each at least twice the one before it. */
+static void list_micro(Chooser *s)
+{
+    Choice choice = s->candidate.at[0].choice;
+    int64_t last = choice.micro ? choice.micro : 1;
+    size_t known = s->candidate.count;
+    for (size_t i = 0; i < known; i++) /* in so many words */
+        s->candidate.at[i].choice.micro = (uint32_t)last;
+    for (int64_t times = 2 * last; times <= s->batch && times <= 1 << 20; times++)
+        /* cppcheck-suppress zerodiv ; times begins at 2 */
+        if (s->batch % times == 0 && times >= 2 * last) {
+            last = times;
+            add(s, (Choice){(uint32_t)times, choice.chunked_loss, choice.epilogues});
+            if (!is_unchunked(s))
+                add(s, (Choice){(uint32_t)times, true, choice.epilogues});
+        }
+    for (size_t i = 0; i < known; i++)
+        if (s->candidate.at[i].built && s->candidate.at[i].choice.epilogues == choice.epilogues)
+            raise_bounds(s, s->candidate.at[i].choice, s->candidate.at[i].once);
+}
+
+void candidates_list(Chooser *s)
+{
+    const PlanOptions *o = s->options;
+    const Graph *g = s->candidate.at[0].lowered->graph;
+    if (!model_trains(s->model))
+        return;
+    s->batch = batch_of(g);
+    s->micro_open = !o->micro && !o->micro_auto && !train_states(g);
+    if (o->micro_auto || (!o->micro && train_is_auto(g)))
+        list_micro(s);
+    if (o->chunked_loss == WHEN_AUTO)
+        add(s,
+            (Choice){s->candidate.at[0].choice.micro, true, s->candidate.at[0].choice.epilogues});
+}
+
+bool candidates_resort(Chooser *s)
+{
+    size_t known = s->candidate.count;
+    if (s->micro_open)
+        list_micro(s);
+    return s->candidate.count > known;
+}
+
+/* Of what may be smallest: once a step is known to run in micro-batches at all, the one in most of
+ * them. The rest is then mostly ruled out by its floor. */
+static bool is_smaller(const Candidate *x, const Candidate *y)
+{
+    return x->choice.micro != y->choice.micro ? x->choice.micro > y->choice.micro
+                                              : x->choice.chunked_loss && !y->choice.chunked_loss;
+}
+
+static bool is_cheaper(const Candidate *x, const Candidate *y)
 {
     if (x->least != y->least)
         return x->least < y->least;
@@ -159,6 +195,11 @@ Id candidates_next(Chooser *s, bool so)
 {
     for (;;) {
         Id best = NONE;
+        bool divided = false;
+        for (Id i = 0; i < s->candidate.count; i++)
+            divided |= s->candidate.at[i].built && s->candidate.at[i].choice.micro > 1;
+        bool (*is_before)(const Candidate *x, const Candidate *y) =
+            s->by_size && divided ? is_smaller : is_cheaper;
         for (Id i = 0; i < s->candidate.count; i++)
             if (is_open(&s->candidate.at[i]) &&
                 (best == NONE || is_before(&s->candidate.at[i], &s->candidate.at[best])))

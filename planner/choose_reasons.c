@@ -76,6 +76,22 @@ static const char *state(const Chooser *s, const ChoiceTrial *best, Other *one, 
     return NULL;
 }
 
+static bool has_several(Choice c, Choice best)
+{
+    return c.micro > 1 && c.micro < best.micro;
+}
+
+/* What nobody asked for is said to be so. */
+static const char *state_micro(const Chooser *s, const ChoiceTrial *best)
+{
+    if (!s->micro_open || best->choice.micro < 2)
+        return state(s, best, has_fewer, "fewer", has_more, "more");
+    const char *others = state(s, best, has_several, "fewer", has_more, "more");
+    return arena_printf(best->arena, "without them nothing %s%s%s",
+                        s->cut ? "was found that fits" : "fits", others ? "; " : "",
+                        others ? others : "");
+}
+
 Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
 {
     if (s->candidate.count == 1)
@@ -83,7 +99,7 @@ Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
     return (Reasons){
         .chunked_loss = state(s, best, is_stored, "logits are never stored: storing them",
                               is_chunked, "logits are stored: chunks"),
-        .micro = state(s, best, has_fewer, "fewer", has_more, "more"),
+        .micro = state_micro(s, best),
         .epilogues =
             state(s, best, has_fused, "elementwise ops run on their own: inside products they",
                   has_apart, "elementwise ops run inside products: on their own they")};

@@ -38,6 +38,7 @@ static ChoiceTrial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
     t.plan = plan_make(t.arena, c->lowered->graph, c->clusters, s->target, how, &t.search);
     c->lowered->users++;
     c->hopeless = t.search.hopeless;
+    c->floor = t.plan->floor;
     c->fits = is_valid(&t) && how->budget && t.plan->arena <= how->budget;
     c->cost = t.plan->cost;
     choose_say(s, "planned  micro-batches %u, loss %s, epilogues %s: %s%s, %.4g s, effort %llu",
@@ -91,6 +92,11 @@ static double lower_bound(double bound, const ChoiceTrial *trial, const PlanOpti
 
 /* ---- All of them ---------------------------------------------------------------------------- */
 
+static bool is_within(const ChoiceTrial *trial, const PlanOptions *how)
+{
+    return arena_of(trial) <= (how->budget ? how->budget : UINT64_MAX);
+}
+
 /* Any plan within the budget, or else the smallest, in equal parts of half the time that there is:
  * what is searched for longest may be what does not fit. */
 static ChoiceTrial try_any(Chooser *s)
@@ -98,13 +104,13 @@ static ChoiceTrial try_any(Chooser *s)
     ChoiceTrial best = {0};
     PlanOptions how = *s->options;
     how.smallest = true;
-    how.seconds = s->options->seconds / 2 / (double)candidates_open(s);
+    how.seconds = choose_seconds(s) / 2 / (double)candidates_open(s);
     bool *seen = ARENA_ARRAY(s->arena, bool, 2 * s->candidate.count);
     for (Id i; (i = candidates_next(s, true)) != NONE && !choose_stopped(s);) {
         ChoiceTrial now = plan_candidate(s, i, &how);
         keep_better(&best, &now, s->options);
         seen[i] = s->candidate.at[i].tried = true;
-        if (arena_of(&best) <= how.budget)
+        if (is_within(&best, &how))
             break;
     }
     for (size_t i = 0; i < s->candidate.count; i++) /* all of it was but a first look */
@@ -120,7 +126,7 @@ static void try_one(Chooser *s, Id id, ChoiceTrial *best)
     PlanOptions how = *o;
     how.seconds = choose_seconds(s);
     if (o->budget || o->smallest)
-        how.most = o->budget ? o->budget : is_valid(best) ? arena_of(best) : 0;
+        how.most = o->budget ? o->budget : is_valid(best) ? arena_of(best) : o->most;
     ChoiceTrial now = plan_candidate(s, id, &how);
     Candidate *c = &s->candidate.at[id];
     s->bound = lower_bound(s->bound, &now, o);
@@ -154,13 +160,23 @@ static ChoiceTrial try_all(Chooser *s)
     return best;
 }
 
+/* What was not searched: the one of the most micro-batches first, since it may be the smallest. */
+static Id next_hopeless(const Chooser *s)
+{
+    Id best = NONE;
+    for (Id i = 0; i < s->candidate.count; i++) {
+        const Candidate *c = &s->candidate.at[i];
+        if (c->hopeless && c->lowered &&
+            (best == NONE || c->choice.micro > s->candidate.at[best].choice.micro))
+            best = i;
+    }
+    return best;
+}
+
 /* Nothing is within the budget: what cannot be is searched too, where it could be the smallest. */
 static void try_hopeless(Chooser *s, ChoiceTrial *best)
 {
-    for (Id i = 0; i < s->candidate.count; i++) {
-        Candidate *c = &s->candidate.at[i];
-        if (!c->hopeless)
-            continue;
+    for (Id i; (i = next_hopeless(s)) != NONE;) {
         if (is_valid(best) && choose_stopped(s)) {
             s->cut = true;
             return;
@@ -169,7 +185,7 @@ static void try_hopeless(Chooser *s, ChoiceTrial *best)
         how.seconds = choose_seconds(s);
         how.most = is_valid(best) ? arena_of(best) : 0;
         ChoiceTrial now = plan_candidate(s, i, &how);
-        candidate_close(c);
+        candidate_close(&s->candidate.at[i]);
         if (now.search.hopeless)
             drop(&now);
         else
@@ -186,16 +202,18 @@ static double least_of_all(const Chooser *s, double least)
     return least;
 }
 
-ChoiceTrial trials_best(Chooser *s)
+/* The best of those that are open. Where time is short and something else could be done with it, it
+ * begins with whatever fits. */
+static ChoiceTrial try_open(Chooser *s, bool last)
 {
     ChoiceTrial any = {0};
     const PlanOptions *o = s->options;
-    s->bound = INFINITY;
-    if (o->seconds > 0 && o->budget && candidates_open(s) > 1)
+    s->seconds = last ? o->seconds : o->seconds / 2;
+    if (o->seconds > 0 && o->budget && (candidates_open(s) > 1 || !last))
         any = try_any(s);
+    if (is_within(&any, o))
+        s->seconds = o->seconds;
     ChoiceTrial best = try_all(s);
-    if (o->budget && arena_of(&best) > o->budget)
-        try_hopeless(s, &best);
     bool cut = s->cut || best.search.cut;
     if (!is_valid(&any) || !cut || !is_better(&any, &best, o)) {
         drop(&any);
@@ -205,4 +223,21 @@ ChoiceTrial trials_best(Chooser *s)
     s->cut = true;
     s->bound = least_of_all(s, any.search.least_cost);
     return any;
+}
+
+ChoiceTrial trials_best(Chooser *s)
+{
+    const PlanOptions *o = s->options;
+    s->bound = INFINITY;
+    ChoiceTrial best = try_open(s, !s->micro_open || !o->budget);
+    bool broken = best.plan && !is_valid(&best);
+    s->seconds = o->seconds;
+    if (!broken && !is_within(&best, o) && !choose_stopped(s) && candidates_resort(s)) {
+        s->cut |= best.search.cut;
+        ChoiceTrial micro = try_open(s, true);
+        keep_better(&best, &micro, o);
+    }
+    if (!is_within(&best, o) && !o->smallest)
+        try_hopeless(s, &best);
+    return best;
 }

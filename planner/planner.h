@@ -149,14 +149,15 @@ typedef enum { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER } When; /* AUTO: where a budge
 typedef struct {
     uint64_t budget; /* 0: none */
     uint64_t most;   /* plans above it are of no use: where the floor is, nothing is searched; 0 */
-    uint32_t micro;  /* micro-batches in a step; 0: as the model says */
-    bool micro_auto; /* as many as the budget asks for, from `micro` on */
+    uint32_t micro;  /* micro-batches in a step; 0: as the model says, and where it says nothing,
+                        several only where no plan without them is within the budget */
+    bool micro_auto; /* as many as cost least, from `micro` on */
     When chunked_loss, epilogues;
     bool io_external; /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
     bool smallest;     /* the smallest arena there is, whatever it costs; with a budget: any plan
-                          within it will do */
+                          within it will do, and what cannot be is not searched */
     uint64_t effort;   /* of the search; 0: the default */
     double seconds;    /* a cap on top; 0: none */
     const volatile sig_atomic_t *cancel; /* nonzero: ends with the best known; may be NULL */
@@ -188,12 +189,17 @@ typedef struct {
 /* A model lowered for a choice, and planned. */
 typedef struct {
     Arena *arena; /* of all of it */
-    Graph *graph; /* NULL: the model cannot be lowered so, and the message is out */
+    Graph *graph; /* NULL: the model cannot be lowered so, and the message is out; or, with
+                     PlanOptions.smallest, no plan is small enough: search.hopeless */
     Clusters *clusters;
     Plan *plan;
     Choice choice;
     Search search;
     Reasons why;
+    bool micro_open; /* micro-batches are a last resort: neither asked for nor forbidden */
+    Message coupled; /* then: why a step cannot run in several; no text: it can, or no budget asked
+                        for them */
+    uint64_t floor;  /* search.hopeless: no plan is smaller */
 } Built;
 
 /* The choice that the options ask for where nothing is open. */
@@ -201,8 +207,9 @@ Choice choice_asked(const Target *target, const PlanOptions *options);
 /* Lowers and fuses; leaves no plan. */
 Built build(const Model *model, const Target *target, const Choice *choice, Diag *diag);
 /* The only way from a model to a plan: the cheapest choice that fits the budget, or without one the
- * smallest where that is asked for; where none fits, the smallest too. Messages about the model go
- * to diag. To be freed. */
+ * smallest where that is asked for; where none fits, the smallest too. Micro-batches that nobody
+ * asked for come last: they are looked at where nothing else fits a budget. Messages about the
+ * model go to diag. To be freed. */
 Built choose(const Model *model, const Target *target, const PlanOptions *options, Diag *diag);
 void built_free(Built *built);
 

@@ -36,6 +36,11 @@ END
     gplan=$work/gplan
 }
 
+# The smallest budget without micro-batches that nobody asked for: the first line of the answer.
+least_budget() { # OPTIONS...
+    "$gplan" "$@" --min-budget >"$work/least" && head -n 1 "$work/least"
+}
+
 count() { # NAME STATUS: of a check; what the log has is shown where it failed
     if [ "$2" -eq 0 ]; then
         passed=$((passed + 1))

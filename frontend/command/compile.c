@@ -62,6 +62,17 @@ static bool embed(const Question *q, const Plan *plan, EmitOptions *emit)
     return emit->embedded != NULL;
 }
 
+/* Nobody asked for micro-batches. */
+static void note_micro(const Question *q, const Built *built)
+{
+    diag_note(q->diag, (Span){0},
+              "a step runs in %u micro-batches, since nothing else fits the budget: the result is "
+              "%sequal up to rounding; --accumulate 1 forbids them",
+              built->choice.micro,
+              built->graph->train.own ? "that of statistics of each micro-batch, and otherwise "
+                                      : "");
+}
+
 /* What is printed of a plan that was checked, and what becomes of it. */
 static int deliver(const Question *q, const Built *built, const LivePeak *live_peak)
 {
@@ -76,16 +87,15 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
         diag_hint(q->diag, "it, or something it is computed from, is kept or has side effects");
         return 1;
     }
-    if (o->min_budget) {
-        printf("%llu\n", (unsigned long long)(plan->arena + o->reserve));
-        if (built->search.cut && !o->quiet)
-            diag_note(q->diag, (Span){0}, "the search was cut: a smaller budget may do");
-        return 0;
-    }
+    if (o->min_budget)
+        return answer_min_budget(q, built);
     if (plan->arena > budget) {
         explain_misfit(q, built, live_peak);
         return 1;
     }
+
+    if (built->micro_open && built->choice.micro > 1 && !o->quiet)
+        note_micro(q, built);
 
     /* text, in memory, written when complete */
     EmitOptions emit = emit_options(q->arena, o, q->target, built, live_peak);

@@ -26,17 +26,20 @@ typedef struct {
     PlanOptions how;
     uint64_t effort; /* asked for */
     bool cut;        /* a plan was searched for less long than asked for */
+    uint32_t micro;  /* micro-batches of the last plan that fits */
+    bool floor;      /* what was last needed is a bound: nothing was searched */
 } Trial;
 
 /* A value that was planned. */
 typedef struct {
     int64_t value; /* 0: none */
-    uint64_t need; /* the smallest arena found */
+    uint64_t need; /* the smallest arena found, or a bound of it */
 } Planned;
 
 /* ---- One value ------------------------------------------------------------------------------ */
 
-/* The smallest arena found; UINT64_MAX: it cannot be planned at all. */
+/* The smallest arena found, or what none is smaller than; UINT64_MAX: it cannot be planned at all.
+ */
 static uint64_t need(Trial *t, int64_t value)
 {
     Arena *scratch = arena_new();
@@ -45,8 +48,11 @@ static uint64_t need(Trial *t, int64_t value)
     Model model = model_define(scratch, t->q->model, t->name, value);
     Built b = choose(&model, t->q->target, &how, diag_new(scratch, NULL, false));
     bool valid = b.plan && b.search.broken_hint == NONE;
-    uint64_t bytes = valid ? b.plan->arena : UINT64_MAX;
+    uint64_t bytes = valid ? b.plan->arena : b.search.hopeless ? b.floor : UINT64_MAX;
+    t->floor = b.search.hopeless;
     t->cut |= valid && b.search.cut && bytes > how.budget;
+    if (bytes <= how.budget)
+        t->micro = b.plan->program[PROGRAM_STEP].times;
     built_free(&b);
     arena_free(scratch);
     return bytes;
@@ -130,6 +136,7 @@ static void climb(Trial *t, Largest *l)
         if (!fits(t, p) && step == 1) {
             l->next = p.value;
             l->need = p.need;
+            l->floor = t->floor;
             p.value = look_past(t, p.value);
             p.need = p.value ? 0 : UINT64_MAX;
         }
@@ -144,9 +151,10 @@ static void climb(Trial *t, Largest *l)
     }
 }
 
-Largest largest_value(const Question *q, const char *name, int64_t now, bool sure)
+Largest largest_value(const Question *q, const PlanOptions *how, const char *name, int64_t now,
+                      bool sure)
 {
-    Trial t = {.q = q, .name = name, .how = plan_options(q->options)};
+    Trial t = {.q = q, .name = name, .how = *how};
     t.effort = t.how.effort;
     t.how.smallest = true;
     t.how.progress = NULL;
@@ -169,6 +177,7 @@ Largest largest_value(const Question *q, const char *name, int64_t now, bool sur
     l.value = fits(&t, top) || (l.value && watch_stopped()) ? top.value : 0;
     if (sure && l.value)
         climb(&t, &l);
+    l.micro = t.micro;
     l.cut = t.cut || watch_stopped();
     return l;
 }

@@ -75,8 +75,9 @@ const Option option_table[] = {
     {COMPILE, 0, "train", NULL, "plan the training step too (default where the model has one)",
      .kind = OPTION_FLAG, .field = FIELD(train)},
     {COMPILE, 0, "accumulate", "N",
-     "run a step as N micro-batches; auto: as many as the budget asks for (default: as the model "
-     "says)",
+     "run a step as N micro-batches; auto: as many as cost least within the budget (default: as the "
+     "model says, and where it says nothing, several only where nothing else fits the budget; 1 "
+     "forbids that)",
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
     {COMPILE, 0, "chunked-loss", "WHEN",
@@ -89,9 +90,14 @@ const Option option_table[] = {
      "run elementwise ops inside the matrix product or convolution before them, which is then not "
      "stored: always, never or auto, unless the budget is met better without",
      .kind = OPTION_WORD, .field = FIELD(epilogues), .words = "auto always never"},
-    {COMPILE, 0, "min-budget", NULL, "print the smallest budget that fits, and stop",
+    {COMPILE, 0, "min-budget", NULL, 
+     "print the smallest budget that fits, and stop; where micro-batches that nobody asked for need "
+     "less, a second line has that budget and --accumulate N",
      .kind = OPTION_FLAG, .field = FIELD(min_budget)},
-    {COMPILE, 0, "max", "NAME", "print the largest value of a parameter of the model, e.g. the batch, that fits the budget",
+    {COMPILE, 0, "max", "NAME", 
+     "print the largest value of a parameter of the model, e.g. the batch, that fits the budget; where "
+     "it is larger with micro-batches that nobody asked for, a second line has that value and "
+     "--accumulate N",
      .kind = OPTION_TEXT, .field = FIELD(max)},
     {COMPILE, 0, "pareto", NULL,
      "print the extra time that budgets cost, from the smallest to one without recomputation; "

@@ -27,7 +27,7 @@ enough() { # BYTES
 smallest() { # NAME OPTIONS...
     name=$1
     shift
-    least=$("$gplan" "$@" --effort 5 --min-budget) && run "$@" --budget "$least" --report
+    least=$(least_budget "$@" --effort 5) && run "$@" --budget "$least" --report
     check "$name: the smallest budget is met"
     grep -q "^  arena" "$work/out"
     check "$name: it is reported"
@@ -37,23 +37,23 @@ smallest() { # NAME OPTIONS...
         [ -n "$size" ] && run "$@" --budget "$size" --report
     check "$name: a byte less is refused, and the budget that is named does"
 }
-smallest net net.g
-smallest mlp $models/mlp.g
-smallest lenet $models/lenet.g
+smallest net net.g --accumulate 1
+smallest mlp $models/mlp.g --accumulate 1
+smallest lenet $models/lenet.g --accumulate 1
 smallest gpt2 $models/gpt2.g -D L=2 -D C=48 -D T=32 -D V=100 --accumulate 1
-smallest reserve net.g --reserve 64K
+smallest reserve net.g --reserve 64K --accumulate 1
 smallest micro net.g --accumulate auto
-smallest external net.g --io external --params external
+smallest external net.g --io external --params external --accumulate 1
 
 # ---- A misfit names the peak, what is live there, and what would fit.
-least=$("$gplan" net.g --effort 5 --min-budget)
-run net.g --budget $((least * 95 / 100))
+least=$(least_budget net.g --effort 5)
+run net.g --accumulate 1 --budget $((least * 95 / 100))
 grep -q '^net.g:[0-9]*:[0-9]*: error: net does not fit' "$work/err"
 check "a misfit has a place in the source"
 grep -q 'most is live here, at step' "$work/err" && grep -q 'note: .* f32\[512' "$work/err"
 check "a misfit lists the largest tensors"
 batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit.*/\1/p' "$work/err")
-run net.g --budget $((least * 95 / 100)) -D B="${batch:-0}"
+run net.g --accumulate 1 --budget $((least * 95 / 100)) -D B="${batch:-0}"
 check "the batch that a misfit names does fit"
 
 # ---- Larger budgets never cost more, and get what the table says.
@@ -72,7 +72,7 @@ check "--pareto as a table"
 costs_fall() { # NAME OPTIONS...
     name=$1
     shift
-    least=$("$gplan" "$@" --effort 5 --min-budget)
+    least=$(least_budget "$@" --effort 5)
     most=$("$gplan" "$@" --effort 5 --recompute none -d plan | sed -n 's/^arena \([0-9]*\),.*/\1/p')
     last=1000000
     good=0
@@ -125,10 +125,10 @@ same_costs() { # NAME OPTIONS...
     grep -q "budget [0-9.]*[KMGT]* would do, with $said% extra time in a training step" "$work/err"
     check "$name: the hint says the same"
 }
-same_costs net net.g
+same_costs net net.g --accumulate 1
 same_costs gpt2 $models/gpt2.g -D L=4 -D C=48 -D T=32 -D V=100 -D B=8
 same_costs lenet $models/lenet.g --accumulate auto
-micro=$("$gplan" net.g --effort 5 --budget 400K 2>&1 | sed -n 's/.*hint: --accumulate \(.*\) would fit, with \(.*\)% extra.*/\1 \2/p')
+micro=$("$gplan" net.g --effort 5 --budget 400K --accumulate 1 2>&1 | sed -n 's/.*hint: --accumulate \(.*\) would fit, with \(.*\)% extra.*/\1 \2/p')
 run net.g --budget 400K --accumulate "${micro% *}" --report && [ "$(extra_of)" = "${micro#* }" ]
 check "the hint for micro-batches says what the report says"
 run net.g --infer --budget 64K --report
@@ -137,10 +137,10 @@ check "without training it is of the forward pass"
 
 # ---- The largest value.
 for budget in 512K 700K; do
-    most=$("$gplan" net.g --effort 5 --max B --budget $budget)
+    most=$("$gplan" net.g --effort 5 --accumulate 1 --max B --budget $budget)
     run net.g -D B="$most" --budget $budget
     check "--max B at $budget: the value fits"
-    run net.g -D B=$((most + 1)) --budget $budget
+    run net.g -D B=$((most + 1)) --accumulate 1 --budget $budget
     [ $? -eq 1 ]
     check "--max B at $budget: the next does not"
 done
@@ -212,6 +212,70 @@ check "time enough changes nothing"
 run net.g --accumulate auto --budget 1G --report && grep -q '^  micro-batches  *1  more' "$work/out"
 check "auto: one micro-batch where nothing asks for more"
 
+# ---- Micro-batches that nobody asked for: where nothing else fits, and never before.
+chosen() { # NUMBER: of micro-batches, in a report
+    grep -q "^  micro-batches  *$1  .*: without them nothing fits" "$work/out"
+}
+run net.g --min-budget
+least=$(sed -n '1s/^\([0-9]*\)$/\1/p' "$work/out")
+with=$(sed -n '2s/^\([0-9]*\) --accumulate [0-9]*$/\1/p' "$work/out")
+times=$(sed -n '2s/.* //p' "$work/out")
+[ "$(wc -l <"$work/out")" -eq 2 ] && [ "${with:-1}" -lt "${least:-0}" ]
+check "--min-budget: a line without micro-batches, and one with them"
+run net.g --budget "$least" --report && [ ! -s "$work/err" ] && ! grep -q micro-batches "$work/out"
+check "what fits without micro-batches runs in none, without a word"
+run net.g --budget $((least - 1)) --report && chosen 2 &&
+    [ "$(grep -c 'note: a step runs in 2 micro-batches.*--accumulate 1 forbids' "$work/err")" -eq 1 ]
+check "a byte less than fits without them takes as few as do, and says so in a line"
+run net.g --budget $((least - 1)) --quiet -o "$work/micro.json" && [ ! -s "$work/err" ] &&
+    "$gplan" verify "$work/micro.json" >"$work/out" &&
+    grep -q '"choice": {"accumulate":2,.*"why":{"accumulate":"without them nothing fits' "$work/micro.json"
+check "the JSON names the choice and why"
+run net.g --budget "$with" --report && chosen "$times"
+check "--budget takes the number with micro-batches as it stands"
+run net.g --budget "$with" --accumulate "$times" --report && ! grep -q 'without them' "$work/out"
+check "--budget takes the line with micro-batches as it is printed"
+run net.g --budget $((with - 1))
+[ $? -eq 1 ] && grep -q "does not fit: the smallest plan needs .*, in $times micro-batches, " "$work/err" &&
+    ! grep -q 'hint: --accumulate' "$work/err" &&
+    grep -q "hint: --budget $(enough "$with") would do, in $times micro-batches, with" "$work/err"
+check "where no number of them fits, the smallest is named"
+run net.g --budget $((least - 1)) --accumulate 1
+[ $? -eq 1 ] && grep -q 'hint: --accumulate 2 would fit, with' "$work/err"
+check "--accumulate 1 forbids them, and the hint says what it costs"
+sed 's/adamw(lr = 1e-3)/& { accumulate = 1 }/' net.g >"$work/stated.g"
+run "$work/stated.g" --budget $((least - 1))
+[ $? -eq 1 ] && run "$work/stated.g" --min-budget && [ "$(cat "$work/out")" = "$least" ]
+check "accumulate = 1 in the file does so too"
+sed 's/adamw(lr = 1e-3)/& { accumulate = 4 }/' net.g >"$work/stated.g"
+run "$work/stated.g" --budget $((least - 1)) --report && grep -q '^  micro-batches  *4  in ' "$work/out" &&
+    ! grep -q 'without them' "$work/out" && [ ! -s "$work/err" ]
+check "accumulate = 4 in the file stands as it is"
+run net.g --min-budget --accumulate auto && [ "$(cat "$work/out")" = "$with" ]
+check "--min-budget --accumulate auto: the smallest of all, in one line"
+run net.g --max B --budget $((least - 1))
+plain=$(sed -n '1s/^\([0-9]*\)$/\1/p' "$work/out")
+more=$(sed -n '2s/^\([0-9]*\) --accumulate [0-9]*$/\1/p' "$work/out")
+times=$(sed -n '2s/.* //p' "$work/out")
+[ "${plain:-512}" -lt 512 ] && [ "${more:-0}" -gt 512 ]
+check "--max: a value without micro-batches, and one with them"
+run net.g -D B="$plain" --budget $((least - 1)) --accumulate 1 && run net.g -D B="$more" --budget $((least - 1)) &&
+    grep -q 'note: a step runs in ' "$work/err" &&
+    run net.g -D B="$more" --budget $((least - 1)) --accumulate "$times"
+check "--max: both values fit"
+sed 's/^block layer(x) {/&\n  x = batchnorm(x)/' net.g >"$work/coupled.g"
+run "$work/coupled.g" --budget 300K
+[ $? -eq 1 ] && grep -q 'coupled.g:7:7: note: batchnorm.* over the whole batch.* cannot run in 2 micro' "$work/err" &&
+    grep -q 'hint: over = micro' "$work/err" && ! grep -q 'hint: --accumulate' "$work/err"
+check "an op that couples the samples is named, with its place and what to write"
+sed 's/batchnorm(x)/batchnorm(x, over = micro)/' "$work/coupled.g" >"$work/own.g"
+run "$work/own.g" --budget 300K --report && chosen '[0-9]*' &&
+    grep -q 'note: .* micro-batches.*statistics of each micro-batch' "$work/err"
+check "statistics of each micro-batch are said to be so"
+"$gplan" net.g --budget $(((least + with) / 2)) --seconds 4 --effort 1000000 --report >"$work/out" 2>"$work/err" &&
+    grep -q '^  micro-batches' "$work/out"
+check "a search for a plan without them leaves time for one with them"
+
 # ---- A loop that reads a parameter runs before its update, whatever it is joined with.
 cat >"$work/product.g" <<'END'
 model product(batch B = 4)
@@ -228,9 +292,9 @@ check "an update does not overtake a loop"
 gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8"
 smallest 'gpt2, all open' $gpt
 costs_fall 'gpt2, all open' $gpt
-never=$("$gplan" $gpt --effort 5 --chunked-loss never --min-budget)
-always=$("$gplan" $gpt --effort 5 --chunked-loss always --min-budget)
-least=$("$gplan" $gpt --effort 5 --min-budget)
+never=$(least_budget $gpt --chunked-loss never --effort 5)
+always=$(least_budget $gpt --chunked-loss always --effort 5)
+least=$(least_budget $gpt --effort 5)
 [ "$least" -le "$never" ] && [ "$least" -le "$always" ] && [ "$least" -lt "$never" ]
 check "a chunked loss makes the smallest budget smaller"
 run $gpt --budget "$least" --report &&
@@ -251,7 +315,7 @@ check "--pareto as JSON says what is sliced"
 most=$("$gplan" $gpt --effort 5 --max B --budget "$least")
 [ "${most:-0}" -ge 8 ] && run $gpt -D B="$most" --budget "$least"
 check "--max counts chunked losses in"
-small=$(($("$gplan" $gpt --effort 5 --chunked-loss never -D B=4 --min-budget) - 1)) # too small for 4
+small=$(($(least_budget $gpt --chunked-loss never -D B=4 --effort 5) - 1)) # too small for 4
 run $gpt --budget "$small"
 batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, with a chunked loss, with .* time.*/\1/p' "$work/err")
 [ "${batch:-0}" -ge 4 ] && run $gpt --budget "$small" -D B="$batch"
@@ -312,8 +376,8 @@ train cross_entropy(z, y) using sgd(lr = 0.1)
 END
 run "$work/both.g" --report && grep -q 'compute again' "$work/out"
 check "recompute is honoured without a budget"
-least=$("$gplan" "$work/both.g" --effort 5 --min-budget)
-run "$work/both.g" --budget $((least - 1))
+least=$(least_budget "$work/both.g" --effort 5)
+run "$work/both.g" --accumulate 1 --budget $((least - 1))
 [ $? -eq 1 ]
 check "a budget below what the hints need is refused"
 
@@ -322,18 +386,18 @@ run $models/lenet.g --threads 8 --report && grep -q '^  threads  *8  the largest
 check "the report says what threads cost"
 run $models/lenet.g --report && ! grep -q '^  threads' "$work/out"
 check "one thread costs nothing"
-most=$("$gplan" $models/lenet.g --threads 8 --effort 5 --min-budget)
-least=$("$gplan" $models/lenet.g --threads 1 --effort 5 --min-budget)
+most=$(least_budget $models/lenet.g --threads 8 --effort 5)
+least=$(least_budget $models/lenet.g --threads 1 --effort 5)
 for budget in $((most - 1)) $(((most + least) / 2)) "$least"; do
-    run $models/lenet.g --threads 8 --budget "$budget"
+    run $models/lenet.g --accumulate 1 --threads 8 --budget "$budget"
     threads=$(sed -n 's/.*hint: --threads \([0-9]*\) would fit, with.*/\1/p' "$work/err")
-    [ "${threads:-8}" -lt 8 ] && run $models/lenet.g --threads "$threads" --budget "$budget"
+    [ "${threads:-8}" -lt 8 ] && run $models/lenet.g --accumulate 1 --threads "$threads" --budget "$budget"
     check "$budget bytes: fewer threads fit, as is said"
-    run $models/lenet.g --threads $((threads * 2)) --budget "$budget"
+    run $models/lenet.g --accumulate 1 --threads $((threads * 2)) --budget "$budget"
     [ $? -eq 1 ]
     check "$budget bytes: more of them would not"
 done
-run $models/lenet.g --threads 8 --budget $((least - 1))
+run $models/lenet.g --accumulate 1 --threads 8 --budget $((least - 1))
 ! grep -q -- '--threads' "$work/err"
 check "no number of threads is named where none would fit"
 

@@ -317,8 +317,8 @@ sorted() { # a file behind an option of every command, and dashes that are none
 }
 check 'standard streams and files that begin with a dash' sorted
 smallest() {
-    least=$("$gplan" good.g --min-budget) && "$gplan" good.g --budget "$least" -o least.c &&
-        ! "$gplan" good.g --budget $((least - 1)) -o less.c 2>message && [ ! -e less.c ]
+    least=$(least_budget good.g) && "$gplan" good.g --budget "$least" -o least.c &&
+        ! "$gplan" good.g --accumulate 1 --budget $((least - 1)) -o less.c 2>message && [ ! -e less.c ]
 }
 check 'the smallest budget is the smallest' smallest
 quiet() { [ -z "$("$gplan" good.g --quiet -o quiet.c 2>&1)" ]; }
@@ -381,7 +381,7 @@ END
 }
 check 'parameters are listed with what they are' params
 reserve() {
-    least=$("$gplan" good.g --min-budget --reserve 1000) &&
+    least=$(least_budget good.g --reserve 1000) &&
         "$gplan" good.g --budget "$least" --reserve 1000 -o reserve.c
 }
 check 'a reserve counts' reserve

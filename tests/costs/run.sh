@@ -17,7 +17,8 @@ golden() { # NAME OPTIONS...
 net=../budget/net.g
 check 'the costs of budgets' golden net $net --pareto --emit csv
 check 'the report within one of them' golden net_report $net --budget 600K --report
-check 'a budget that is too small' golden net_misfit $net --budget 500K
+check 'a budget that is too small' golden net_misfit $net --budget 500K --accumulate 1
+check 'micro-batches that nobody asked for' golden net_micro $net --budget 500K
 gpt='../../examples/gpt2.g -D L=2 -D C=24 -D T=16 -D V=150 -D B=4'
 # shellcheck disable=SC2086
 check 'chunked losses and micro-batches' golden gpt $gpt --pareto --emit csv

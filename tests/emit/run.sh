@@ -39,7 +39,7 @@ done
 model=recomputed
 recomputed() {
     "$gplan" "$here/recomputed.g" --quiet -o recomputed.c \
-        --budget "$("$gplan" "$here/recomputed.g" --min-budget)" &&
+        --budget "$(least_budget "$here/recomputed.g")" &&
         [ "$(grep -c 'OP(.* softmax_[0-9]*(run, AT(x), AT(v' recomputed.c)" -eq 2 ] && run -DGPLAN_POISON
 }
 check 'an output that is computed again' recomputed
@@ -103,7 +103,7 @@ check 'two plans of one model in one program' prefixes
 # Ops behind products give the bits that they give on their own, with any number of threads and
 # under any budget.
 model=epilogues
-least=$("$gplan" "$here/epilogues.g" --threads 3 --min-budget)
+least=$(least_budget "$here/epilogues.g" --threads 3)
 epilogues() { # OPTIONS...
     "$gplan" "$here/epilogues.g" --quiet --threads 3 "$@" -o epilogues.c &&
         build epilogues.program gcc -O3 -march=native -fopenmp && ./epilogues.program 3 >epilogues.out &&

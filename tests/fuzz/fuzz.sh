@@ -62,7 +62,7 @@ emit() { # OPTION...
 
 # At its smallest budget, where that is no more than 64M.
 emit_least() {
-    least=$("$gplan" model/net.g --effort 1 --quiet --min-budget 2>model/log) || return
+    least=$("$gplan" model/net.g --effort 1 --quiet --accumulate 1 --min-budget 2>model/log) || return
     [ "$least" -le 67108864 ] && emit --budget "$least"
 }
 

@@ -93,7 +93,7 @@ whole() { # MODEL "OPTIONS OF THE INTERPRETER" -D NAME=N...
     how=$2
     example=$1
     shift 2
-    least=$("$gplan" "$text" --threads 2 --min-budget "$@") &&
+    least=$("$gplan" "$text" --threads 2 --min-budget "$@" | head -n 1) &&
         build "$example" "$text" "$@" &&
         build "${example}_least" "$text" --budget "$least" "$@" &&
         "$interpreter" "$text" "$@" $how "$work/$example.so" "$work/${example}_least.so"

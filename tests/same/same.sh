@@ -43,7 +43,7 @@ budgets() { # EXAMPLE OPTIONS...: three of them, or two where they are the same
     local most least
     most=$("$gplan" "examples/$1.g" --threads 1 "${@:2}" --quiet --emit json | grep -oE '"arena": *[0-9]+' |
         head -n 1 | grep -oE '[0-9]+')
-    least=$("$gplan" "examples/$1.g" --threads 1 "${@:2}" --quiet --min-budget)
+    least=$("$gplan" "examples/$1.g" --threads 1 "${@:2}" --quiet --min-budget | head -n 1)
     printf '%s\n' 0 $((most * 6 / 10 > least ? most * 6 / 10 : least)) "$least" | uniq
 }
 

@@ -307,7 +307,7 @@ tight() { # MODEL SOURCE OPTIONS...: the least budget against none
     emitted=$1
     source=$2
     shift 2
-    least=$("$gplan" "$source" "$@" --min-budget) || return 1
+    least=$(least_budget "$source" "$@") || return 1
     emit "$emitted" "$source" "$@" && build "$emitted" trainer free -O0 &&
         ./free 3 free.safetensors && emit "$emitted" "$source" "$@" --budget "$least" &&
         build "$emitted" trainer tight -O0 -DGPLAN_POISON && ./tight 3 tight.safetensors &&
