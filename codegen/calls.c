@@ -158,7 +158,8 @@ static void add_calls(Emission *e, const Program *program)
                          .address = address,
                          .addresses = (Id)e->address.count - address,
                          .occurrence = o,
-                         .time = program->begin + i};
+                         .time = program->begin + i,
+                         .before = NONE};
         ARRAY_PUSH(e->arena, &e->call, call);
     }
 }
@@ -174,7 +175,7 @@ static Id count_shared(const Emission *e)
         return 0;
     for (Id i = 0; i < count; i++) {
         const EmitCall *a = &e->call.at[from + i], *b = &e->call.at[to + i];
-        if (a->function != b->function || a->addresses != b->addresses)
+        if (a->function != b->function || a->addresses != b->addresses || a->before != NONE)
             return 0;
         for (Id k = 0; k < a->addresses; k++) {
             const Address *m = &e->address.at[a->address + k], *n = &e->address.at[b->address + k];
@@ -192,6 +193,7 @@ void calls_make(Emission *e)
         e->program[p].call = (Id)e->call.count;
         add_calls(e, &e->plan->program[p]);
         e->program[p].calls = (Id)e->call.count - e->program[p].call;
+        guests_move(e, e->program[p].call, e->program[p].calls);
     }
     e->program[PROGRAM_EVAL].shared = count_shared(e);
 }

@@ -197,6 +197,7 @@ typedef struct {
     Id address, addresses; /* emission->address[...] */
     const Occurrence *occurrence;
     uint32_t time;
+    Id before; /* a guest among the calls of a loop: the call that it runs before; else NONE */
 } EmitCall;
 
 typedef struct {
@@ -208,7 +209,8 @@ typedef struct {
     Id *by_hash; /* open addressing; NONE: free */
     size_t slots;
     ARRAY(Address) address;
-    ARRAY(EmitCall) call;
+    ARRAY(EmitCall) call; /* in the order of time but for guests, which a program ends with */
+    ARRAY(Id) guest;      /* calls */
     struct {
         Id call, calls;   /* emission->call[...] */
         Id functions;     /* forward_0, forward_1, ...: left by program_write */
@@ -279,6 +281,12 @@ const char *emission_epilogue(Emission *e, const Cluster *c, const Out *text);
 void calls_make(Emission *e);
 /* What an op is called in messages: conv2d h (model.g:7). */
 const char *emission_label(const Emission *e, const EmitCall *call);
+/* Equal where calls differ in where things lie only; not `exact`: or in counts (program.c). */
+uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact);
+Id call_group(const Emission *e, const EmitCall *call); /* the outermost block it came from */
+/* Takes what stands alone between equal layers out of the way (guests.c). */
+enum { LEAST_CALLS_SAVED = 6 }; /* that a loop must save */
+void guests_move(Emission *e, Id begin, Id count);
 /* The functions that run the calls: lists, and loops over equal runs (program.c). */
 void program_write(Emission *e, bool has_forward, Out *o);
 const char *program_name(ProgramKind program); /* forward, eval, step, update */

@@ -11,8 +11,7 @@
 #include <string.h>
 
 enum {
-    LIST = 200,       /* calls in one function */
-    LEAST_SAVING = 6, /* calls that a loop must save */
+    LIST = 200, /* calls in one function */
     WIDTH = 99,
     MANY_LAYERS = 4095, /* numbers of layers that an address must take, whoever names it */
 };
@@ -60,7 +59,7 @@ static const Node *last_node(const Emission *e, const EmitCall *call)
 
 /* The function, and for each argument whether it lies in the arena or with the caller, and
  * whether it moves with the micro-batch; `exact`: also how many numbers there are. */
-static uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
+uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
 {
     uint64_t hash = call->function + 1;
     for (Id i = 0; i < call->addresses; i++) {
@@ -72,8 +71,7 @@ static uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
     return hash;
 }
 
-/* The outermost block or repeat that it came from. */
-static Id call_group(const Emission *e, const EmitCall *call)
+Id call_group(const Emission *e, const EmitCall *call)
 {
     const Graph *g = e->plan->graph;
     Id scope = last_node(e, call)->scope;
@@ -417,18 +415,45 @@ static void write_call(Writer *w, const EmitCall *call, const char *number, cons
              "));\n", strlen(indent) + 4);
 }
 
+static void write_single(Writer *w, Id i, const char *indent)
+{
+    const EmitCall *call = &w->e->call.at[i];
+    Items argument = {0};
+    ARRAY_PUSH(w->e->arena, &argument, "run");
+    for (Id k = 0; k < call->addresses; k++)
+        ARRAY_PUSH(w->e->arena, &argument,
+                   argument_text(w, &w->e->address.at[call->address + k],
+                                 value_name(w, &w->e->address.at[call->address + k])));
+    write_call(w, call, decimal(w, i), &argument, indent);
+}
+
 static void write_list(Writer *w, Id begin, Id end)
 {
+    const Emission *e = w->e;
     for (Id i = begin; i < end; i++) {
-        const EmitCall *call = &w->e->call.at[i];
-        Items argument = {0};
+        if (e->call.at[i].before != NONE)
+            continue;
         begin_calls(w, 1);
-        ARRAY_PUSH(w->e->arena, &argument, "run");
-        for (Id k = 0; k < call->addresses; k++)
-            ARRAY_PUSH(w->e->arena, &argument,
-                       argument_text(w, &w->e->address.at[call->address + k],
-                                     value_name(w, &w->e->address.at[call->address + k])));
-        write_call(w, call, decimal(w, i), &argument, "    ");
+        for (size_t k = 0; k < e->guest.count; k++) /* where the loop was none after all */
+            if (e->call.at[e->guest.at[k]].before == i)
+                write_single(w, e->guest.at[k], "    ");
+        write_single(w, i, "    ");
+    }
+}
+
+/* What runs before a call of the loop in one iteration alone. */
+static void write_guests(Writer *w, Id call)
+{
+    const Emission *e = w->e;
+    const Repeat r = w->repeat;
+    for (size_t i = 0; i < e->guest.count; i++) {
+        const EmitCall *guest = &e->call.at[e->guest.at[i]];
+        if (guest->before < r.begin || guest->before >= r.begin + r.period * r.times ||
+            (guest->before - r.begin) % r.period != call)
+            continue;
+        write_line(w, guest, "        ");
+        out(w->o, "        if (i == %u)\n", (guest->before - r.begin) / r.period);
+        write_single(w, e->guest.at[i], "            ");
     }
 }
 
@@ -475,6 +500,7 @@ static void write_loop(Writer *w, Repeat repeat)
     for (Id i = 0; i < repeat.period; i++) {
         const EmitCall *call = &w->e->call.at[repeat.begin + i];
         Items argument = {0};
+        write_guests(w, i);
         ARRAY_PUSH(arena, &argument, "run");
         for (Id k = 0; k < call->addresses; k++)
             ARRAY_PUSH(arena, &argument, loop_argument(w, i, k));
@@ -495,7 +521,7 @@ static void write_between(Writer *w, Id begin, Id end, const uint64_t *kind)
     Repeats repeats = repeats_find(e->arena, &(RepeatItems){.kind = kind + begin,
                                                             .group = w->group + begin,
                                                             .count = end - begin,
-                                                            .least = LEAST_SAVING});
+                                                            .least = LEAST_CALLS_SAVED});
     Id next = begin;
     for (size_t i = 0; i <= repeats.count; i++) {
         Repeat repeat = i < repeats.count ? repeats.at[i] : (Repeat){end - begin, 0, 0};

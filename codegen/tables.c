@@ -205,18 +205,25 @@ static bool is_packed(const Plan *plan, Id i)
     return plan->buffer[i].root == i && plan->buffer[i].space == SPACE_ARENA;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const EmitCall *m = *(const EmitCall *const *)a, *n = *(const EmitCall *const *)b;
+    return (m->time > n->time) - (m->time < n->time);
+}
+
 /* After which call nobody reads the buffer any more; the count of calls where it lives on. */
-static size_t last_call(const Emission *e, const Buffer *b)
+static size_t last_call(const Emission *e, const EmitCall *const *timed, const Buffer *b)
 {
     size_t low = 0, high = e->call.count; /* the first call at or after the death */
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (e->call.at[middle].time < b->death)
+        if (timed[middle]->time < b->death)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && e->call.at[low - 1].time >= b->birth ? low - 1 : e->call.count;
+    const bool runs = low && timed[low - 1]->time >= b->birth;
+    return runs ? (size_t)(timed[low - 1] - e->call.at) : e->call.count;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -250,11 +257,16 @@ static Death *list_deaths(const Emission *e, size_t *count)
 {
     const Plan *plan = e->plan;
     Death *death = ARENA_ARRAY(e->arena, Death, plan->buffers);
+    const EmitCall **timed = ARENA_ARRAY(e->arena, const EmitCall *, e->call.count + 1);
+    for (size_t i = 0; i < e->call.count; i++)
+        timed[i] = &e->call.at[i];
+    qsort(timed, e->call.count, sizeof *timed, by_time);
     *count = 0;
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION && last_call(e, b) < e->call.count)
-            death[(*count)++] = (Death){last_call(e, b), b->offset, b->bytes};
+        const size_t last = last_call(e, timed, b);
+        if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION && last < e->call.count)
+            death[(*count)++] = (Death){last, b->offset, b->bytes};
     }
     qsort(death, *count, sizeof *death, by_op);
     return death;

@@ -277,6 +277,17 @@ for model in ../../examples/gpt2 ../../examples/resnet50 ../costs/digits layers;
     check "what $model reaches in CUDA" reached "$model" cu
 done
 
+# An op between those of a layer does not cut the loop.
+guests() {
+    "$gplan" "$here/guests.g" --quiet -o guests_model.c && grep -q 'if (i == 2)' guests_model.c &&
+        [ "$(grep -c '^ *OP(' guests_model.c)" -eq 3 ] || return 1
+    for flags in -DPLAIN '-DGPLAN_POISON -DGPLAN_CHECK_NAN'; do
+        # shellcheck disable=SC2086
+        gcc $strict $sanitize $flags -I. guests_model.c "$here/guests.c" -lm -o guests && ./guests || return 1
+    done
+}
+check 'an op between those of a layer' guests
+
 # Of the ways of its kernels those that its shapes can take, behind a check that they do.
 ways() {
     "$gplan" "$here/../costs/digits.g" --quiet -o digits.c &&
