@@ -189,6 +189,9 @@ static Id count_shared(const Emission *e)
 
 void calls_make(Emission *e)
 {
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < e->plan->program[p].count; i++)
+            kernel_stores(e, &e->plan->program[p].at[i]);
     for (int p = 0; p < PROGRAMS; p++) {
         e->program[p].call = (Id)e->call.count;
         add_calls(e, &e->plan->program[p]);

@@ -23,6 +23,7 @@ typedef struct {
 
 typedef struct {
     Arena *arena;
+    const Condition *known;
     Units units;
     ARRAY(File) file;
     ARRAY(Definition) definition; /* by name */
@@ -87,7 +88,7 @@ static void add_file(Inliner *n, const char *name)
                        arena_copy(n->arena, at + strlen("\n#include "),
                                   strcspn(at + strlen("\n#include "), "\n")));
     }
-    units_read(&n->units, name, text);
+    units_read(&n->units, name, conditions_apply(n->arena, n->known, text));
 }
 
 /* ---- What is reached ------------------------------------------------------------------------- */
@@ -225,9 +226,10 @@ static bool speaks(const Inliner *n, Id id)
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-static Inliner read_files(Arena *arena, const char *const *file, size_t count)
+static Inliner read_files(Arena *arena, const Condition *known, const char *const *file,
+                          size_t count)
 {
-    Inliner n = {.arena = arena, .units.arena = arena, .reached = names_new(arena)};
+    Inliner n = {.arena = arena, .known = known, .units.arena = arena, .reached = names_new(arena)};
     for (size_t i = 0; i < count; i++)
         add_file(&n, file[i]);
     units_settle(&n.units);
@@ -270,10 +272,26 @@ static void cut_ways(Inliner *n, Ways *ways)
         ways_cut(ways, &n->units.unit.at[k]);
 }
 
+/* Of C files; those for CUDA ask their compiler, and keep count of micro-batches on the device. */
+static const Condition *find_conditions(const Emission *e)
+{
+    bool one = true;
+    for (int p = 0; p < PROGRAMS; p++)
+        one &= e->plan->program[p].times <= 1;
+    Condition *known = ARENA_ARRAY(e->arena, Condition, 5);
+    if (e->dialect->device)
+        return known;
+    known[0] = (Condition){"GP_CUDA", false};
+    known[1] = (Condition){"GP_CUDA_ON_CPU", false};
+    known[2] = (Condition){"__CUDACC__", false};
+    known[3] = (Condition){"GP_ONE_BATCH", one};
+    return known;
+}
+
 Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest)
 {
     const Graph *g = e->plan->graph;
-    Inliner n = read_files(g->arena, file, count);
+    Inliner n = read_files(g->arena, find_conditions(e), file, count);
     Out system = out_new(g->arena), types = out_new(g->arena), body = out_new(g->arena),
         kernels = out_new(g->arena);
     cut_ways(&n, ways_of_calls(e));
@@ -305,6 +323,7 @@ Inlined inline_files(const Emission *e, const char *const *file, size_t count, c
 
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted)
 {
-    Inliner n = read_files(arena, file, count);
+    const Condition none = {0};
+    Inliner n = read_files(arena, &none, file, count);
     return has_file(&n, wanted);
 }

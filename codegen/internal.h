@@ -131,10 +131,10 @@ const char *constant_bytes(Arena *arena, const Value *value);
 
 /* ---- Where operands lie (access.c) ---------------------------------------------------------- */
 
-typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER, AT_WHOLE_ARENA } AddressKind;
+typedef enum { AT_ARENA, AT_EXTERNAL, AT_NUMBER, AT_WHOLE_ARENA, AT_NOWHERE } AddressKind;
 
 /* An argument of an emitted call: a place in memory, or a number: the key of random ones, the count
- * of a loop. */
+ * of a loop, or nothing: an output that this call need not store. */
 typedef struct {
     uint8_t kind;
     Id slot;               /* AT_EXTERNAL */
@@ -211,6 +211,7 @@ typedef struct {
     ARRAY(Address) address;
     ARRAY(EmitCall) call; /* in the order of time but for guests, which a program ends with */
     ARRAY(Id) guest;      /* calls */
+    NameTable *stored;    /* "op 1": an output of it that some call stores */
     struct {
         Id call, calls;   /* emission->call[...] */
         Id functions;     /* forward_0, forward_1, ...: left by program_write */
@@ -250,6 +251,8 @@ extern const Dialect dialect_c, dialect_cuda;
 /* Writes the function of one occurrence (parameters and body) and its arguments. */
 void loop_write(Emission *e, const Occurrence *o, Out *text);   /* elementwise: loop.c */
 void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: kernel.c */
+/* Notes which outputs of its op an occurrence stores: before the first is written (kernel.c). */
+void kernel_stores(Emission *e, const Occurrence *o);
 /* The function that a kernel runs on what it has made, as a setting of the kernel's call; adds what
  * it needs to the parameters of the kernel's own function (loop.c). */
 const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters);

@@ -154,6 +154,24 @@ static const char *updated_operand(const Emission *e, const Node *node, Id i, Id
                : NULL;
 }
 
+static const char *output_key(Arena *arena, const Node *node, Id i)
+{
+    return arena_printf(arena, "%s %u", node->op->name, i);
+}
+
+/* An output that nobody reads: NULL, for this call where others store theirs. */
+static void write_unread(Emission *e, const Node *node, Id i, const char *name, Parts *p)
+{
+    const Value *value = &e->plan->graph->value.at[node_value(node, i)];
+    const View view = value_view(value);
+    const bool given = names_find(e->stored, output_key(e->arena, node, i)) != NONE;
+    add_tensor(e, p, &p->out, given ? name : "NULL", (Dtype)value->dtype, &view);
+    if (!given)
+        return;
+    out(&p->parameters, ", %s *%s", dtype_row((Dtype)value->dtype)->type, name);
+    emission_address(e, (Address){AT_NOWHERE, NONE, 0, 0, NONE, name});
+}
+
 static void write_output(Emission *e, const Occurrence *o, const Node *node, Id i, Parts *p)
 {
     const Clusters *clusters = e->plan->clusters;
@@ -163,9 +181,9 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
     Id id = epilogue ? clusters->result[c->result] : node_value(node, i),
        buffer = access_buffer(e->plan, o, id, 0);
     const Value *value = &e->plan->graph->value.at[id];
-    if (buffer == NONE) { /* nobody reads it */
-        View view = value_view(value);
-        add_tensor(e, p, &p->out, "NULL", (Dtype)value->dtype, &view);
+    const char *name = i == 0 ? "y" : arena_printf(e->arena, "y_%u", i);
+    if (buffer == NONE) {
+        write_unread(e, node, i, name_claim(&p->names, name), p);
         return;
     }
     View view = access_view(e->plan, use_of(id), buffer);
@@ -174,7 +192,7 @@ static void write_output(Emission *e, const Occurrence *o, const Node *node, Id 
         add_tensor(e, p, &p->out, updated, (Dtype)value->dtype, &view);
         return;
     }
-    const char *name = name_claim(&p->names, i == 0 ? "y" : arena_printf(e->arena, "y_%u", i));
+    name = name_claim(&p->names, name);
     out(&p->parameters, ", %s *%s", dtype_row((Dtype)value->dtype)->type, name);
     Address address = access_address(e->api, buffer, &view);
     address.role = name;
@@ -228,6 +246,18 @@ static void write_list(Emission *e, const Occurrence *o, const Node *node, Out *
         "    for (int i = 0; i < %u; i++)\n"
         "        in[i] = gp_list(arena + operand[i].at, operand[i].count);\n",
         node->uses, node->uses);
+}
+
+void kernel_stores(Emission *e, const Occurrence *o)
+{
+    const Clusters *clusters = e->plan->clusters;
+    const Cluster *c = &clusters->at[o->cluster];
+    const Node *node = &e->plan->graph->node.at[clusters->node[c->node]];
+    if (!e->stored)
+        e->stored = names_new(e->arena);
+    for (Id i = 1; i < node->values; i++) /* the first one is what an op is for */
+        if (access_buffer(e->plan, o, node_value(node, i), 0) != NONE)
+            *names_at(e->stored, output_key(e->arena, node, i)) = 1;
 }
 
 void kernel_write(Emission *e, const Occurrence *o, Out *text)

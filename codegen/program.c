@@ -64,7 +64,7 @@ uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
     uint64_t hash = call->function + 1;
     for (Id i = 0; i < call->addresses; i++) {
         const Address *a = &e->address.at[call->address + i];
-        hash = hash * 0x100000001b3 + a->kind + 1 + a->micro_stride * 4;
+        hash = hash * 0x100000001b3 + a->kind + 1 + a->micro_stride * 8;
         if (exact && a->kind == AT_NUMBER && strcmp(a->role, "count") == 0)
             hash = hash * 0x100000001b3 + a->offset;
     }
@@ -208,6 +208,8 @@ static const char *without_layer(Arena *arena, const char *name, size_t at)
 static const char *argument_text(const Writer *w, const Address *a, const char *name)
 {
     Arena *arena = w->e->arena;
+    if (a->kind == AT_NOWHERE)
+        return "NULL";
     if (a->kind == AT_WHOLE_ARENA)
         return "m->arena";
     if (a->kind == AT_NUMBER)

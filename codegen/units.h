@@ -28,6 +28,16 @@ Token token_next(const char **text);
 const char *token_close(const char *text);
 bool token_is(Token token, const char *word);
 
+/* ---- Conditions of the preprocessor (conditions.c) ------------------------------------------ */
+
+/* A macro of which it is known whether it is defined. */
+typedef struct {
+    const char *name; /* NULL ends a list */
+    bool holds;
+} Condition;
+/* The text without what they decide. */
+const char *conditions_apply(Arena *arena, const Condition *known, const char *text);
+
 /* ---- Units (units.c) ------------------------------------------------------------------------- */
 
 typedef enum {

@@ -8,8 +8,22 @@
 
 /* ---- What calls take ------------------------------------------------------------------------- */
 
-static gp_ways ask(const Plan *plan, const Occurrence *o, const Node *node)
+/* A tensor as a kernel sees it. Nobody looks at what lies there; where two lie in one place, their
+ * pointers are equal. */
+static gp_tensor tensor_at(const Api *api, Dtype dtype, View view, Id buffer)
 {
+    gp_tensor tensor = tensor_describe(dtype, &view);
+    if (buffer == NONE)
+        return tensor;
+    const Address a = access_address(api, buffer, &view);
+    const uint64_t space = a.kind == AT_EXTERNAL ? a.slot + 2 : 1;
+    tensor.data = (void *)(uintptr_t)(space << 56 | a.offset);
+    return tensor;
+}
+
+static gp_ways ask(const Api *api, const Occurrence *o, const Node *node)
+{
+    const Plan *plan = api->plan;
     const Graph *g = plan->graph;
     gp_ways ways = {0};
     const gp_kernel *kernel = runtime_kernel(node->op->name);
@@ -19,10 +33,12 @@ static gp_ways ask(const Plan *plan, const Occurrence *o, const Node *node)
     gp_setting setting[MAX_ARGS] = {0};
     for (Id i = 0; i < node->uses; i++) {
         Use use = node_use(g, node, i);
+        in[i] = (gp_tensor){0};
         if (use.value == NONE)
             continue;
-        View view = access_view(plan, use, access_buffer(plan, o, use.value, i));
-        in[i] = tensor_describe((Dtype)g->value.at[use.value].dtype, &view);
+        Id buffer = access_buffer(plan, o, use.value, i);
+        in[i] = tensor_at(api, (Dtype)g->value.at[use.value].dtype, access_view(plan, use, buffer),
+                          buffer);
     }
     for (Id i = 0; i < node->values; i++) {
         const Cluster *c = &plan->clusters->at[o->cluster];
@@ -31,7 +47,7 @@ static gp_ways ask(const Plan *plan, const Occurrence *o, const Node *node)
         Id buffer = access_buffer(plan, o, id, 0);
         View view =
             buffer == NONE ? value_view(&g->value.at[id]) : access_view(plan, use_of(id), buffer);
-        out[i] = tensor_describe((Dtype)g->value.at[id].dtype, &view);
+        out[i] = tensor_at(api, (Dtype)g->value.at[id].dtype, view, buffer);
     }
     for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
         const Attr *attr = &g->attr.at[node->attr + (Id)i];
@@ -48,6 +64,29 @@ static gp_ways ask(const Plan *plan, const Occurrence *o, const Node *node)
     return ways;
 }
 
+static void say(const Ways *ways, const char *name, bool taken)
+{
+    uint32_t *can = names_at(ways->taken, name);
+    *can = (*can == NONE ? 0 : *can) | (taken ? GP_TAKEN : GP_PASSED);
+}
+
+/* What the functions around the kernels meet: parameters and their files. */
+static void say_files(const Ways *ways, const Api *api)
+{
+    const Graph *g = api->plan->graph;
+    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
+        const Value *value = &g->value.at[api->tensor[i].value];
+        const bool in_file = constant_is_long(api, i);
+        say(ways, "init_reals", value->dtype == F32);
+        say(ways, "init_file", in_file);
+        say(ways, "init_uniform", !in_file && value->init.kind == INIT_UNIFORM);
+        say(ways, "init_normal", !in_file && value->init.kind == INIT_NORMAL);
+        say(ways, "file_maps", false);
+        if (api->tensor[i].slot != NONE)
+            say(ways, "file_maps", true);
+    }
+}
+
 Ways *ways_of_calls(const Emission *e)
 {
     Ways *ways = ARENA_NEW(e->arena, Ways);
@@ -55,6 +94,9 @@ Ways *ways_of_calls(const Emission *e)
     ways->taken = names_new(e->arena);
     ways->said = names_new(e->arena);
     NameTable *op = names_new(e->arena);
+    if (e->dialect->device) /* whose code could not abort; its branches stay as they are */
+        return ways;
+    say_files(ways, e->api);
     for (size_t i = 0; i < e->call.count; i++) {
         const Occurrence *o = e->call.at[i].occurrence;
         const Cluster *c = &e->plan->clusters->at[o->cluster];
@@ -65,10 +107,12 @@ Ways *ways_of_calls(const Emission *e)
             *names_at(op, node->op->name) = 1;
             ARRAY_PUSH(e->arena, &ways->op, node->op->name);
         }
-        const gp_ways now = ask(e->plan, o, node);
+        const gp_ways now = ask(e->api, o, node);
         for (int k = 0; k < now.count; k++) {
-            uint32_t *taken = names_at(ways->taken, now.at[k].name);
-            *taken = (*taken == NONE ? 0 : *taken) | (uint32_t)now.at[k].can;
+            if (now.at[k].can & GP_TAKEN)
+                say(ways, now.at[k].name, true);
+            if (now.at[k].can & GP_PASSED)
+                say(ways, now.at[k].name, false);
             *names_at(ways->said, arena_printf(e->arena, "%s %s", node->op->name, now.at[k].name)) =
                 1;
         }
@@ -114,36 +158,54 @@ typedef struct {
     const char *at, *end;
 } Side;
 
-/* A statement in the place of the branch it was in: without its braces, by one level less. */
-static void write_side(Out *o, Side side)
+static size_t indent_of(const char *text, const char *at)
+{
+    while (at > text && at[-1] != '\n')
+        at--;
+    return strspn(at, " ");
+}
+
+/* Whether a statement that begins there stands alone: not as the body of a loop or branch. */
+static bool is_alone(const char *text, const char *at)
+{
+    while (at > text && (at[-1] == ' ' || at[-1] == '\n'))
+        at--;
+    if (at - text > 2 && memcmp(at - 2, "*/", 2) == 0) {
+        while (memcmp(at, "/*", 2) != 0)
+            at--;
+        return is_alone(text, at);
+    }
+    const char *line = at;
+    while (line > text && line[-1] != '\n')
+        line--;
+    return *line == '#' || strchr(";{}", at[-1]);
+}
+
+/* A statement without its braces, `indent` columns from the left. */
+static void write_side(Out *o, const char *text, Side side, size_t indent)
 {
     const char *at = side.at;
     while (*at == ' ' || *at == '\n')
         at++;
     if (*at == '{') {
-        at++;
+        at += 1 + strspn(at + 1, " \n");
         side.end--;
-        at += *at == '\n';
-    } else {
-        while (at[-1] == ' ') /* as it was indented */
-            at--;
     }
     while (side.end > at && (side.end[-1] == ' ' || side.end[-1] == '\n'))
         side.end--;
-    for (; at < side.end; at++) {
-        for (int i = 0; i < 4 && *at == ' '; i++)
-            at++;
-        const size_t length = strcspn(at, "\n");
-        const size_t some = length < (size_t)(side.end - at) ? length : (size_t)(side.end - at);
-        out_text(o, at, some);
-        out(o, "\n");
-        at += some;
+    const size_t before = indent_of(text, at);
+    while (at < side.end) {
+        const size_t length = strcspn(at, "\n"), left = (size_t)(side.end - at);
+        const size_t margin = *at == '#' || *at == '\n' ? 0 : indent; /* #if within a function */
+        out(o, "\n%*s%.*s", (int)margin, "", (int)(length < left ? length : left), at);
+        at += length < left ? length + 1 : left;
+        const size_t spaces = strspn(at, " ");
+        at += spaces < before ? spaces : before;
     }
-    o->at[--o->length] = 0; /* the line goes on */
 }
 
 /* One branch, whose `if` is at `from`. Returns what follows it. */
-static const char *cut_branch(const Ways *ways, const char *from, Out *o)
+static const char *cut_branch(const Ways *ways, const char *text, const char *from, Out *o)
 {
     const char *at = from + strlen("if (GP_WAY("), *name_end = at + strcspn(at, ",");
     const char *name = arena_copy(ways->arena, at, (size_t)(name_end - at));
@@ -164,12 +226,16 @@ static const char *cut_branch(const Ways *ways, const char *from, Out *o)
         no = (Side){next, skip_statement(next)};
         end = no.end;
     }
+    const bool alone = is_alone(text, from);
+    const size_t indent = indent_of(text, from), inner = alone ? indent : indent + 4;
+    if (!alone)
+        out(o, "{\n%*s", (int)inner, "");
     out(o, taken == GP_TAKEN ? "GP_PLANNED(%s);" : "GP_PLANNED(!(%s));", text_of);
     const Side side = taken == GP_TAKEN ? yes : no;
-    if (side.at) {
-        out(o, "\n");
-        write_side(o, side);
-    }
+    if (side.at)
+        write_side(o, text, side, inner);
+    if (!alone)
+        out(o, "\n%*s}", (int)indent, "");
     return end;
 }
 
@@ -182,7 +248,7 @@ void ways_cut(const Ways *ways, Unit *unit)
         Out o = out_new(ways->arena);
         const char *from = strstr(unit->text, branch);
         out_text(&o, unit->text, (size_t)(from - unit->text));
-        const char *rest = cut_branch(ways, from, &o);
+        const char *rest = cut_branch(ways, unit->text, from, &o);
         out(&o, "%s", rest);
         unit->text = o.at;
     }

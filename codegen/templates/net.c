@@ -160,11 +160,11 @@ int net_step(net *m, float *loss)
 #endif
 /* ---- Kernels ---- */
 
+#include "runtime/c/planned.h"
 #if !MODEL_EMBEDS
 #include "runtime/c/file_load.h"
 #include "runtime/c/file_save.h"
 #endif
-#include "runtime/c/planned.h"
 #if MODEL_HAS_PARAMS
 #include "runtime/c/init.h"
 #endif

@@ -73,10 +73,20 @@ GP_FUNCTION gp_matrix gp_attend_token(const gp_tensor *t, int64_t b, int64_t h, 
     return (gp_matrix){at, t->dim[2] * t->dim[3], 1};
 }
 
-/* A real mask is added; a bool mask says which keys are attended to. */
-GP_FUNCTION void gp_attend_mask(const gp_tensor *mask, int64_t at, int64_t keys, gp_real *score)
+/* The mask of a call; NULL: none. */
+GP_FUNCTION const gp_tensor *gp_attend_mask_of(const gp_call *c)
 {
-    for (int64_t j = 0; j < keys; j++, at += mask->stride[3])
+    return c->ins > 3 && c->in[3].data ? &c->in[3] : NULL;
+}
+
+/* A real mask is added; a bool mask says which keys are attended to. The scores are those of row
+ * `row` of head (b, h), against the keys from `key` on. */
+GP_FUNCTION void gp_attend_mask(const gp_tensor *mask, int64_t b, int64_t h, int64_t row,
+                                int64_t key, int64_t keys, gp_real *score)
+{
+    const int64_t *stride = mask->stride;
+    int64_t at = b * stride[0] + h * stride[1] + row * stride[2] + key * stride[3];
+    for (int64_t j = 0; j < keys; j++, at += stride[3])
         if (mask->dtype == GP_F32)
             score[j] += ((const gp_real *)mask->data)[at];
         else if (!((const uint8_t *)mask->data)[at])
@@ -141,7 +151,7 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
 {
     const gp_attend_attr *a = c->attr;
     const gp_tensor *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
-    const gp_tensor *mask = c->ins > 3 && c->in[3].data ? &c->in[3] : NULL;
+    const gp_tensor *mask = gp_attend_mask_of(c);
     const int64_t length = k->dim[2], kv = h / (q->dim[1] / k->dim[1]);
     const int64_t ahead = length - q->dim[2]; /* causal: query i attends to keys up to i + ahead */
     const int64_t seen = a->causal ? first + t->rows + ahead : length;
@@ -161,11 +171,8 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
             const int64_t n = a->causal ? gp_least(t->keys, row + ahead + 1 - at) : t->keys;
             for (int64_t j = 0; j < n; j++)
                 score[j] *= (gp_real)a->scale;
-            if (mask)
-                gp_attend_mask(mask,
-                               b * mask->stride[0] + h * mask->stride[1] + row * mask->stride[2] +
-                                   at * mask->stride[3],
-                               n, score);
+            if (GP_WAY(attend_masks, mask))
+                gp_attend_mask(mask, b, h, row, at, n, score);
             gp_attend_update(t, i, score, n);
         }
         gp_gemm((gp_matrix){t->sum + skip * t->width, t->width, 1},
@@ -180,6 +187,11 @@ GP_WORKSPACE(attend)
 {
     return (size_t)c->run->threads * (size_t)gp_attend_reals(c->in[0].dim[3], c->in[2].dim[3]) *
            sizeof(gp_real);
+}
+
+GP_WAYS(attend)
+{
+    gp_way(ways, "attend_masks", gp_attend_mask_of(c) != NULL);
 }
 
 GP_KERNEL(attend)

@@ -50,16 +50,11 @@ GP_FUNCTION gp_real gp_attend_dot(const gp_real *x, const gp_real *y, int64_t n)
 
 /* Row i of the tile: scores become P, dout V' becomes dS, for the first n keys; 0 for the rest. */
 GP_FUNCTION void gp_attend_back_row(const gp_attend_back *t, int64_t i, int64_t n, gp_real scale,
-                                    const gp_real *total, gp_real delta, const gp_tensor *mask,
-                                    int64_t mask_at)
+                                    const gp_real *total, gp_real delta)
 {
     gp_real *restrict p = t->p + i * GP_ATTEND_KEYS, *restrict ds = t->ds + i * GP_ATTEND_KEYS;
     if (n < 0 || total[1] == 0) /* attends to none of these keys, or to none at all */
         n = 0;
-    for (int64_t j = 0; j < n; j++)
-        p[j] *= scale;
-    if (mask)
-        gp_attend_mask(mask, mask_at, n, p);
     const gp_real most = total[0], part = 1 / total[1], low = gp_exp_low(most);
     for (int64_t j = 0; j < n; j++) {
         p[j] = gp_exp_below(p[j] - most, low) * part;
@@ -75,7 +70,7 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
                                      int64_t h, int64_t first, int64_t at, int add)
 {
     const gp_attend_grad_attr *a = c->attr;
-    const gp_tensor *in = c->in, *mask = in[3].data ? &in[3] : NULL;
+    const gp_tensor *in = c->in, *mask = gp_attend_mask_of(c);
     const int64_t queries = in[0].dim[2], heads = in[0].dim[1], kv = h / (heads / in[1].dim[1]);
     const int64_t ahead = in[1].dim[2] - queries;
     const gp_matrix q = gp_attend_head(&in[0], b, h, first), p = {t->p, GP_ATTEND_KEYS, 1};
@@ -89,12 +84,13 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
     for (int64_t i = 0; i < t->rows; i++) {
         const int64_t row = first + i;
         const int64_t n = a->causal ? gp_least(t->keys, row + ahead + 1 - at) : t->keys;
-        const int64_t mask_at = mask ? b * mask->stride[0] + h * mask->stride[1] +
-                                           row * mask->stride[2] + at * mask->stride[3]
-                                     : 0;
+        gp_real *score = t->p + i * GP_ATTEND_KEYS;
+        for (int64_t j = 0; j < n; j++)
+            score[j] *= (gp_real)a->scale;
+        if (GP_WAY(attend_masks, mask))
+            gp_attend_mask(mask, b, h, row, at, n, score);
         gp_attend_back_row(t, i, n, (gp_real)a->scale, totals + 2 * i,
-                           gp_attend_dot(out.at + i * out.row, dout.at + i * dout.row, t->width),
-                           mask, mask_at);
+                           gp_attend_dot(out.at + i * out.row, dout.at + i * dout.row, t->width));
     }
     if (c->out[0].data)
         gp_gemm(gp_attend_token(&c->out[0], b, h, first), ds, gp_attend_head(&in[1], b, kv, at),
@@ -119,6 +115,11 @@ GP_WORKSPACE(attend_grad)
 {
     return (size_t)c->run->threads *
            (size_t)gp_attend_back_reals(c->in[0].dim[3], c->in[2].dim[3]) * sizeof(gp_real);
+}
+
+GP_WAYS(attend_grad)
+{
+    gp_way(ways, "attend_masks", gp_attend_mask_of(c) != NULL);
 }
 
 GP_KERNEL(attend_grad)

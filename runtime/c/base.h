@@ -16,12 +16,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The same text compiles for the host and, under CUDA or its emulation, for a device. */
-#if defined(__CUDACC__) || defined(GP_CUDA_ON_CPU)
-#include <cuda_runtime.h>
-#define GP_CUDA
-#endif
-
 /* By default gcc vectorizes at half the width on processors whose clock drops with full vectors. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__) && !defined(GP_CUDA)
 #pragma GCC target("prefer-vector-width=512")
@@ -144,35 +138,30 @@ typedef struct {
     } at[GP_MAX_WAYS];
 } gp_ways;
 
-GP_FUNCTION void gp_way(gp_ways *ways, const char *name, int taken)
+/* can: GP_TAKEN, GP_PASSED, both, or 0 where the call does not come that far. */
+GP_FUNCTION void gp_way_can(gp_ways *ways, const char *name, int can)
 {
     int i = 0;
     while (i < ways->count && strcmp(ways->at[i].name, name) != 0)
         i++;
     ways->count += i == ways->count;
     ways->at[i].name = name;
-    ways->at[i].can |= taken ? GP_TAKEN : GP_PASSED;
+    ways->at[i].can |= can;
+}
+
+GP_FUNCTION void gp_way(gp_ways *ways, const char *name, int taken)
+{
+    gp_way_can(ways, name, taken ? GP_TAKEN : GP_PASSED);
 }
 
 /* Bytes of one element. */
 GP_FUNCTION size_t gp_size(int32_t dtype)
 {
-    switch (dtype) {
-    case GP_F32:
-        return sizeof(gp_real);
-    case GP_I64:
-    case GP_F64:
-        return 8;
-    case GP_I32:
-    case GP_U32:
-        return 4;
-    case GP_F16:
-    case GP_BF16:
-    case GP_U16:
-        return 2;
-    default:
-        return 1;
-    }
+    return dtype == GP_F32                                          ? sizeof(gp_real)
+           : dtype == GP_I64 || dtype == GP_F64                     ? 8
+           : dtype == GP_I32 || dtype == GP_U32                     ? 4
+           : dtype == GP_F16 || dtype == GP_BF16 || dtype == GP_U16 ? 2
+                                                                    : 1;
 }
 
 GP_FUNCTION int64_t gp_count(const gp_tensor *t)

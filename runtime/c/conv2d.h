@@ -535,25 +535,33 @@ GP_FUNCTION gp_conv gp_conv2d_plan(const gp_call *c)
     return v;
 }
 
+/* One input channel for each group. */
+GP_FUNCTION int gp_conv_is_depthwise(const gp_call *c)
+{
+    return c->in[1].dim[1] == 1;
+}
+
 GP_WORKSPACE(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
-    return c->in[1].dim[1] == 1 ? 0
-                                : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
+    return gp_conv_is_depthwise(c) ? 0
+                                   : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
 }
 
 GP_WAYS(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
-    gp_way(ways, "conv_depthwise", c->in[1].dim[1] == 1);
-    if (c->in[1].dim[1] != 1)
+    gp_way(ways, "conv_depthwise", gp_conv_is_depthwise(c));
+    const gp_depthwise each = gp_conv_each(&v);
+    gp_depthwise_ways(gp_conv_is_depthwise(c) ? &each : NULL, ways);
+    if (!gp_conv_is_depthwise(c))
         gp_conv_ways(&v, ways);
 }
 
 GP_KERNEL(conv2d)
 {
     const gp_conv v = gp_conv2d_plan(c);
-    if (GP_WAY(conv_depthwise, c->in[1].dim[1] == 1)) {
+    if (GP_WAY(conv_depthwise, gp_conv_is_depthwise(c))) {
         const gp_depthwise each = gp_conv_each(&v);
         gp_depthwise_run(c->run, &each);
     } else {

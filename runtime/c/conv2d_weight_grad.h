@@ -161,11 +161,17 @@ GP_FUNCTION int64_t gp_weight_grad_part(const gp_weight_grad *v)
     return v->turned || v->parts > 1 ? gp_round_up(v->groups * v->rows * v->depth, 16) : 0;
 }
 
+/* One input channel for each group. */
+GP_FUNCTION int gp_weight_grad_is_depthwise(const gp_call *c)
+{
+    return c->out[0].dim[1] == 1;
+}
+
 GP_WORKSPACE(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
     const int64_t own = gp_weight_grad_work(&v) * c->run->threads;
-    return c->out[0].dim[1] == 1
+    return gp_weight_grad_is_depthwise(c)
                ? 0
                : (size_t)(own + v.parts * gp_weight_grad_part(&v)) * sizeof(gp_real);
 }
@@ -203,13 +209,16 @@ GP_FUNCTION void gp_weight_grad_units(const gp_call *c, const gp_weight_grad *v)
 
 GP_WAYS(conv2d_weight_grad)
 {
-    gp_way(ways, "weight_depthwise", c->out[0].dim[1] == 1);
+    const gp_weight_grad v = gp_weight_grad_plan(c);
+    const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
+    gp_way(ways, "weight_depthwise", gp_weight_grad_is_depthwise(c));
+    gp_depthwise_ways(gp_weight_grad_is_depthwise(c) ? &each : NULL, ways);
 }
 
 GP_KERNEL(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
-    if (GP_WAY(weight_depthwise, c->out[0].dim[1] == 1)) {
+    if (GP_WAY(weight_depthwise, gp_weight_grad_is_depthwise(c))) {
         const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
         GP_PARALLEL(c->run, gp_count(v.dy) > 8192)
         for (int64_t out = 0; out < v.dy->dim[1]; out++)

@@ -193,12 +193,18 @@ GP_WORKSPACE(conv_transpose2d)
     return (size_t)(own * c->run->threads) * sizeof(gp_real);
 }
 
-GP_FUNCTION void gp_transpose_each(const gp_call *c)
+GP_FUNCTION int gp_transpose_phases(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    return (int)(a->stride[0] * a->stride[1]);
+}
+
+GP_FUNCTION gp_depthwise gp_transpose_each(const gp_call *c)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
     const gp_tensor *w = &c->in[1];
     gp_depthwise each = {.call = c, .x = &c->in[0], .y = &c->out[0], .b = &c->in[2], .w = w->data};
-    const int spreads = a->stride[0] * a->stride[1] > 1;
+    const int spreads = gp_transpose_phases(c) > 1;
     each.rows = 1;
     each.turned = !spreads;
     for (int i = 0; i < 2; i++) {
@@ -207,18 +213,17 @@ GP_FUNCTION void gp_transpose_each(const gp_call *c)
         each.dilation[i] = a->dilation[i];
         each.pad[i] = spreads ? a->pad[i] : (w->dim[2 + i] - 1) * a->dilation[i] - a->pad[i];
     }
-    if (GP_WAY(depthwise_spreads, spreads))
-        gp_depthwise_spread(c->run, &each);
-    else
-        gp_depthwise_run(c->run, &each);
+    return each;
 }
 
 GP_WAYS(conv_transpose2d)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
     const int depthwise = gp_transpose_is_depthwise(c), spreads = gp_transpose_spreads(c);
-    const int64_t phases = a->stride[0] * a->stride[1];
+    const gp_depthwise each = gp_transpose_each(c);
+    const int64_t phases = gp_transpose_phases(c);
     gp_way(ways, "transpose_depthwise", depthwise);
+    gp_depthwise_ways(depthwise && phases == 1 ? &each : NULL, ways);
     if (depthwise)
         gp_way(ways, "depthwise_spreads", phases > 1);
     else
@@ -245,10 +250,15 @@ GP_FUNCTION void gp_transpose_all(const gp_call *c)
 
 GP_KERNEL(conv_transpose2d)
 {
-    if (GP_WAY(transpose_depthwise, gp_transpose_is_depthwise(c)))
-        gp_transpose_each(c);
-    else
+    if (GP_WAY(transpose_depthwise, gp_transpose_is_depthwise(c))) {
+        const gp_depthwise each = gp_transpose_each(c);
+        if (GP_WAY(depthwise_spreads, gp_transpose_phases(c) > 1))
+            gp_depthwise_spread(c->run, &each);
+        else
+            gp_depthwise_run(c->run, &each);
+    } else {
         gp_transpose_all(c);
+    }
     return GP_OK;
 }
 

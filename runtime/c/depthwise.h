@@ -191,6 +191,20 @@ GP_FUNCTION gp_real gp_depthwise_one(const gp_depthwise *v, const gp_real *plane
 
 enum { GP_DEPTHWISE_WIDTH = GP_BLOCK(512, 24) }; /* outputs of a row computed at once */
 
+/* Whether the inputs of any outputs computed at once fit a band. */
+GP_FUNCTION int gp_depthwise_fits(const gp_depthwise *v)
+{
+    const int64_t width = v->y->dim[3];
+    return gp_band_of(v, width < GP_DEPTHWISE_WIDTH ? width : GP_DEPTHWISE_WIDTH).outputs > 0;
+}
+
+/* A narrow last block may fit where others do not. NULL: a call that is not depthwise. */
+GP_FUNCTION void gp_depthwise_ways(const gp_depthwise *v, gp_ways *ways)
+{
+    const int both = v && !gp_depthwise_fits(v);
+    gp_way_can(ways, "depthwise_fits", both ? GP_TAKEN | GP_PASSED : v ? GP_TAKEN : 0);
+}
+
 /* One output channel of one image, columns at .. at + n - 1. */
 GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plane, int64_t out,
                                       gp_real *to, int64_t at, int64_t n)
@@ -205,13 +219,13 @@ GP_FUNCTION void gp_depthwise_columns(const gp_depthwise *v, const gp_real *plan
     gp_taps_weigh(v, out, &t);
     for (int64_t row = 0; row < y->dim[2]; row++) {
         gp_real *some = y->stride[3] == 1 ? to + row * y->stride[2] + at : line;
-        if (b.outputs == 0)
-            for (int64_t j = 0; j < n; j++)
-                some[j] = gp_depthwise_one(v, plane, out, row, at + j, bias);
-        else {
+        if (GP_WAY(depthwise_fits, b.outputs > 0)) {
             if (row % b.outputs == 0)
                 gp_band_fill(v, &b, band, plane, row, y->dim[2] - row, at);
             gp_taps_row(some, n, band + row % b.outputs * v->stride[0] * b.pitch, &t, bias);
+        } else {
+            for (int64_t j = 0; j < n; j++)
+                some[j] = gp_depthwise_one(v, plane, out, row, at + j, bias);
         }
         for (int64_t j = 0; j < n && some == line; j++)
             to[row * y->stride[2] + (at + j) * y->stride[3]] = some[j];

@@ -125,7 +125,7 @@ GP_FUNCTION void gp_depthwise_weights(const gp_depthwise *v, int64_t out, gp_rea
     const gp_tensor *x = v->x, *dy = v->y;
     const int64_t places = v->kernel[0] * v->kernel[1], width = dy->dim[3];
     const int64_t most = width < GP_DEPTHWISE_WIDTH ? width : GP_DEPTHWISE_WIDTH;
-    const int banded = gp_band_of(v, most).outputs > 0;
+    const int banded = gp_depthwise_fits(v);
     double sum[GP_TAPS] = {0};
     for (int64_t k = 0; !banded && k < places; k++)
         dw[out * places + k] = 0;

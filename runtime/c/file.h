@@ -92,20 +92,14 @@ GP_HOST int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
     return 1;
 }
 
-/* Copies the bytes of a tensor to and from the file. On a device they go through a host buffer:
- * cuda/model.cuh. */
+#ifdef GP_CUDA
+/* Copies the bytes of a tensor to and from the file through a host buffer: cuda/model.cuh. */
 GP_HOST int gp_write_data(int file, const gp_item *t);
 GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset);
-#ifndef GP_CUDA
-GP_HOST int gp_write_data(int file, const gp_item *t)
-{
-    return gp_write_all(file, t->data, t->bytes);
-}
-
-GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset)
-{
-    return gp_read_at(file, t->data, t->bytes, offset);
-}
+#else
+/* Copies the bytes of a tensor to and from the file. */
+#define gp_write_data(file, t) gp_write_all(file, (t)->data, (t)->bytes)
+#define gp_read_data(file, t, offset) gp_read_at(file, (t)->data, (t)->bytes, offset)
 #endif
 
 #endif

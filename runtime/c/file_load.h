@@ -94,10 +94,11 @@ GP_HOST uint64_t gp_hash_bytes(uint64_t hash, const void *data, size_t bytes)
 /* Bytes of the file, which was checked to be long enough. */
 GP_HOST int gp_fetch(const gp_reader *r, void *to, size_t bytes, uint64_t at)
 {
-    if (!r->items->mapped)
-        return gp_read_at(r->file, to, bytes, at);
-    memcpy(to, r->items->mapped + at, bytes);
-    return 1;
+    if (GP_WAY(file_maps, r->items->mapped)) {
+        memcpy(to, r->items->mapped + at, bytes);
+        return 1;
+    }
+    return gp_read_at(r->file, to, bytes, at);
 }
 
 /* The next character of the header; 0 at the end and after an error. */
@@ -379,7 +380,7 @@ GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
         gp_complain(r, GP_ETENSOR, t->name, "is %s in the file, %s in the model", have, want);
     } else if (e->end - e->begin != t->bytes) {
         gp_complain(r, GP_EFORMAT, t->name, "its place in the file does not have its size");
-    } else if (r->items->mapped) {
+    } else if (GP_WAY(file_maps, r->items->mapped)) {
         if ((uintptr_t)(r->items->mapped + r->data + e->begin) % gp_size(t->dtype))
             gp_complain(r, GP_ETENSOR, t->name, "is misaligned in memory");
     } else if (!t->data) {
@@ -431,7 +432,7 @@ GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
     const gp_item t = r->items->item(r->items->model, i);
     unsigned char *seen = &r->items->seen[i / 8];
     if (pass == GP_PASS_LOAD) {
-        if (r->items->mapped)
+        if (GP_WAY(file_maps, r->items->mapped))
             r->items->bind(r->items->model, i, r->items->mapped + r->data + e->begin);
         else if (!gp_read_data(r->file, &t, r->data + e->begin))
             gp_complain(r, GP_EFILE, r->path, "%s cannot be read", gp_shorten(t.name).text);

@@ -26,7 +26,7 @@ GP_HOST uint64_t gp_key(const char *name)
 /* Values of f16 and bf16 are given by their bits. */
 GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 {
-    if (dtype == GP_F32)
+    if (GP_WAY(init_reals, dtype == GP_F32))
         ((gp_real *)data)[i] = (gp_real)number;
     else if (dtype == GP_F64)
         ((double *)data)[i] = number;
@@ -44,13 +44,13 @@ GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 GP_HOST void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
                            int dtype, int64_t from, int64_t count)
 {
-    if (init->kind == GP_INIT_FILE)
+    if (GP_WAY(init_file, init->kind == GP_INIT_FILE))
         return;
-    if (init->kind == GP_INIT_UNIFORM) {
+    if (GP_WAY(init_uniform, init->kind == GP_INIT_UNIFORM)) {
         gp_random_uniform(run, gp_key(name), init->a, init->b, (gp_real *)data, from, count);
         return;
     }
-    if (init->kind == GP_INIT_NORMAL) {
+    if (GP_WAY(init_normal, init->kind == GP_INIT_NORMAL)) {
         gp_random_normal(run, gp_key(name), init->a, init->b, (gp_real *)data, from, count);
         return;
     }

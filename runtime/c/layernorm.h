@@ -17,14 +17,20 @@ GP_FUNCTION void gp_norm_save(const gp_call *c, int output, int64_t row, gp_real
         ((gp_real *)c->out[output].data)[row] = x;
 }
 
+/* scale (1) or bias (2); NULL: not given. */
+GP_FUNCTION const gp_real *gp_norm_operand(const gp_call *c, int operand)
+{
+    return c->ins > operand ? (const gp_real *)c->in[operand].data : NULL;
+}
+
 /* to = (x - mean) * inverse * scale + bias; NULL stands for ones and zeros. */
 GP_FUNCTION void gp_norm_row(const gp_real *x, gp_real *to, int64_t n, gp_real mean,
                              gp_real inverse, const gp_real *scale, const gp_real *bias)
 {
-    if (scale && bias)
+    if (GP_WAY(norm_affine, scale && bias))
         for (int64_t i = 0; i < n; i++)
             to[i] = (x[i] - mean) * inverse * scale[i] + bias[i];
-    else if (scale)
+    else if (GP_WAY(norm_scales, scale))
         for (int64_t i = 0; i < n; i++)
             to[i] = (x[i] - mean) * inverse * scale[i];
     else
@@ -36,8 +42,7 @@ GP_FUNCTION void gp_norm_row(const gp_real *x, gp_real *to, int64_t n, gp_real m
 GP_FUNCTION void gp_norm_one(const gp_call *c, const gp_layernorm_attr *a, int centre, int64_t row,
                              int64_t n, int streams)
 {
-    const gp_real *scale = c->ins > 1 ? c->in[1].data : NULL;
-    const gp_real *bias = c->ins > 2 ? c->in[2].data : NULL;
+    const gp_real *scale = gp_norm_operand(c, 1), *bias = gp_norm_operand(c, 2);
     const gp_real *x = (const gp_real *)c->in[0].data + row * n;
     gp_real *to = (gp_real *)c->out[0].data + row * n, piece[GP_STREAM_PIECE];
     const gp_real mean = centre ? gp_row_sum(x, n) / (gp_real)n : 0;
@@ -53,7 +58,7 @@ GP_FUNCTION void gp_norm_one(const gp_call *c, const gp_layernorm_attr *a, int c
         const int64_t some = gp_stream_piece(n - i);
         gp_norm_row(x + i, streams ? piece : to + i, some, mean, inverse, scale ? scale + i : NULL,
                     bias ? bias + i : NULL);
-        if (streams)
+        if (GP_WAY(norm_streams, streams))
             gp_stream(to + i, piece, some, x + n + i);
     }
 }
@@ -70,6 +75,31 @@ GP_FUNCTION int gp_norm_rows(const gp_call *c, const gp_layernorm_attr *a, int c
         gp_stream_end();
     }
     return GP_OK;
+}
+
+GP_FUNCTION void gp_norm_ways(const gp_call *c, gp_ways *ways)
+{
+    const int scales = gp_norm_operand(c, 1) != NULL;
+    const int affine = scales && gp_norm_operand(c, 2);
+    gp_way(ways, "norm_affine", affine);
+    if (!affine)
+        gp_way(ways, "norm_scales", scales);
+    gp_stream_ways(ways, "norm_streams", 1, gp_count(&c->in[0]));
+}
+
+GP_WAYS(layernorm)
+{
+    gp_norm_ways(c, ways);
+}
+
+GP_WAYS(normalize)
+{
+    gp_norm_ways(c, ways);
+}
+
+GP_WAYS(rmsnorm)
+{
+    gp_norm_ways(c, ways);
 }
 
 GP_KERNEL(layernorm)

@@ -95,7 +95,7 @@ GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line,
         int64_t at = base + gp_line_at(line, i + done);
         int64_t run = dim - (i + done) % dim;
         run = run < n - done ? run : n - done;
-        if (t->dtype == GP_F32)
+        if (GP_WAY(line_reals, t->dtype == GP_F32))
             for (int64_t k = 0; k < run; k++)
                 buffer[done + k] = data[at + k * stride];
         else

@@ -132,7 +132,7 @@ GP_FUNCTION void gp_norm_grad_row(const gp_norm_shared *v, const gp_norm_slope *
             at[k] = inverse * (g - shift - unit * slope);
         }
         gp_stream_ask(dy + ahead, some);
-        if (v->streams)
+        if (GP_WAY(norm_grad_streams, v->streams))
             gp_stream(dx + i, piece, some, x + ahead);
     }
 }
@@ -143,6 +143,11 @@ GP_FUNCTION void gp_norm_join(gp_real *to, const gp_real *part, int64_t chunks, 
     for (int64_t k = 0; k < chunks; k++)
         for (int64_t i = 0; i < n; i++)
             to[i] += part[2 * k * n + i];
+}
+
+GP_WAYS(norm_grad)
+{
+    gp_stream_ways(ways, "norm_grad_streams", 1, gp_count(&c->in[0]));
 }
 
 /* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse standard deviation. */

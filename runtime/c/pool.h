@@ -235,14 +235,11 @@ GP_FUNCTION int gp_pool_has_gaps(const int64_t *dilation)
     return dilation[0] != 1 || dilation[1] != 1;
 }
 
-/* Whether it streams depends on the instruction set, too. */
 GP_FUNCTION void gp_pool_ways(const gp_call *c, const int64_t *dilation, gp_ways *ways)
 {
     const int gaps = gp_pool_has_gaps(dilation);
     gp_way(ways, "pool_dilated", gaps);
-    gp_way(ways, "pool_streams", 0);
-    if (!gaps && gp_count(&c->out[0]) >= GP_STREAM_LEAST)
-        gp_way(ways, "pool_streams", 1);
+    gp_stream_ways(ways, "pool_streams", !gaps, gp_count(&c->out[0]));
 }
 
 GP_WAYS(maxpool2d)

@@ -281,7 +281,7 @@ GP_FUNCTION int gp_maxpool_back_at_once(const gp_pool_grad *v, const gp_real *pl
     const int64_t width = v->dy->dim[3], height = v->dy->dim[2];
     if (v->x->stride[3] != 1 || width < GP_ZIP_LANES)
         return 0;
-    if (v->threes)
+    if (GP_WAY(pool_threes, v->threes))
         return gp_maxpool_back_3x3(v, plane, up, to);
     if (!v->pairs || v->kernel[0] != 2)
         return 0;
@@ -318,8 +318,11 @@ GP_FUNCTION void gp_maxpool_back(const gp_pool_grad *v, const gp_real *plane, co
 
 GP_WAYS(maxpool2d_grad)
 {
-    gp_way(ways, "pool_dilated",
-           gp_pool_has_gaps(((const gp_maxpool2d_grad_attr *)c->attr)->dilation));
+    const gp_maxpool2d_grad_attr *a = c->attr;
+    const gp_pool_grad v = gp_pool_grad_plan(&c->in[0], &c->in[1], a->kernel, a->stride, a->pad);
+    gp_way(ways, "pool_dilated", gp_pool_has_gaps(a->dilation));
+    gp_way(ways, "pool_threes", v.threes);
+    gp_stream_ways(ways, "pool_grad_streams", 1, gp_count(&c->out[0]));
 }
 
 GP_KERNEL(maxpool2d_grad)
@@ -337,7 +340,7 @@ GP_KERNEL(maxpool2d_grad)
     for (int64_t i = 0; i < planes; i++) {
         gp_real aside[GP_POOL_PLANE], *to = streams ? aside : dx + i * size;
         gp_maxpool_back(&v, gp_plane(x, i), gp_plane(dy, i), to);
-        if (streams)
+        if (GP_WAY(pool_grad_streams, streams))
             gp_stream(dx + i * size, aside, size, NULL);
         gp_stream_end();
     }

@@ -27,26 +27,21 @@ GP_FUNCTION gp_real gp_fold_start(int how)
                                 : 0;
 }
 
-/* to[i] op= x[i]. A NaN wins over every number. */
+/* to[i] op= x[i]; squares are added once they are there. A NaN wins over every number. */
 GP_FUNCTION void gp_fold_join(int how, gp_real *to, const gp_real *x, int64_t n)
 {
-    switch (how) {
-    case GP_FOLD_PROD:
+    if (GP_WAY(fold_prod, how == GP_FOLD_PROD))
         for (int64_t i = 0; i < n; i++)
             to[i] *= x[i];
-        break;
-    case GP_FOLD_MAX:
+    else if (GP_WAY(fold_max, how == GP_FOLD_MAX))
         for (int64_t i = 0; i < n; i++)
             to[i] = x[i] > to[i] || x[i] != x[i] ? x[i] : to[i];
-        break;
-    case GP_FOLD_MIN:
+    else if (GP_WAY(fold_min, how == GP_FOLD_MIN))
         for (int64_t i = 0; i < n; i++)
             to[i] = x[i] < to[i] || x[i] != x[i] ? x[i] : to[i];
-        break;
-    default: /* sums; squares are summed by another function */
+    else
         for (int64_t i = 0; i < n; i++)
             to[i] += x[i];
-    }
 }
 
 /* The same for many rows, not inlined: one copy for all callers. */
@@ -69,6 +64,7 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
 {
     gp_real level[GP_FOLD_LEVELS][GP_FOLD_LANES], buffer[GP_FOLD_LANES];
     int64_t blocks = 0, depth = 0;
+    (void)mean; /* for squares alone */
     for (int64_t row = from; row < to; row++) {
         gp_real *top = level[depth];
         if ((row - from) % GP_FOLD_BLOCK == 0)
@@ -83,7 +79,7 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
             n = fold->count - row * lanes < lanes ? fold->count - row * lanes : lanes;
             x = gp_line_read(t, &fold->in, base, row * lanes, n, buffer);
         }
-        if (how == GP_FOLD_SQUARES)
+        if (GP_WAY(fold_squares, how == GP_FOLD_SQUARES))
             gp_fold_squares(top, x, mean, n);
         else
             gp_fold_join(how, top, x, n);
@@ -199,11 +195,26 @@ GP_FUNCTION void gp_fold_ints(const gp_call *c, const gp_fold *fold, int how)
     }
 }
 
+GP_FUNCTION int gp_reduces_reals(const gp_call *c)
+{
+    return c->out[0].dtype == GP_F32;
+}
+
+GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
+{
+    gp_way(ways, "reduce_reals", gp_reduces_reals(c));
+    gp_way(ways, "line_reals", c->in[0].dtype == GP_F32);
+    gp_way(ways, "fold_prod", how == GP_FOLD_PROD);
+    gp_way(ways, "fold_max", how == GP_FOLD_MAX);
+    gp_way(ways, "fold_min", how == GP_FOLD_MIN);
+    gp_way(ways, "fold_squares", how == GP_FOLD_SQUARES);
+}
+
 GP_FUNCTION int gp_reduce(const gp_call *c, int how)
 {
     const gp_sum_attr *a = c->attr;
     gp_fold fold = gp_fold_of(&c->in[0], a->axes);
-    if (GP_WAY(reduce_reals, c->out[0].dtype == GP_F32))
+    if (GP_WAY(reduce_reals, gp_reduces_reals(c)))
         gp_fold_all(c, &fold, how, NULL, c->work, c->out[0].data);
     else
         gp_fold_ints(c, &fold, how);
@@ -227,7 +238,7 @@ GP_WORKSPACE(sum)
 
 GP_WAYS(sum)
 {
-    gp_way(ways, "reduce_reals", c->out[0].dtype == GP_F32);
+    gp_reduce_ways(c, GP_FOLD_SUM, ways);
 }
 
 GP_KERNEL(sum)
@@ -238,6 +249,11 @@ GP_KERNEL(sum)
 GP_WORKSPACE(prod)
 {
     return gp_reduce_workspace(c, ((const gp_prod_attr *)c->attr)->axes);
+}
+
+GP_WAYS(prod)
+{
+    gp_reduce_ways(c, GP_FOLD_PROD, ways);
 }
 
 GP_KERNEL(prod)
@@ -252,7 +268,7 @@ GP_WORKSPACE(max)
 
 GP_WAYS(max)
 {
-    gp_way(ways, "reduce_reals", c->out[0].dtype == GP_F32);
+    gp_reduce_ways(c, GP_FOLD_MAX, ways);
 }
 
 GP_KERNEL(max)
@@ -263,6 +279,11 @@ GP_KERNEL(max)
 GP_WORKSPACE(min)
 {
     return gp_reduce_workspace(c, ((const gp_min_attr *)c->attr)->axes);
+}
+
+GP_WAYS(min)
+{
+    gp_reduce_ways(c, GP_FOLD_MIN, ways);
 }
 
 GP_KERNEL(min)
@@ -284,7 +305,7 @@ GP_WORKSPACE(mean)
 
 GP_WAYS(mean)
 {
-    gp_way(ways, "reduce_reals", c->out[0].dtype == GP_F32);
+    gp_reduce_ways(c, GP_FOLD_SUM, ways);
 }
 
 GP_KERNEL(mean)
@@ -300,6 +321,12 @@ GP_WORKSPACE(var)
 {
     const gp_var_attr *a = c->attr;
     return gp_reduce_workspace(c, a->axes) + (size_t)gp_count(&c->out[0]) * sizeof(gp_real);
+}
+
+GP_WAYS(var)
+{
+    gp_reduce_ways(c, GP_FOLD_SUM, ways);
+    gp_reduce_ways(c, GP_FOLD_SQUARES, ways);
 }
 
 GP_KERNEL(var)

@@ -60,6 +60,7 @@ GP_FUNCTION uint32_t gp_random_word(const gp_run *run, uint64_t key, int64_t i)
     return word[0];
 }
 
+#ifndef GP_ONE_BATCH
 /* The index in the whole batch of element i of a micro-batch, so that both draw the same numbers.
  * `span` elements are contiguous, from the batch axis on, `parts` times; parts is 0 where there is
  * no batch to divide. */
@@ -71,6 +72,10 @@ GP_FUNCTION int64_t gp_random_place(const gp_run *run, int64_t i, int64_t parts,
         return i + run->micro * span;
     return (i / span * run->micros + run->micro) * span + i % span;
 }
+#else
+/* The index of an element in the batch. */
+#define gp_random_place(run, i, parts, span) (i)
+#endif
 
 /* The factor of dropout for element i: 0, or 1 / (1 - rate). */
 GP_FUNCTION gp_real gp_random_keep(const gp_run *run, uint64_t key, int64_t i, double rate)

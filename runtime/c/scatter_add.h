@@ -26,12 +26,22 @@ GP_FUNCTION void gp_add_rows(const gp_call *c)
     }
 }
 
+GP_FUNCTION int gp_scatter_copies(const gp_call *c)
+{
+    return c->in[0].data != c->out[0].data;
+}
+
+GP_WAYS(scatter_add)
+{
+    gp_way(ways, "scatter_copies", gp_scatter_copies(c));
+}
+
 GP_KERNEL(scatter_add)
 {
     const gp_tensor *x = &c->in[0], *out = &c->out[0];
     if (!gp_indices_fit(&c->in[1], -x->dim[0], x->dim[0]))
         return GP_EINDEX;
-    if (x->data != out->data)
+    if (GP_WAY(scatter_copies, gp_scatter_copies(c)))
         gp_move(c->run, x, out->data, out->stride);
     gp_add_rows(c);
     return GP_OK;

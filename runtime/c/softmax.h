@@ -101,15 +101,12 @@ GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
     return GP_OK;
 }
 
-/* Whether it streams depends on the instruction set, too. */
 GP_FUNCTION void gp_softmax_any_ways(const gp_call *c, int axis, int is_log, gp_ways *ways)
 {
     const gp_tensor *t = &c->in[0];
     const int rows = gp_span(t, axis + 1, t->rank) == 1;
     gp_way(ways, "softmax_rows", rows);
-    gp_way(ways, "softmax_streams", 0);
-    if (!is_log && rows && gp_count(t) >= GP_STREAM_LEAST)
-        gp_way(ways, "softmax_streams", 1);
+    gp_stream_ways(ways, "softmax_streams", !is_log && rows, gp_count(t));
 }
 
 GP_WAYS(softmax)

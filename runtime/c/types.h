@@ -4,6 +4,11 @@
 
 #include <stdint.h>
 
+#if defined(__CUDACC__) || defined(GP_CUDA_ON_CPU) /* the same text compiles for a device */
+#include <cuda_runtime.h>
+#define GP_CUDA
+#endif
+
 #ifndef GP_REAL
 #define GP_REAL float
 #endif
@@ -29,10 +34,14 @@ enum {
 typedef struct {
     uint64_t seed, step; /* step counts from 0 */
     int32_t threads;
+#ifndef GP_ONE_BATCH       /* gplan knows a program without micro-batches */
     int32_t micro, micros; /* index and number of micro-batches; 0 of 0 without any */
-    int64_t batch, valid;  /* samples of the whole batch, and how many are valid; 0: all */
-    double lr;             /* learning rate of this step */
-    void *device;          /* what a target's kernels need in addition; NULL in C */
+#endif
+    int64_t batch, valid; /* samples of the whole batch, and how many are valid; 0: all */
+    double lr;            /* learning rate of this step */
+#ifdef GP_CUDA
+    void *device; /* what the target's kernels need in addition */
+#endif
 } gp_run;
 
 #endif

@@ -64,6 +64,14 @@ GP_FUNCTION int gp_streams(const void *to, const void *over, const void *other, 
 #endif
 }
 
+/* Both sides of a branch for a result that `may` be streamed, where the instruction set decides. */
+GP_FUNCTION void gp_stream_ways(gp_ways *ways, const char *name, int may, int64_t count)
+{
+    gp_way(ways, name, 0);
+    if (may && count >= GP_STREAM_LEAST)
+        gp_way(ways, name, 1);
+}
+
 GP_FUNCTION int64_t gp_stream_piece(int64_t left)
 {
     return left < GP_STREAM_PIECE ? left : GP_STREAM_PIECE;

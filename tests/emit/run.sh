@@ -299,6 +299,43 @@ ways() {
 }
 check 'ways of kernels' ways
 
+# A way that was left out ends the program, rather than that it computes something else: here a setting
+# is changed behind gplan's back.
+unplanned() {
+    "$gplan" "$here/../costs/digits.g" --quiet -o digits.c &&
+        sed -i 's/\.label_smoothing = 0,/.label_smoothing = 0.1,/' digits.c && cat >unplanned.c <<'EOF'
+#include "digits.h"
+#include <stdlib.h>
+int main(void)
+{
+    digits m;
+    float loss;
+    void *arena = aligned_alloc(DIGITS_ARENA_ALIGN, DIGITS_ARENA_BYTES);
+    if (!arena || digits_init(&m, arena, DIGITS_ARENA_BYTES) != DIGITS_OK)
+        return 1;
+    digits_reset(&m, 1);
+    for (int i = 0; i < DIGITS_IMAGES_COUNT; i++)
+        digits_images(&m)[i] = 1;
+    for (int i = 0; i < DIGITS_LABELS_COUNT; i++)
+        digits_labels(&m)[i] = i % 10;
+    return digits_eval(&m, &loss);
+}
+EOF
+    # shellcheck disable=SC2086
+    gcc -O1 -I. unplanned.c digits.c -lm -o unplanned || return 1
+    ./unplanned 2>unplanned.err
+    [ $? -gt 128 ] && grep -q 'not planned for this: !(smooth > 0)' unplanned.err
+}
+check 'a way that was left out ends the program' unplanned
+
+# What is decided when a file is written is not left to the C compiler.
+decided() {
+    "$gplan" "$here/../costs/digits.g" --quiet -o digits.c && ! grep -iq 'micro-\?batch\|micros\|GP_CUDA' digits.c &&
+        "$gplan" "$here/../costs/digits.g" --quiet --accumulate 2 -o digits.c && grep -q 'run->micros' digits.c &&
+        "$gplan" "$here/../costs/digits.g" --quiet -o digits.cu && grep -q '^#define GP_CUDA' digits.cu
+}
+check 'conditions that are decided' decided
+
 # Every example, with and without training: no line is longer than 100 columns, and layers are loops.
 lines() {
     for example in "$here"/../../examples/*.g; do
