@@ -258,19 +258,21 @@ static double flops_rows(const Graph *g, Id node)
     return flops_of(g, node, 4);
 }
 
-/* ---- Two tensors of one shape ---------------------------------------------------------------- */
+/* ---- A tensor and its target ----------------------------------------------------------------- */
 
-/* No broadcasting here: a loss of [N, 1] against [N] is a mistake, not a wish. */
+/* The target may be repeated, x may not: a loss of [N, 1] against [N] is a mistake, not a wish. */
 static bool check_pair(Graph *g, const Call *c)
 {
     View x = call_view(g, c, 0), y = call_view(g, c, 1);
     if (!want_f32(g, c, 0) || !want_f32(g, c, 1))
         return false;
-    if (x.rank == y.rank && memcmp(x.dim, y.dim, x.rank * sizeof *x.dim) == 0)
+    int64_t joined[MAX_RANK];
+    if (dims_broadcast(x.rank, x.dim, y.rank, y.dim, joined) == x.rank &&
+        memcmp(x.dim, joined, x.rank * sizeof *x.dim) == 0)
         return true;
-    return call_error_at(g, c, 1, "%s and %s must have one shape, but are %s and %s",
-                         c->op->args[0].name, c->op->args[1].name, use_text(g, call_operand(c, 0)),
-                         use_text(g, call_operand(c, 1)));
+    return call_error_at(g, c, 1, "%s %s does not broadcast to %s, the shape of %s",
+                         c->op->args[1].name, use_text(g, call_operand(c, 1)),
+                         use_text(g, call_operand(c, 0)), c->op->args[0].name);
 }
 
 static bool build_mse(Graph *g, Call *c)
@@ -417,15 +419,15 @@ const OpRow ops_loss[] = {
      .batch = batch_rows},
     {.name = "mse",
      .help = "(x - target)^2",
-     .args = {PAIR("f32", "same shape"), MEAN_SUM_NONE},
+     .args = {PAIR("f32", "broadcasts to the shape of x"), MEAN_SUM_NONE},
      .build = build_mse},
     {.name = "l1",
      .help = "|x - target|",
-     .args = {PAIR("f32", "same shape"), MEAN_SUM_NONE},
+     .args = {PAIR("f32", "broadcasts to the shape of x"), MEAN_SUM_NONE},
      .build = build_l1},
     {.name = "huber",
      .help = "half the square of x - target up to delta, from there a straight line",
-     .args = {PAIR("f32", "same shape"),
+     .args = {PAIR("f32", "broadcasts to the shape of x"),
               {.name = "delta",
                .kind = ARG_FLOAT,
                .flags = ARG_FRONT,
@@ -435,15 +437,17 @@ const OpRow ops_loss[] = {
      .build = build_huber},
     {.name = "bce",
      .help = "-(target * log(x) + (1 - target) * log(1 - x)), with logarithms of -100 or more",
-     .args = {PAIR("f32 probabilities", "same shape, from 0 to 1"), MEAN_SUM_NONE},
+     .args = {PAIR("f32 probabilities", "broadcasts to the shape of x; from 0 to 1"),
+              MEAN_SUM_NONE},
      .build = build_bce},
     {.name = "bce_with_logits",
      .help = "bce of sigmoid(x), without overflow",
-     .args = {PAIR("f32 logits", "same shape, from 0 to 1"), MEAN_SUM_NONE},
+     .args = {PAIR("f32 logits", "broadcasts to the shape of x; from 0 to 1"), MEAN_SUM_NONE},
      .build = build_bce_with_logits},
     {.name = "kl_div",
      .help = "target * (log(target) - x): the divergence of exp(x) from target",
-     .args = {PAIR("f32 logarithms of probabilities", "f32 probabilities, same shape"),
+     .args = {PAIR("f32 logarithms of probabilities",
+                   "f32 probabilities; broadcasts to the shape of x"),
               REDUCTION("mean sum none batchmean",
                         "mean is over all elements; batchmean: the sum over the size of axis 0")},
      .build = build_kl_div},

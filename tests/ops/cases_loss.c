@@ -65,13 +65,27 @@ static Tensor nll(const Case *c)
     return by_class(c, row_nll);
 }
 
-/* ---- Two tensors of one shape ---------------------------------------------------------------- */
+/* ---- A tensor and its target ----------------------------------------------------------------- */
+
+/* The element of y that stands against element i of x: axes match from the last. */
+static double against(const Tensor *x, const Tensor *y, int64_t i)
+{
+    int64_t at = 0, step = 1;
+    for (int d = x->rank; d-- > 0; i /= x->dim[d]) {
+        int own = d - (x->rank - y->rank);
+        if (own < 0)
+            break;
+        at += y->dim[own] == 1 ? 0 : i % x->dim[d] * step;
+        step *= y->dim[own];
+    }
+    return y->at[at];
+}
 
 static Tensor by_element(const Case *c, double (*f)(const Case *, double, double))
 {
     Tensor each = case_like(c, 0);
     for (int64_t i = 0; i < each.count; i++)
-        each.at[i] = f(c, c->in[0].at[i], c->in[1].at[i]);
+        each.at[i] = f(c, c->in[0].at[i], against(&each, &c->in[1], i));
     return reduce(c, each, (double)each.count);
 }
 
@@ -216,6 +230,11 @@ OP_CASES(loss) = {
     {"mse", "f32[3, 5] f32[3, 5]", "reduction = sum", mse},
     {"l1", "f32[3, 5, 2] f32[3, 5, 2]", "", l1},
     {"l1", "f32[3, 5] f32[3, 5]", "reduction = none", l1},
+    {"mse", "f32[3, 5] f32[5]", "", mse},
+    {"mse", "f32[3, 5] f32[]", "", mse},
+    {"l1", "f32[3, 5, 2] f32[3, 1, 2]", "reduction = sum", l1},
+    {"huber", "f32[3, 5] f32[3, 1]", "reduction = none", huber},
+    {"bce_with_logits", "f32[3, 5] f32[3, 1]:0..1", "", bce_with_logits},
     {"huber", "f32[3, 5] f32[3, 5]", "", huber},
     {"huber", "f32[3, 5] f32[3, 5]", "delta = 0.3, reduction = none", huber},
     {"bce", "f32[3, 5]:0.01..0.99 f32[3, 5]:0..1", "", bce},
@@ -234,7 +253,8 @@ OP_ERRORS(loss) = {
     {"cross_entropy", "f32[3, 5] i32[3]", "label_smoothing = 2", "must be from 0 to 1"},
     {"nll", "f32[3, 5] i32[3, 5]", "", "log_probs [..., classes] and ids [...] do not agree"},
     {"mse", "f32[3, 1] f32[3]", "",
-     "x and target must have one shape, but are f32[3, 1] and f32[3]"},
+     "target f32[3] does not broadcast to f32[3, 1], the shape of x"},
+    {"l1", "f32[3] f32[2, 3]", "", "target f32[2, 3] does not broadcast to f32[3]"},
     {"mse", "f32[3] i32[3]", "", "takes f32, not i32[3]"},
     {"huber", "f32[3] f32[3]", "delta = 0", "delta = 0 must be positive"},
     {0},
