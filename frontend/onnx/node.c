@@ -169,6 +169,22 @@ const double *attr_floats(const Import *m, const char *name, size_t *count)
     return !a ? NULL : a->floats ? a->floats : &none;
 }
 
+const char *const *attr_words(Import *m, const char *name, size_t *count)
+{
+    const OnnxAttribute *a = find_attr(m, name);
+    *count = a ? a->string_count : 0;
+    if (!a)
+        return NULL;
+    const char **words = ARENA_ARRAY(m->arena, const char *, *count + 1);
+    for (size_t i = 0; i < *count; i++) {
+        size_t length = wire_length(a->strings[i]);
+        words[i] = length > MAX_ONNX_NAME
+                       ? ""
+                       : arena_copy(m->arena, (const char *)a->strings[i].at, length);
+    }
+    return words;
+}
+
 const OnnxTensor *attr_tensor(Import *m, const char *name)
 {
     const OnnxAttribute *a = find_attr(m, name);

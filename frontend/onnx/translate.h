@@ -73,6 +73,7 @@ const char *attr_word(Import *m, const char *name, const char *fallback);
 /* NULL where it is not there; *count of them. */
 const int64_t *attr_ints(const Import *m, const char *name, size_t *count);
 const double *attr_floats(const Import *m, const char *name, size_t *count);
+const char *const *attr_words(Import *m, const char *name, size_t *count);
 const OnnxTensor *attr_tensor(Import *m, const char *name); /* NULL too */
 const OnnxGraph *attr_graph(Import *m, const char *name);   /* NULL too, with a message */
 
