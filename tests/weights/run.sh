@@ -170,6 +170,43 @@ mapped() {
 }
 check 'a map says one, and the rest is clear' mapped
 
+# Numbers count where shapes bear out that they are the order of the model, and not by themselves.
+cat >turns.g <<'END'
+model turns(batch B = 2)
+input x : f32[B, 2]
+h = dense(x, 2, name = "p")
+h = dense(h, 3, name = "q")
+h = dense(h, 2, name = "r")
+h = dense(h, 2, name = "s")
+output y = dense(h, 3, name = "t")
+END
+turns() { # OUTPUTS,INPUTS of each layer
+    number=0
+    layer=0
+    for shape in "$@"; do
+        tensor "l.$layer.weight" "[$shape]" $((${shape%,*} * ${shape#*,}))
+        tensor "l.$layer.bias" "[${shape%,*}]" "${shape%,*}"
+        layer=$((layer + 1))
+    done >turns.in
+    ./make turns.safetensors <turns.in
+}
+turns 2,2 3,2 2,3 2,2 3,2
+in_turn() {
+    "$gplan" weights turns.safetensors turns.g >list && sed -n 's/^\(.\)\.w .* = l\.\(.\)\..*/\1\2/p' list >pairs &&
+        [ "$(tr '\n' ' ' <pairs)" = 'p0 q1 r2 s3 t4 ' ]
+}
+check 'layers of other words are told by the order of all shapes' in_turn
+turns 3,2 2,2 2,3 2,2 3,2
+refuses 1 'p wants weight[2, 2] bias[2], and it is not clear from where' turns.safetensors turns.g
+cat >equal.g <<'END'
+model equal(batch B = 2)
+input x : f32[B, 2]
+h = dense(x, 2, name = "b")
+output y = dense(h, 2, name = "a")
+END
+turns 2,2 2,2
+refuses 1 'b wants weight[2, 2] bias[2], and it is not clear from where' turns.safetensors equal.g
+
 # torch.nn.MultiheadAttention has its projections in one; others one by one.
 cat >attention.g <<'END'
 model attention(batch B = 1)
