@@ -226,24 +226,14 @@ static bool grad_var(Grad *grad)
 static bool grad_cumsum(Grad *grad)
 {
     Graph *g = grad->g;
-    const Attr axis = *node_attr(g, grad->node, "axis");
-    int k = (int)axis.list[0];
-    Use turned = grad->dout[0];
-    for (int turn = 0; turn < 2; turn++) {
-        View v = use_view(g, turned);
-        v.offset += (v.dim[k] - 1) * v.stride[k];
-        v.stride[k] = -v.stride[k];
-        turned = use_make(g, turned.value, v);
-        if (turn)
-            break;
-        Call c = call_begin(g, &grad->at, "cumsum");
-        call_set(&c, "axis", k);
-        call_use(g, &c, turned);
-        if (!call_finish(g, &c))
-            return false;
-        turned = c.result.at[0];
-    }
-    grad->din[0] = turned;
+    Call c = call_begin(g, &grad->at, "cumsum");
+    call_set(&c, "axis", node_attr(g, grad->node, "axis")->number);
+    call_set(&c, "exclusive", node_attr(g, grad->node, "exclusive")->number);
+    call_set(&c, "reverse", node_attr(g, grad->node, "reverse")->number == 0);
+    call_use(g, &c, grad->dout[0]);
+    if (!call_finish(g, &c))
+        return false;
+    grad->din[0] = c.result.at[0];
     return true;
 }
 
@@ -407,7 +397,12 @@ const OpRow ops_reduce[] = {
     {.name = "cumsum",
      .help = "running sum along an axis, summed in double; same shape",
      .args = {{.name = "x", .help = "f32, i32 or i64"},
-              {.name = "axis", .kind = ARG_INT, .fallback = "-1", .help = "which"}},
+              {.name = "axis", .kind = ARG_INT, .fallback = "-1", .help = "which"},
+              {.name = "exclusive",
+               .kind = ARG_BOOL,
+               .fallback = "false",
+               .help = "without the element itself"},
+              {.name = "reverse", .kind = ARG_BOOL, .fallback = "false", .help = "from the end"}},
      .shape = shape_cumsum,
      .grad = grad_cumsum,
      .flops = flops_one,

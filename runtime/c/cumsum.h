@@ -7,26 +7,29 @@
 
 enum { GP_CUMSUM_LANES = GP_BLOCK(32, 4) };
 
-/* n numbers along the axis, `inner` apart, for `lanes` adjacent columns. */
-GP_FUNCTION void gp_cumsum_reals(const gp_real *x, gp_real *to, int64_t n, int64_t inner,
-                                 int64_t lanes)
+/* n numbers along the axis, `step` apart, for `lanes` neighbours. An exclusive sum is stored before
+ * the number is added. */
+GP_FUNCTION void gp_cumsum_reals(const gp_real *x, gp_real *to, int64_t n, int64_t step,
+                                 int64_t lanes, int64_t exclusive)
 {
     double sum[GP_CUMSUM_LANES] = {0};
     for (int64_t k = 0; k < n; k++)
         for (int64_t i = 0; i < lanes; i++) {
-            sum[i] += (double)x[k * inner + i];
-            to[k * inner + i] = (gp_real)sum[i];
+            const double before = sum[i];
+            sum[i] += (double)x[k * step + i];
+            to[k * step + i] = (gp_real)(exclusive ? before : sum[i]);
         }
 }
 
 GP_FUNCTION void gp_cumsum_ints(const gp_tensor *x, const gp_tensor *to, int64_t at, int64_t n,
-                                int64_t inner, int64_t lanes)
+                                int64_t step, int64_t lanes, int64_t exclusive)
 {
     for (int64_t i = 0; i < lanes; i++) {
         uint64_t sum = 0; /* wraps around */
         for (int64_t k = 0; k < n; k++) {
-            sum += (uint64_t)gp_load_int(x, at + k * inner + i);
-            gp_store_int(to, at + k * inner + i, (int64_t)sum);
+            const uint64_t before = sum;
+            sum += (uint64_t)gp_load_int(x, at + k * step + i);
+            gp_store_int(to, at + k * step + i, (int64_t)(exclusive ? before : sum));
         }
     }
 }
@@ -42,13 +45,14 @@ GP_KERNEL(cumsum)
     GP_PARALLEL(c->run, outer * n * inner > 8192)
     for (int64_t task = 0; task < outer * tiles; task++) {
         int64_t first = task % tiles * GP_CUMSUM_LANES;
-        int64_t at = task / tiles * n * inner + first;
+        int64_t at = task / tiles * n * inner + first + (a->reverse ? (n - 1) * inner : 0);
+        int64_t step = a->reverse ? -inner : inner;
         int64_t lanes = inner - first < GP_CUMSUM_LANES ? inner - first : GP_CUMSUM_LANES;
         if (x->dtype == GP_F32)
-            gp_cumsum_reals((const gp_real *)x->data + at, (gp_real *)to->data + at, n, inner,
-                            lanes);
+            gp_cumsum_reals((const gp_real *)x->data + at, (gp_real *)to->data + at, n, step, lanes,
+                            a->exclusive);
         else
-            gp_cumsum_ints(x, to, at, n, inner, lanes);
+            gp_cumsum_ints(x, to, at, n, step, lanes, a->exclusive);
     }
     return GP_OK;
 }

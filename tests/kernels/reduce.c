@@ -156,10 +156,14 @@ static void products_back(int64_t a, int64_t b, int64_t c, int64_t axes, Layout 
 
 static void running(int64_t outer, int64_t n, int64_t inner, int32_t type)
 {
-    const gp_cumsum_attr a = {1};
+    const gp_cumsum_attr a = {1, outer % 2, n % 2};
     Array x = integers(DIMS(outer, n, inner), -3, 3), y = zeros(DIMS(outer, n, inner));
     for (int64_t i = 0; i < x.count; i++)
-        y.at[i] = x.at[i] + (i / inner % n ? y.at[i - inner] : 0);
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t at = i / inner % n, from = i + (k - at) * inner;
+            if ((a.reverse ? k > at : k < at) || (k == at && !a.exclusive))
+                y.at[i] += x.at[from];
+        }
     CROSS(GP_CUMSUM_LANES, inner);
     const Case t = {.kernel = gp_cumsum,
                     .attr = &a,
@@ -194,6 +198,9 @@ int main(void)
         running(3, 5, 2 * GP_CUMSUM_LANES + off, off ? GP_I32 : GP_I64);
     }
     running(1, 100, 1, GP_F32);
+    running(2, 100, 1, GP_F32);
+    running(2, 101, 1, GP_F32);
+    running(1, 7, 5, GP_I64);
     Array odd = numbers(2, 3, 4, 5);
     odd.at[7] = NAN, odd.at[40] = INFINITY, odd.at[90] = NAN, odd.at[92] = NAN;
     reduce(odd, 4, DENSE, GP_F32);

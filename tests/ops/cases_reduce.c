@@ -201,9 +201,32 @@ static void log_share(double *x, int64_t n)
         x[i] = log(x[i]);
 }
 
+static void run_down(double *x, int64_t n)
+{
+    for (int64_t i = n - 1; i-- > 0;)
+        x[i] += x[i + 1];
+}
+
+/* Each gets the sum of its neighbour. */
+static void run_up_before(double *x, int64_t n)
+{
+    run_up(x, n);
+    memmove(x + 1, x, (size_t)(n - 1) * sizeof *x);
+    x[0] = 0;
+}
+
+static void run_down_before(double *x, int64_t n)
+{
+    run_down(x, n);
+    memmove(x, x + 1, (size_t)(n - 1) * sizeof *x);
+    x[n - 1] = 0;
+}
+
 static Tensor cumsum(const Case *c)
 {
-    return along_axis(c, run_up);
+    if (case_int(c, "exclusive"))
+        return along_axis(c, case_int(c, "reverse") ? run_down_before : run_up_before);
+    return along_axis(c, case_int(c, "reverse") ? run_down : run_up);
 }
 
 static Tensor softmax(const Case *c)
@@ -272,6 +295,14 @@ OP_CASES(reduce) = {
     {"cumsum", "f32[2, 4, 33]", "axis = 0", cumsum},
     {"cumsum", "i32[3, 5]", "axis = 1", cumsum},
     {"cumsum", "i64[3, 5]", "axis = 0", cumsum},
+    {"cumsum", "f32[260]", "reverse = true", cumsum},
+    {"cumsum", "f32[2, 300]", "exclusive = true", cumsum},
+    {"cumsum", "f32[2, 300]", "exclusive = true, reverse = true", cumsum},
+    {"cumsum", "f32[3, 5, 7]", "axis = 1, exclusive = true", cumsum},
+    {"cumsum", "f32[3, 5, 7]", "axis = 1, exclusive = true, reverse = true", cumsum},
+    {"cumsum", "i32[3, 5]", "reverse = true", cumsum},
+    {"cumsum", "i64[3, 5]", "axis = 0, exclusive = true", cumsum},
+    {"cumsum", "f32[1]", "exclusive = true", cumsum},
     {"softmax", "f32[1]", "", softmax},
     {"softmax", "f32[3, 5]", "", softmax},
     {"softmax", "f32[3, 1030]:-30..30", "", softmax},
