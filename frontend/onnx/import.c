@@ -205,7 +205,7 @@ static bool begin_scratch(Import *m, const Stmt *model)
         scratch->graph = graph_new(m->arena, scratch->diag, NULL);
         scratch->lower = lower_begin(scratch->graph, from, &scratch->frame);
         if (!scratch->lower || diag_errors(scratch->diag))
-            return refuse(m, "%s", diag_first(scratch->diag));
+            return refuse(m, "%s", diag_first(scratch->diag)->text);
     }
     return true;
 }

@@ -124,8 +124,8 @@ bool add_stmt(Import *m, Stmt *stmt)
     if (m->failed)
         return false;
     if (!lower_one(&m->scratch[0], stmt)) {
-        const char *why = diag_first(m->scratch[0].diag);
-        return refuse(m, "%s", why ? why : "the model is too large");
+        const Message *why = diag_first(m->scratch[0].diag);
+        return refuse(m, "%s", why ? why->text : "the model is too large");
     }
     note_known(m);
     m->tainted = false;
