@@ -119,7 +119,7 @@ void out_real(Out *o, double number)
 {
     if (isnan(number)) {
         out(o, "NAN");
-    } else if (isinf(number)) {
+    } else if (isinf((float)number)) { /* -1e39 is written for it */
         out(o, number < 0 ? "(-INFINITY)" : "INFINITY");
     } else {
         bool single = (double)(float)number == number;

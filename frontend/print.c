@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARGIN = 100 };
-
 bool name_is_plain(const char *name)
 {
     if (!isalpha((unsigned char)*name) && *name != '_')
@@ -130,14 +128,16 @@ static void put_chain(const Expr *expr, FILE *to)
         if (level == COMPARE)
             break;
     }
+    const Expr **chain = memory_take(length * sizeof *chain);
+    for (size_t i = length; i-- > 0; expr = expr->left)
+        chain[i] = expr;
     put(first, level == COMPARE ? SUM : level, to);
-    for (size_t i = length; i-- > 0;) {
-        const Expr *at = expr;
-        for (size_t k = 0; k < i; k++)
-            at = at->left;
+    for (size_t i = 0; i < length; i++) {
+        const Expr *at = chain[i];
         fprintf(to, " %s ", signs[find_sign(at->text)].sign);
         put(at->right, level + 1, to);
     }
+    free(chain);
 }
 
 static void put_inner(const Expr *expr, FILE *to)
@@ -316,10 +316,17 @@ static void put_stmt(const Stmt *stmt, int depth, FILE *to)
     }
 }
 
+/* Statements of one section stand together. */
+static int section(const Stmt *stmt)
+{
+    bool inner = stmt->kind == STMT_PARAM || stmt->kind == STMT_CONST || stmt->kind == STMT_HINT;
+    return inner ? STMT_ASSIGN : (int)stmt->kind;
+}
+
 static void put_statements(const Stmts *body, int depth, FILE *to)
 {
     for (size_t i = 0; i < body->count; i++) {
-        bool apart = i && !depth && body->at[i]->kind != body->at[i - 1]->kind;
+        bool apart = i && !depth && section(body->at[i]) != section(body->at[i - 1]);
         fprintf(to, "%s%*s", apart ? "\n" : "", 2 * depth, "");
         put_stmt(body->at[i], depth, to);
         fputc('\n', to);

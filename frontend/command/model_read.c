@@ -32,6 +32,7 @@ bool model_read(Arena *arena, Diag *diag, const Options *o, const char *const *p
 
     /* text -> syntax tree */
     const Ast *ast = parse(arena, diag, source);
-    *model = (Model){source, ast, o->define.at, o->define.count, o->infer};
+    size_t defines = *import && (*import)->fixed ? 0 : o->define.count;
+    *model = (Model){source, ast, o->define.at, defines, o->infer};
     return ast != NULL;
 }

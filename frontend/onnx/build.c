@@ -2,6 +2,8 @@
 #include "frontend/onnx/import.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const Span here = {0, 0, 0, 0};
@@ -41,10 +43,26 @@ const Expr *integer(Import *m, int64_t number)
     return negative ? negate(m, expr) : expr;
 }
 
+/* The shortest decimal that is the same in f32: 1e-05, which the file has as 9.99999975e-06. */
+static double shortest(double number)
+{
+    char text[40];
+    double decimal = number;
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        decimal = strtod(text, NULL);
+        if ((float)decimal == (float)number)
+            return decimal;
+    }
+    return number;
+}
+
 const Expr *real(Import *m, double number)
 {
     Expr *expr = expr_new(m->parse, EXPR_FLOAT, here);
-    expr->number = fabs(number);
+    expr->number = isinf(number)                     ? 1e39
+                   : (double)(float)number == number ? shortest(fabs(number))
+                                                     : fabs(number);
     return signbit(number) ? negate(m, expr) : expr;
 }
 
@@ -103,12 +121,27 @@ const Expr *slice_axis(Import *m, const Expr *x, int axis, const Expr *from, con
     return expr_slice(m->parse, here, x, subscripts);
 }
 
+/* The one free dimension that has these sizes in the two scratch graphs; NULL. */
+static const char *free_size(const Import *m, int64_t size, int64_t other)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < m->defines; i++)
+        if (m->define[0][i].value == size && m->define[1][i].value == other) {
+            if (name)
+                return NULL;
+            name = m->define[0][i].name;
+        }
+    return name;
+}
+
 Number size_number(Import *m, const Tensor *tensor, int axis)
 {
     int64_t size = tensor->dim[axis];
-    Number number = {.real = (double)size, .integer = size};
-    if (tensor->open[axis] && tensor->expr)
-        number.expr = CALL(m, "dim", {tensor->expr}, {integer(m, axis)});
+    Number number = {.real = (double)size, .integer = size, .positive = true};
+    if (tensor->open[axis] && tensor->expr) {
+        const char *name = free_size(m, size, tensor->other[axis]);
+        number.expr = name ? word(m, name) : CALL(m, "dim", {tensor->expr}, {integer(m, axis)});
+    }
     return number;
 }
 
@@ -138,4 +171,47 @@ Tensor *tensor_copy(Import *m, const Tensor *tensor)
     Tensor *copy = ARENA_NEW(m->arena, Tensor);
     *copy = *tensor;
     return copy;
+}
+
+Number *number_array(Import *m, int64_t count)
+{
+    return ARENA_ARRAY(m->arena, Number, (size_t)count + 1);
+}
+
+const Expr *use_declared(Import *m, int i)
+{
+    const Tensor *x = given(m, i);
+    if (!x || x->expr || x->rank)
+        return use(m, i);
+    const Number *number = numbers(m, x);
+    return number ? constant_expr(m, x->elem, number) : use(m, i);
+}
+
+const Expr *numbers_expr(Import *m, int elem, int rank, const int64_t *dim, const Number *number)
+{
+    Tensor constant = {.name = m->node->output.count ? m->node->output.at[0] : m->node->op,
+                       .elem = elem,
+                       .dtype = elem_dtype(elem),
+                       .rank = rank,
+                       .number = number,
+                       .value = NONE};
+    for (int i = 0; i < rank; i++)
+        constant.dim[i] = dim[i];
+    const Tensor *stated = declare(m, &constant);
+    return stated ? stated->expr : NULL;
+}
+
+const Expr *constant_expr(Import *m, int elem, const Number *number)
+{
+    Number *kept = number_array(m, 1);
+    *kept = *number;
+    return numbers_expr(m, elem, 0, NULL, kept);
+}
+
+const Expr *subscripts(Import *m, const Expr *x, size_t count, const Subscript *subscript)
+{
+    Subscripts all = {0};
+    for (size_t i = 0; i < count; i++)
+        ARRAY_PUSH(m->arena, &all, subscript[i]);
+    return expr_slice(m->parse, here, x, all);
 }

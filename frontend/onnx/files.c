@@ -63,23 +63,31 @@ OnnxFiles *onnx_open(Arena *arena, const char *path, Wire *wire, const char **fa
     return files;
 }
 
+static bool leads_out(const char *location)
+{
+    for (const char *at = location;; at++) {
+        size_t length = strcspn(at, "/");
+        if (!length || (length == 2 && at[0] == '.' && at[1] == '.'))
+            return true;
+        at += length;
+        if (!*at)
+            return false;
+    }
+}
+
 static const char *open_beside(OnnxFiles *files, const char *location, int *file)
 {
-    int folder = dup(files->folder);
     const char *at = location;
     *file = -1;
-    if (*location == '/')
+    if (leads_out(location))
         return "it lies outside of the model's folder";
+    int folder = dup(files->folder);
     for (;;) {
         size_t length = strcspn(at, "/");
         char part[MAX_ONNX_NAME + 1];
         memcpy(part, at, length);
         part[length] = 0;
         bool last = !at[length];
-        if (!length || strcmp(part, "..") == 0) {
-            close(folder);
-            return "it lies outside of the model's folder";
-        }
         int next =
             openat(folder, part,
                    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY));

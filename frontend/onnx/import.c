@@ -92,15 +92,15 @@ static const Define *find_define(const Import *m, const char *name)
 }
 
 /* The parameter of the model that a free dimension is. */
-static const char *free_dim(Import *m, Stmt *model, const OnnxInfo *info, int axis,
-                            NameTable *symbols)
+static const Argument *free_dim(Import *m, Stmt *model, const OnnxInfo *info, int axis,
+                                NameTable *symbols)
 {
     const char *symbol = info->symbol[axis];
     if (!symbol)
         symbol = arena_printf(m->arena, "%s_%d", info->name, axis);
     uint32_t *at = names_at(symbols, symbol);
     if (*at != UINT32_MAX)
-        return model->arg.at[*at].name.text;
+        return &model->arg.at[*at];
     *at = (uint32_t)model->arg.count;
     const char *name = claim(m, symbol);
     const Define *define = find_define(m, name);
@@ -111,7 +111,16 @@ static const char *free_dim(Import *m, Stmt *model, const OnnxInfo *info, int ax
     if (define || first)
         arg.value = integer(m, define ? define->value : 1);
     ARRAY_PUSH(m->arena, &model->arg, arg);
-    return name;
+    return &model->arg.at[model->arg.count - 1];
+}
+
+static const Expr *size_expr(Import *m, Stmt *model, const OnnxInfo *info, int axis,
+                             NameTable *symbols)
+{
+    if (info->dim[axis] > 0)
+        return integer(m, info->dim[axis]);
+    const Argument *dim = free_dim(m, model, info, axis, symbols);
+    return m->fixed && dim->value ? dim->value : word(m, dim->name.text);
 }
 
 static bool list_missing(Import *m, const Stmt *model)
@@ -176,17 +185,38 @@ static bool make_inputs(Import *m, Stmt *model, Stmts *declared)
         Stmt *stmt = stmt_make(m, STMT_INPUT, intern(m, info->name));
         stmt->type = (Type){.given = true};
         stmt->type.dtype.text = intern(m, dtype_name(elem_stored(info->elem)));
-        for (int k = 0; k < info->rank; k++) {
-            const Expr *size = info->dim[k] > 0 ? integer(m, info->dim[k])
-                                                : word(m, free_dim(m, model, info, k, symbols));
-            ARRAY_PUSH(m->arena, &stmt->type.dim, (Argument){.value = size});
-        }
+        for (int k = 0; k < info->rank; k++)
+            ARRAY_PUSH(m->arena, &stmt->type.dim,
+                       (Argument){.value = size_expr(m, model, info, k, symbols)});
         ARRAY_PUSH(m->arena, declared, stmt);
     }
-    return list_missing(m, model);
+    if (!list_missing(m, model))
+        return false;
+    if (m->fixed)
+        model->arg.count = 0;
+    return true;
 }
 
-/* The sizes of free dimensions in each scratch graph: those given, and twice as large. */
+/* Another size for a free dimension: a multiple, so that what must divide it still does, and for
+ * each size a factor of its own, so that products of them are told apart. Equal sizes stay equal:
+ * they may have to be. */
+static int64_t other_size(const Stmt *model, size_t i)
+{
+    static const int64_t factor[] = {2, 3, 5, 7, 11, 13, 17, 19};
+    int64_t size = model->arg.at[i].value->integer;
+    size_t distinct = 0;
+    for (size_t k = 0; k < i; k++) {
+        bool first = true;
+        for (size_t j = 0; j < k; j++)
+            first &= model->arg.at[j].value->integer != model->arg.at[k].value->integer;
+        if (model->arg.at[k].value->integer == size)
+            return other_size(model, k);
+        distinct += first;
+    }
+    return size * factor[distinct < 8 ? distinct : 7];
+}
+
+/* The sizes of free dimensions in each scratch graph: those given, and others. */
 static bool begin_scratch(Import *m, const Stmt *model)
 {
     m->defines = model->arg.count;
@@ -197,7 +227,7 @@ static bool begin_scratch(Import *m, const Stmt *model)
         m->define[s] = ARENA_ARRAY(m->arena, Define, m->defines + 1);
         for (size_t i = 0; i < m->defines; i++) {
             int64_t size = model->arg.at[i].value->integer;
-            m->define[s][i] = (Define){model->arg.at[i].name.text, s ? 2 * size : size};
+            m->define[s][i] = (Define){model->arg.at[i].name.text, s ? other_size(model, i) : size};
         }
         Model *from = ARENA_NEW(m->arena, Model);
         *from = (Model){NULL, m->ast, m->define[s], m->defines, true};
@@ -359,10 +389,11 @@ static bool translate(Import *m, const char *path)
 
 static void keep_weights(Import *m, OnnxImport *import)
 {
-    for (size_t i = 0; i < m->declared.count; i++) {
+    bool any = false; /* else all constants stand in the text */
+    for (size_t i = 0; i < m->declared.count; i++)
+        any |= !m->declared.at[i].stmt->value;
+    for (size_t i = 0; any && i < m->declared.count; i++) {
         const Declared *d = &m->declared.at[i];
-        if (d->stmt->value)
-            continue;
         const OnnxTensor *data = d->tensor->data;
         const unsigned char *bytes = data->data;
         if (data->owned)
@@ -397,29 +428,67 @@ static Source *print(Import *m, Arena *arena, const char *path)
     return source;
 }
 
+/* What a user should know of the numbers: where they are held in fewer bits than the file has. */
+static void say_notes(Import *m)
+{
+    bool seen[ELEMS] = {0};
+    if (m->options->quiet)
+        return;
+    for (size_t i = 0; i < m->tensor.count; i++)
+        if (m->tensor.at[i]->elem > 0 && m->tensor.at[i]->elem < ELEMS)
+            seen[m->tensor.at[i]->elem] = true;
+    if (seen[ELEM_DOUBLE])
+        diag_note(m->diag, (Span){0}, "double is computed in f32");
+    if (seen[ELEM_UINT64])
+        diag_note(m->diag, (Span){0}, "uint64 is computed in i64");
+    if (m->fixed)
+        diag_note(m->diag, (Span){0},
+                  "the free dimensions are fixed at these sizes: what is computed hangs on them");
+}
+
+/* One go at it. *again: it found that sizes must be fixed. */
+static bool attempt(OnnxImport *import, Arena *arena, Diag *diag, const char *path, Wire wire,
+                    const OnnxOptions *options, bool *again)
+{
+    Arena *scratch = arena_new();
+    Import *m = begin(scratch, arena, diag, options);
+    m->files = import->files;
+    m->fixed = import->fixed;
+    bool good = onnx_read_model(&m->read, wire, &m->model);
+    if (!good)
+        diag_error(diag, (Span){0}, "%s", m->read.fault);
+    good = good && translate(m, path);
+    *again = good && m->pinned && m->defines;
+    if (good && !*again) {
+        keep_weights(m, import);
+        import->source = print(m, arena, path);
+        say_notes(m);
+    }
+    arena_free(scratch);
+    return good;
+}
+
 OnnxImport *onnx_import(Arena *arena, Diag *diag, const char *path, const OnnxOptions *options)
 {
     OnnxImport *import = ARENA_NEW(arena, OnnxImport);
     Source *file = ARENA_NEW(arena, Source);
     *file = (Source){.file = path, .text = ""};
     diag_source(diag, file);
-    Arena *scratch = arena_new();
-    Import *m = begin(scratch, arena, diag, options);
     Wire wire;
     const char *fault = NULL;
-    import->files = m->files = onnx_open(arena, path, &wire, &fault);
-    if (!m->files)
+    import->files = onnx_open(arena, path, &wire, &fault);
+    if (!import->files) {
         diag_error(diag, (Span){0}, "cannot open the file: %s", fault);
-    else if (!onnx_read_model(&m->read, wire, &m->model))
-        diag_error(diag, (Span){0}, "%s", m->read.fault);
-    else if (translate(m, path)) {
-        keep_weights(m, import);
-        import->source = print(m, arena, path);
+        return NULL;
     }
-    arena_free(scratch);
-    if (!import->source && import->files)
+    bool again;
+    bool good = attempt(import, arena, diag, path, wire, options, &again);
+    import->fixed = again;
+    if (again)
+        good = attempt(import, arena, diag, path, wire, options, &again);
+    if (!good)
         onnx_close(import->files);
-    return import->source ? import : NULL;
+    return good ? import : NULL;
 }
 
 void onnx_end(OnnxImport *import)

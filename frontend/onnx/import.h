@@ -50,6 +50,8 @@ struct Import {
     const Translation *translation;
     int depth;    /* of graphs within graphs */
     bool failed;  /* and the message is out */
+    bool fixed;   /* sizes of free dimensions are taken as they are: nothing is free */
+    bool pinned;  /* the import must be made again so */
     bool tainted; /* the statement being built names a free dimension */
 };
 
@@ -70,7 +72,8 @@ void drop_unused(Import *m);
 
 /* What is known (known.c). */
 OnnxTensor *folded(Import *m, const Tensor *tensor); /* NULL: not known */
-bool translate_known(Import *m, bool *done);         /* ops on numbers that are followed */
+/* Ops on numbers that are followed (follow.c). *done: the node was one. */
+bool follow(Import *m, bool *done);
 
 /* Constants of a graph (import.c). */
 bool import_initializers(Import *m, const OnnxGraph *graph);

@@ -136,10 +136,3 @@ const Number *numbers(Import *m, const Tensor *tensor)
     }
     return own->number = number;
 }
-
-bool translate_known(Import *m, bool *done)
-{
-    (void)m;
-    *done = false;
-    return true;
-}

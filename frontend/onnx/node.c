@@ -78,7 +78,7 @@ static const Expr *literal(Import *m, const Tensor *tensor)
     if (tensor->rank || (!tensor->data && !tensor->number))
         return NULL;
     const Number *number = numbers(m, tensor);
-    if (!number || !(number->real - number->real == 0))
+    if (!number || number->real != number->real) /* NaN */
         return NULL;
     return number_expr(m, number, tensor->dtype);
 }
@@ -104,7 +104,7 @@ const Expr *use(Import *m, int i)
     return tensor ? use_tensor(m, tensor) : NULL;
 }
 
-const Expr *weight(Import *m, int i, const char *role)
+static const Expr *mark(Import *m, int i, const char *role, WeightKind kind)
 {
     const Tensor *tensor = given(m, i);
     const Expr *expr = tensor ? use_tensor(m, tensor) : NULL;
@@ -112,10 +112,20 @@ const Expr *weight(Import *m, int i, const char *role)
     Declared *declared = at ? &m->declared.at[at - 1] : NULL;
     if (declared && declared->stmt->kind == STMT_PARAM && !declared->role) {
         declared->role = arena_printf(m->kept, "%s of %s", role, m->node->op);
-        declared->kind = WEIGHT_TRAINED;
-        declared->stmt->frozen = false;
+        declared->kind = kind;
+        declared->stmt->frozen = kind != WEIGHT_TRAINED;
     }
     return expr;
+}
+
+const Expr *weight(Import *m, int i, const char *role)
+{
+    return mark(m, i, role, WEIGHT_TRAINED);
+}
+
+const Expr *running(Import *m, int i, const char *role)
+{
+    return mark(m, i, role, WEIGHT_STATE);
 }
 
 /* ---- Attributes ----------------------------------------------------------------------------- */
@@ -273,6 +283,12 @@ bool ints_of(Import *m, const char *name, int i, const int64_t **ints, int64_t *
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
+/* ONNX's type for what gplan holds in a dtype. */
+static const int canonical[DTYPES] = {
+    [F32] = ELEM_FLOAT,  [F16] = ELEM_FLOAT16, [BF16] = ELEM_BFLOAT16, [I32] = ELEM_INT32,
+    [I64] = ELEM_INT64,  [U8] = ELEM_UINT8,    [BOOL] = ELEM_BOOL,     [I8] = ELEM_INT8,
+    [U16] = ELEM_UINT16, [U32] = ELEM_UINT32,  [F64] = ELEM_DOUBLE};
+
 /* An expression of numbers alone is a number: known, as its operands were. */
 static const Tensor *take_number(Import *m, const char *name, int elem, Tensor *tensor)
 {
@@ -307,10 +323,6 @@ static const Tensor *state_as(Import *m, StmtKind kind, const char *name, const 
     if (!look_up(m, name, tensor))
         return take_number(m, name, elem, tensor);
     tensor->expr = word(m, name);
-    static const int canonical[DTYPES] = {
-        [F32] = ELEM_FLOAT,  [F16] = ELEM_FLOAT16, [BF16] = ELEM_BFLOAT16, [I32] = ELEM_INT32,
-        [I64] = ELEM_INT64,  [U8] = ELEM_UINT8,    [BOOL] = ELEM_BOOL,     [I8] = ELEM_INT8,
-        [U16] = ELEM_UINT16, [U32] = ELEM_UINT32,  [F64] = ELEM_DOUBLE};
     tensor->elem = elem_dtype(elem) == tensor->dtype ? elem : canonical[tensor->dtype];
     return tensor;
 }
@@ -318,6 +330,13 @@ static const Tensor *state_as(Import *m, StmtKind kind, const char *name, const 
 const Tensor *state(Import *m, const Expr *value)
 {
     const char *hint = wanted(m, 0) ? m->node->output.at[0] : m->node->op;
+    Tensor *named = ARENA_NEW(m->arena, Tensor);
+    if (value->kind == EXPR_NAME && look_up(m, value->text, named)) { /* it is one already */
+        named->name = value->text;
+        named->expr = value;
+        named->elem = canonical[named->dtype];
+        return named;
+    }
     return m->failed ? NULL : state_as(m, STMT_ASSIGN, claim(m, hint), value, ELEM_NONE);
 }
 
@@ -423,7 +442,7 @@ static bool translate_node(Import *m, const OnnxNode *node)
     if (!found)
         return refuse(m, "gplan has no such op, or not as of opset %d", version);
     bool done = false;
-    if (!translate_known(m, &done))
+    if (!follow(m, &done))
         return false;
     if (!done && (!found->translate(m) || m->failed))
         return m->failed ? false : refuse(m, "it cannot be translated");

@@ -37,6 +37,7 @@ typedef struct {
 typedef struct OnnxImport {
     const Source *source; /* the model as text */
     ARRAY(OnnxWeight) weight;
+    bool fixed; /* free dimensions have the sizes that were given, once and for all */
     struct OnnxFiles *files;
 } OnnxImport;
 

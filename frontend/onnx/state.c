@@ -152,6 +152,7 @@ bool look_up(Import *m, const char *name, Tensor *tensor)
     tensor->rank = view.rank;
     for (int i = 0; i < view.rank; i++) {
         tensor->dim[i] = view.dim[i];
+        tensor->other[i] = other.dim[i];
         tensor->open[i] = other.rank == view.rank && other.dim[i] != view.dim[i];
     }
     return true;
@@ -159,12 +160,12 @@ bool look_up(Import *m, const char *name, Tensor *tensor)
 
 /* ---- Constants ------------------------------------------------------------------------------ */
 
-static bool all_finite(const OnnxTensor *data)
+static bool any_nan(const OnnxTensor *data)
 {
     for (int64_t i = 0; i < data->count; i++)
-        if (!isfinite(onnx_number(data, i)))
-            return false;
-    return true;
+        if (isnan(onnx_number(data, i)))
+            return true;
+    return false;
 }
 
 /* A list of lists, from place *at on. */
@@ -191,33 +192,77 @@ static Type type_of(Import *m, Dtype dtype, int rank, const int64_t *dim)
     return type;
 }
 
-/* The numbers as a constant, each an expression of its own. */
+/* The numbers as lists of lists, each an expression of its own. */
+static const Expr *nested_numbers(Import *m, const Tensor *constant, int axis, int64_t *at)
+{
+    if (axis == constant->rank)
+        return number_expr(m, &constant->number[(*at)++], constant->dtype);
+    Arguments items = {0};
+    for (int64_t i = 0; i < constant->dim[axis]; i++)
+        ARRAY_PUSH(m->arena, &items,
+                   (Argument){.value = nested_numbers(m, constant, axis + 1, at)});
+    return expr_list(m->parse, here, items);
+}
+
 static const Tensor *declare_numbers(Import *m, const Tensor *constant)
 {
     const char *name = claim(m, constant->name);
     Stmt *stmt = stmt_make(m, STMT_CONST, name);
     Tensor *tensor = ARENA_NEW(m->arena, Tensor);
-    int64_t count = constant->rank ? constant->dim[0] : 1;
-    const Expr **item = ARENA_ARRAY(m->arena, const Expr *, (size_t)count + 1);
-    for (int64_t i = 0; i < count; i++)
-        item[i] = number_expr(m, &constant->number[i], constant->dtype);
+    int64_t at = 0;
     stmt->type = type_of(m, constant->dtype, constant->rank, constant->dim);
-    stmt->value = constant->rank ? list(m, (size_t)count, item) : item[0];
+    stmt->value = nested_numbers(m, constant, 0, &at);
+    m->pinned = true; /* a file of weights would hold it as it is at one size */
     *tensor = *constant;
     if (!add_stmt(m, stmt) || !look_up(m, name, tensor))
         return NULL;
-    m->known_value.at[tensor->value] = false; /* it is followed as numbers */
     tensor->expr = word(m, name);
     return tensor;
 }
 
+/* Numbers that no free dimension changes, as data. */
+static const OnnxTensor *data_of(Import *m, const Tensor *constant)
+{
+    int64_t count = 1;
+    for (int i = 0; i < constant->rank; i++)
+        count *= constant->dim[i];
+    for (int64_t i = 0; i < count; i++)
+        if (constant->number[i].expr)
+            return NULL;
+    static const int elems[DTYPES] = {[F32] = ELEM_FLOAT,
+                                      [I32] = ELEM_INT32,
+                                      [I64] = ELEM_INT64,
+                                      [U8] = ELEM_UINT8,
+                                      [BOOL] = ELEM_BOOL};
+    OnnxTensor *data = ARENA_NEW(m->arena, OnnxTensor);
+    size_t size = dtype_size(constant->dtype);
+    unsigned char *bytes = arena_alloc(m->arena, (size_t)count * size + 1);
+    for (int64_t i = 0; i < count; i++) {
+        float number = (float)constant->number[i].real;
+        int64_t whole = constant->number[i].integer;
+        if (constant->dtype == F32)
+            memcpy(bytes + (size_t)i * size, &number, size);
+        else
+            for (size_t k = 0; k < size; k++)
+                bytes[(size_t)i * size + k] = (unsigned char)((uint64_t)whole >> 8 * k);
+    }
+    *data = (OnnxTensor){.name = constant->name,
+                         .elem = elems[constant->dtype],
+                         .rank = constant->rank,
+                         .count = count,
+                         .data = bytes,
+                         .owned = true};
+    memcpy(data->dim, constant->dim, sizeof constant->dim);
+    return data;
+}
+
 const Tensor *declare(Import *m, const Tensor *constant)
 {
-    const OnnxTensor *data = constant->data;
+    const OnnxTensor *data = constant->data ? constant->data : data_of(m, constant);
     if (!data)
         return declare_numbers(m, constant);
     bool param = constant->initializer && elem_is_float(constant->elem);
-    bool inside = data->count <= MOST_IN_TEXT && !param && all_finite(data);
+    bool inside = data->count <= MOST_IN_TEXT && !param && !any_nan(data);
     const char *name = constant->initializer ? intern(m, constant->name) : claim(m, constant->name);
     Stmt *stmt = stmt_make(m, param ? STMT_PARAM : STMT_CONST, name);
     stmt->type = type_of(m, constant->dtype, data->rank, data->dim);
@@ -227,6 +272,7 @@ const Tensor *declare(Import *m, const Tensor *constant)
         stmt->value = nested(m, data, 0, &at);
     Tensor *tensor = ARENA_NEW(m->arena, Tensor);
     *tensor = *constant;
+    tensor->data = data;
     if (!add_stmt(m, stmt) || !look_up(m, name, tensor))
         return NULL;
     tensor->expr = word(m, name);

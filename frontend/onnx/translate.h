@@ -30,9 +30,8 @@ typedef struct {
     double real;      /* what it is, at the sizes at hand */
     int64_t integer;  /* likewise, where the type is one of integers or bool */
     const Expr *expr; /* NULL: it is always that */
+    bool positive;    /* a size, or made of sizes: at least 1, whatever they are */
 } Number;
-
-enum { MAX_SYMBOLS = 4096 }; /* numbers of a tensor that are followed one by one */
 
 /* A value of the ONNX graph. */
 typedef struct Tensor Tensor;
@@ -42,12 +41,13 @@ struct Tensor {
     Dtype dtype;      /* that it is held in: elem_dtype(elem) */
     int rank;
     int64_t dim[MAX_RANK];
-    bool open[MAX_RANK];    /* the dim changes with a free dimension */
-    const Expr *expr;       /* what it is called in the tree; NULL: not stated yet */
-    const OnnxTensor *data; /* a constant; NULL: none, or not at hand yet */
-    const Number *number;   /* its elements, where they were followed; NULL */
-    Id value;               /* of the scratch graph; NONE: not stated yet */
-    bool initializer;       /* of the file, rather than of a Constant node or folded */
+    bool open[MAX_RANK];     /* the dim changes with a free dimension */
+    int64_t other[MAX_RANK]; /* what it is then */
+    const Expr *expr;        /* what it is called in the tree; NULL: not stated yet */
+    const OnnxTensor *data;  /* a constant; NULL: none, or not at hand yet */
+    const Number *number;    /* its elements, where they were followed; NULL */
+    Id value;                /* of the scratch graph; NONE: not stated yet */
+    bool initializer;        /* of the file, rather than of a Constant node or folded */
 };
 
 /* ---- The node ------------------------------------------------------------------------------- */
@@ -65,6 +65,9 @@ const Expr *use(Import *m, int i);     /* the same as an operand; NULL: left out
 const Expr *use_tensor(Import *m, const Tensor *tensor);
 /* The same, where it is a learned one: a parameter that is trained. `role`: "weight", "bias". */
 const Expr *weight(Import *m, int i, const char *role);
+
+/* A statistic that training keeps: BatchNormalization's mean and variance. */
+const Expr *running(Import *m, int i, const char *role);
 
 bool has_attr(const Import *m, const char *name);
 int64_t attr_int(const Import *m, const char *name, int64_t fallback);
@@ -118,6 +121,13 @@ const Expr *cast(Import *m, const Expr *x, Dtype dtype);
 const Expr *zero_like(Import *m, const Tensor *tensor); /* 0, or 0.0 */
 Tensor *tensor_copy(Import *m, const Tensor *tensor);   /* to be changed before it is a result */
 const Expr *reshape(Import *m, const Expr *x, size_t rank, const Expr *const *dim);
+
+Number *number_array(Import *m, int64_t count);
+const Expr *use_declared(Import *m, int i); /* use(), but never as a bare number */
+/* One number as a tensor of no dimension, rather than as a literal. NULL with a message. */
+const Expr *constant_expr(Import *m, int elem, const Number *number);
+const Expr *numbers_expr(Import *m, int elem, int rank, const int64_t *dim, const Number *number);
+const Expr *subscripts(Import *m, const Expr *x, size_t count, const Subscript *subscript);
 
 /* A step on the way: stated under a name of its own. NULL with a message. */
 const Tensor *state(Import *m, const Expr *value);

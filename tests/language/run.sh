@@ -32,6 +32,18 @@ golden() { # NAME.g EXPECTED STATUS-WANTED ACTUAL STATUS
     fi
 }
 
+# prints NAME.g ARGS: the text that gplan prints of it is the same model.
+prints() {
+    "$gplan" --emit g "$1" >"$work/$1" 2>"$work/err" || { report "$1" 'is not printed'; return; }
+    # shellcheck disable=SC2086 # args are words
+    "$gplan" --color=never --infer -d lower $2 "$work/$1" >"$work/again" 2>"$work/err"
+    if diff -u "$work/out" "$work/again"; then
+        report "$1" ''
+    else
+        report "$1" 'is another model when it is printed'
+    fi
+}
+
 for model in *.g; do
     name=${model%.g}
     args=$(sed -n 's/^# args: *//p' "$model")
@@ -42,6 +54,7 @@ for model in *.g; do
         golden "$model" "$name.err" 1 "$work/err" $status
     elif [ -e "$name.dump" ]; then
         golden "$model" "$name.dump" 0 "$work/out" $status
+        prints "$model" "$args"
     else
         report "$model" 'has neither .err nor .dump'
     fi

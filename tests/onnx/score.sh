@@ -1,13 +1,17 @@
 #!/bin/sh
-# Scores ONNX's own tests. usage: score.sh BUILD DATA
+# Scores ONNX's own tests. usage: score.sh [--bless] BUILD DATA
 #
-# Prints one line for each test that does not pass, totals by op, and leaves the whole table in
-# BUILD/tests/onnx/score.tsv. Fails where a result is wrong.
+# Prints one line for each test that does not pass, totals by op, and what the table that is kept,
+# score.tsv, has otherwise; --bless keeps the new one. Fails where a result is wrong, and where a
+# test passes no more.
+bless=''
+[ "$1" = --bless ] && { bless=yes; shift; }
 build=$1 data=$2
+kept=$(dirname "$0")/score.tsv
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 table=$build/tests/onnx/score.tsv
-"$build/tests/onnx/score" "$PWD/$build/gplan" "$data" "$work" >"$table" || exit 1
+"$build/tests/onnx/score/score" "$PWD/$build/gplan" "$data" "$work" >"$table" || exit 1
 awk -F'\t' '$2 != "pass" && $2 != "narrowed" { print }' "$table"
 echo
 awk -F'\t' '
@@ -24,3 +28,11 @@ awk -F'\t' '
              count["refused"], count["fail"], count["wrong"]
       exit count["wrong"] > 0
   }' "$table"
+status=$?
+[ -z "$bless" ] || cp "$table" "$kept"
+awk -F'\t' 'NR == FNR { before[$1] = $2; next }
+  before[$1] == $2 { next }
+  { print ($1 in before ? "was " before[$1] : "new") ": " $1 " " $2 }
+  before[$1] ~ /pass|narrowed/ && $2 !~ /pass|narrowed/ { worse = 1 }
+  END { exit worse }' "$kept" "$table" || status=1
+exit $status

@@ -40,7 +40,7 @@ static const Expr *operand(Import *m, int i, int other)
     bool lone = !x->expr && x->data && x->data->count == 1 && x->rank <= y->rank && y->expr;
     if (lone && (!x->initializer || !elem_is_float(x->elem))) {
         const Number *number = numbers(m, x);
-        if (number && isfinite(number->real))
+        if (number && !isnan(number->real))
             return number_expr(m, number, x->dtype);
     }
     return use(m, i);
@@ -100,6 +100,25 @@ static bool divide(Import *m)
         return both(m);
     const Expr *left = operand(m, 0, 1), *right = operand(m, 1, 0);
     return result_as(m, 0, CALL(m, "intdiv", {left}, {right}), given(m, 0)->elem);
+}
+
+static bool shift(Import *m)
+{
+    bool left = strcmp(attr_word(m, "direction", "LEFT"), "LEFT") == 0;
+    if (!two_given(m))
+        return false;
+    int elem = given(m, 0)->elem;
+    const Expr *y = CALL(m, left ? "shift_left" : "shift_right", {use(m, 0)}, {use(m, 1)});
+    return result_as(m, 0, cut_to(m, y, elem), elem);
+}
+
+static bool mod(Import *m)
+{
+    if (!two_given(m))
+        return false;
+    const char *op = attr_int(m, "fmod", 0) ? "fmod" : "mod";
+    const Expr *left = operand(m, 0, 1), *right = operand(m, 1, 0);
+    return result_as(m, 0, CALL(m, op, {left}, {right}), given(m, 0)->elem);
 }
 
 static bool compare(Import *m)
@@ -211,9 +230,17 @@ static bool swish(Import *m)
 
 static bool prelu(Import *m)
 {
-    const Expr *x = use(m, 0), *slope = weight(m, 1, "slope");
     if (!two_given(m))
         return false;
+    const Expr *x = use(m, 0), *slope = weight(m, 1, "slope");
+    const Tensor *a = given(m, 0), *b = given(m, 1);
+    if (opset(m) < 9 && b->rank == 1 && a->rank > 2) { /* one for each channel */
+        const Expr *dim[MAX_RANK];
+        dim[0] = size_of(m, b, 0);
+        for (int i = 1; i < a->rank - 1; i++)
+            dim[i] = integer(m, 1);
+        slope = reshape(m, slope, (size_t)a->rank - 1, dim);
+    }
     const Expr *below = binary(m, "mul", x, slope);
     return result(m, 0,
                   CALL(m, "where", {binary(m, "less", x, zero_like(m, given(m, 0)))}, {below, "x"},
@@ -307,6 +334,21 @@ const Translation onnx_elementwise[] = {
     {"Cos", 1, one, "cos"},
     {"Tanh", 1, one, "tanh"},
     {"Erf", 1, one, "erf"},
+    {"Tan", 1, one, "tan"},
+    {"Asin", 1, one, "asin"},
+    {"Acos", 1, one, "acos"},
+    {"Atan", 1, one, "atan"},
+    {"Sinh", 1, one, "sinh"},
+    {"Cosh", 1, one, "cosh"},
+    {"Asinh", 1, one, "asinh"},
+    {"Acosh", 1, one, "acosh"},
+    {"Atanh", 1, one, "atanh"},
+    {"BitwiseNot", 1, one, "bit_not"},
+    {"BitwiseAnd", 1, both, "bit_and"},
+    {"BitwiseOr", 1, both, "bit_or"},
+    {"BitwiseXor", 1, both, "bit_xor"},
+    {"BitShift", 1, shift},
+    {"Mod", 1, mod},
     {"Sign", 1, one, "sign"},
     {"Not", 1, one, "not"},
     {"Relu", 1, one, "relu"},

@@ -1,0 +1,23 @@
+#!/bin/sh
+# ONNX files. usage: run.sh [--bless] GPLAN
+#
+# A sample of ONNX's own tests, where Debian's libonnx-testdata is installed: what score.tsv says
+# passes must still pass, and nothing may be wrong. make onnx-score runs them all.
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+
+data=/usr/share/libonnx-testdata/data
+score=$(dirname "$gplan")/tests/onnx/score/score
+
+sample() { # what passed before and does not now, and what is wrong
+    "$score" "$gplan" "$data" "$work/score" -s 1/24 >"$work/now" || return 1
+    [ -s "$work/now" ] || return 1
+    awk -F'\t' 'NR == FNR { before[$1] = $2; next }
+        $2 == "wrong" { print; bad = 1; next }
+        before[$1] ~ /pass|narrowed/ && $2 !~ /pass|narrowed/ { print; bad = 1 }
+        END { exit bad }' "$here/score.tsv" "$work/now"
+}
+if [ -d "$data" ] && [ -x "$score" ]; then
+    check a_sample_of_onnx_tests_passes_as_before sample
+fi
+finish
