@@ -22,6 +22,8 @@ static void write_call(const Emission *e, const Occurrence *o, const Node *node,
         ARRAY_PUSH(e->arena, &item, ".key = key");
     if (epilogue)
         ARRAY_PUSH(e->arena, &item, epilogue);
+    if (cluster_keeps_aside(e->plan->graph, e->plan->clusters, &e->plan->clusters->at[o->cluster]))
+        ARRAY_PUSH(e->arena, &item, ".aside = 1");
     Out settings = out_new(e->arena);
     kernel_settings(e->plan->graph, node, &syntax, &settings);
     for (const char *at = settings.at; at && *at;

@@ -19,7 +19,8 @@ _Static_assert((int)MAX_RANK == GP_MAX_RANK DTYPE_ROWS(SAME) && (int)DTYPES == G
 #undef SAME
 
 /* What a kernel wants for this node. */
-static uint64_t ask(const gp_kernel *kernel, const Target *target, const Graph *g, const Node *node)
+static uint64_t ask(const gp_kernel *kernel, const Target *target, const Graph *g, const Node *node,
+                    bool aside)
 {
     if (!kernel || !kernel->workspace)
         return 0;
@@ -48,6 +49,7 @@ static uint64_t ask(const gp_kernel *kernel, const Target *target, const Graph *
                     .out = out,
                     .ins = (int32_t)node->uses,
                     .outs = (int32_t)node->values,
+                    .aside = aside,
                     .run = &run};
     return kernel->workspace(&call, setting);
 }
@@ -62,14 +64,16 @@ static const Node *kernel_node(const Graph *g, const Clusters *clusters, Id id)
 static uint64_t workspace_c(const Target *target, const Graph *g, const Clusters *clusters, Id id)
 {
     const Node *node = kernel_node(g, clusters, id);
-    return node ? ask(runtime_kernel(node->op->name), target, g, node) : 0;
+    return node ? ask(runtime_kernel(node->op->name), target, g, node,
+                      cluster_keeps_aside(g, clusters, &clusters->at[id]))
+                : 0;
 }
 
 static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clusters *clusters,
                                Id id)
 {
     const Node *node = kernel_node(g, clusters, id);
-    return node ? ask(runtime_cuda_work(node->op->name), target, g, node) : 0;
+    return node ? ask(runtime_cuda_work(node->op->name), target, g, node, false) : 0;
 }
 
 static bool has_kernel(const char *format, const OpRow *op)

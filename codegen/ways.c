@@ -59,6 +59,8 @@ static gp_ways ask(const Api *api, const Occurrence *o, const Node *node)
                     .out = out,
                     .ins = (int32_t)node->uses,
                     .outs = (int32_t)node->values,
+                    .aside =
+                        cluster_keeps_aside(g, plan->clusters, &plan->clusters->at[o->cluster]),
                     .run = &run};
     kernel->ways(&call, setting, &ways);
     return ways;

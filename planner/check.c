@@ -198,8 +198,11 @@ static bool check_runs(Check *c, const Program *program, int kind)
             return false;
         if (!runs[i])
             return check_fail(c, "%s never runs", node->name);
-        if (runs[i] > 1 && node->op->flags & OP_EFFECT)
-            return check_fail(c, "%s has an effect and runs more than once", node->name);
+        for (Id k = 0; k < clusters->at[i].nodes && runs[i] > 1; k++) {
+            node = &c->g->node.at[clusters->node[clusters->at[i].node + k]];
+            if (node->op->flags & OP_EFFECT)
+                return check_fail(c, "%s has an effect and runs more than once", node->name);
+        }
     }
     return true;
 }
@@ -221,10 +224,12 @@ static bool check_commits(Check *c, const Program *program)
         const Node *node = &c->g->node.at[clusters->node[clusters->at[id].node]];
         left -= !ran[id] && node_may_fail(node);
         ran[id] = true;
-        if (left && node_commits(c->g, node))
+        const Node *last =
+            &c->g->node.at[clusters->node[clusters->at[id].node + clusters->at[id].nodes - 1]];
+        if (left && (node_commits(c->g, node) || node_commits(c->g, last)))
             return check_fail(c,
                               "step %u: %s changes what is saved before all that can fail has run",
-                              program->begin + i, node->name);
+                              program->begin + i, last->name);
     }
     return true;
 }

@@ -192,10 +192,14 @@ static bool check_nodes(GraphCheck *v)
 /* ---- Clusters ------------------------------------------------------------------------------- */
 
 /* Whether the node may stand in a cluster with others: in a loop, or before one. */
-static bool may_join(const Node *node, bool is_first)
+static bool may_join(const GraphCheck *v, const Cluster *cluster, Id k)
 {
-    if (node->op->flags & OP_EFFECT)
-        return false;
+    const Id *id = &v->clusters->node[cluster->node];
+    const Node *node = &v->g->node.at[id[k]], *first = &v->g->node.at[id[0]];
+    const bool is_first = k == 0, is_last = k + 1 == cluster->nodes;
+    if (node->op->flags & OP_EFFECT) /* a new version behind a kernel that keeps sums aside */
+        return is_last && node->op->flags & OP_ELEMENTWISE && first->op->flags & OP_ASIDE &&
+               v->g->value.at[node->value].previous != NONE;
     return node->op->flags & OP_ELEMENTWISE || (is_first && node->op->flags & OP_EPILOGUE);
 }
 
@@ -216,8 +220,9 @@ static bool check_members(GraphCheck *v)
                 return fail(v, "the nodes of cluster %u are out of order", i);
             const Node *first = &v->g->node.at[c->node[c->at[i].node]];
             View view = value_view(&v->g->value.at[first->value]);
-            if (c->at[i].nodes > 1 && (!may_join(node, k == 0) || node->program != first->program ||
-                                       !same_dims(&view, &v->g->value.at[node->value])))
+            if (c->at[i].nodes > 1 &&
+                (!may_join(v, &c->at[i], k) || node->program != first->program ||
+                 !same_dims(&view, &v->g->value.at[node->value])))
                 return fail(v, "%s cannot run in one loop with the others of cluster %u",
                             node->name, i);
         }

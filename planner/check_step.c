@@ -31,6 +31,21 @@ static bool may_take(const Check *c, const Cluster *cluster, Id operand)
     return true;
 }
 
+/* Behind a kernel, what is written over is read by the last node alone, element by element: sums
+ * stay aside until then. */
+static bool reads_with_last(const Check *c, const Cluster *cluster, Id operand)
+{
+    bool alone = true;
+    for (Id k = 0; k < cluster->nodes && step_kernel(c, cluster); k++) {
+        const Node *node = &c->g->node.at[c->plan->clusters->node[cluster->node + k]];
+        for (Id u = 0; u < node->uses; u++) {
+            Use use = node_use(c->g, node, u);
+            alone &= use.value != operand || (k + 1 == cluster->nodes && use.view == NONE);
+        }
+    }
+    return alone;
+}
+
 /* The buffer that stands for a value in the occurrence at hand. */
 static Id argument(const Check *c, Id value, uint32_t time)
 {
@@ -85,7 +100,8 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
                 continue;
             const Value *made = &c->g->value.at[c->plan->buffer[out[k]].value];
             if (made->previous == c->plan->buffer[in[i]].value &&
-                extents_same(&c->extents, in[i], out[k]))
+                extents_same(&c->extents, in[i], out[k]) &&
+                reads_with_last(c, cluster, c->plan->buffer[in[i]].value))
                 continue;
             if (c->windowed[in[i]] == time + 1)
                 keep[(*keeps)++] = in[i];

@@ -66,10 +66,13 @@ static bool stays_inside(const Epilogues *t, Id value, const Id *epilogue, Id no
     return found == t->reads[value];
 }
 
-static bool fits_behind(const Graph *g, const Node *product, const Node *node)
+/* The last node may make a new version of what it reads, where the kernel keeps sums aside. */
+static bool fits_behind(const Graph *g, const Node *product, const Node *node, bool is_last)
 {
     const Value *made = &g->value.at[product->value], *value = &g->value.at[node->value];
-    return node->op->flags & OP_ELEMENTWISE && !(node->op->flags & OP_EFFECT) &&
+    const bool updates =
+        is_last && product->op->flags & OP_ASIDE && value_is_version(g, node->value);
+    return node->op->flags & OP_ELEMENTWISE && (!(node->op->flags & OP_EFFECT) || updates) &&
            node->program == product->program && node->phase == product->phase &&
            made->rank == value->rank &&
            memcmp(made->dim, value->dim, made->rank * sizeof *made->dim) == 0;
@@ -103,7 +106,7 @@ static bool may_follow(const Epilogues *t, Id product, const Id *epilogue, Id no
         !stays_inside(t, node->value, epilogue, nodes))
         return false;
     for (Id k = 0; k < nodes; k++)
-        if (!fits_behind(g, node, &g->node.at[epilogue[k]]) ||
+        if (!fits_behind(g, node, &g->node.at[epilogue[k]], k + 1 == nodes) ||
             (k + 1 < nodes && !stays_inside(t, g->node.at[epilogue[k]].value, epilogue, nodes)))
             return false;
     const uint64_t waits = waits_for(t, product, epilogue, nodes);
@@ -151,4 +154,10 @@ void fuse_epilogues(Arena *arena, const Graph *g, const Id *update, Id *home)
 bool cluster_has_epilogue(const Graph *g, const Clusters *clusters, const Cluster *c)
 {
     return c->nodes > 1 && !(g->node.at[clusters->node[c->node]].op->flags & OP_ELEMENTWISE);
+}
+
+bool cluster_keeps_aside(const Graph *g, const Clusters *clusters, const Cluster *c)
+{
+    const Node *last = &g->node.at[clusters->node[c->node + c->nodes - 1]];
+    return cluster_has_epilogue(g, clusters, c) && value_is_version(g, last->value);
 }

@@ -160,7 +160,7 @@ static Id *name_groups(Arena *arena, Fusion *f)
 static void add_node(const Graph *g, Clusters *c, Cluster *cluster, Id n)
 {
     Id *at = &c->node[cluster->node], place = cluster->nodes++;
-    for (; !is_elementwise(&g->node.at[n]) && place > 0; place--)
+    for (; !(g->node.at[n].op->flags & OP_ELEMENTWISE) && place > 0; place--)
         at[place] = at[place - 1];
     at[place] = n;
 }

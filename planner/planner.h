@@ -177,6 +177,9 @@ typedef struct {
 Clusters *fuse(Arena *arena, const Graph *g, bool epilogues);
 /* Whether the cluster is a kernel with elementwise ops behind it. */
 bool cluster_has_epilogue(const Graph *g, const Clusters *clusters, const Cluster *c);
+/* Whether the last of these makes a new version of what it reads: the kernel keeps its sums aside.
+ */
+bool cluster_keeps_aside(const Graph *g, const Clusters *clusters, const Cluster *c);
 void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* ---- From a model to a plan (choose.c) ------------------------------------------------------ */

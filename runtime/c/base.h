@@ -85,6 +85,8 @@ typedef struct {
     const gp_run *run;
     gp_epilogue *epilogue; /* NULL: none; only for kernels that support one */
     const void *epilogue_args;
+    int32_t aside; /* what the output lies over is read by the epilogue: until that has run, sums
+                      are kept in the workspace */
 } gp_call;
 
 /* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */

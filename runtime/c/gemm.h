@@ -88,6 +88,15 @@ GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
         gp_epilogue_run(e.call, c.at + i * c.row, c.col, e.first + i * e.row, n);
 }
 
+/* The same for elements that were made aside, which are then written to C. */
+GP_FUNCTION void gp_finish_aside(gp_ending e, gp_matrix c, gp_matrix aside, int64_t m, int64_t n)
+{
+    gp_finish(e, aside, m, n);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c.at[i * c.row + j * c.col] = aside.at[i * aside.row + j];
+}
+
 /* Columns of B, k deep: the first ones in place, `step` from row to row, the others in panels. */
 typedef struct {
     const gp_real *at;

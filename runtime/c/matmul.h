@@ -8,7 +8,8 @@
 
 enum {
     GP_THIN = GP_BLOCK(3, 2), /* too few rows to pay for packing the other operand */
-    GP_THIN_COLUMNS = GP_BLOCK(512, 20)
+    GP_THIN_COLUMNS = GP_BLOCK(512, 20),
+    GP_ASIDE_PANELS = GP_BLOCK(6, 2), /* of A, whose product is kept aside at once */
 };
 
 /* The products: one for each batch index, split into tiles. */
@@ -198,6 +199,26 @@ GP_FUNCTION void gp_thin_tile(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m, 
             c.at[i * c.row + j * c.col] = sum[i][j];
 }
 
+/* A tile whose sums may not lie in C while they are made: in parts, each to its full depth aside,
+ * then with its epilogue to C. */
+static GP_NOINLINE void gp_product_aside(const gp_product *p, gp_matrix c, gp_matrix a, gp_matrix b,
+                                         int64_t m, int64_t n, gp_real *work, gp_ending end)
+{
+    const int64_t rows = p->thin ? m : GP_ASIDE_PANELS * GP_MR, columns = p->thin ? n : GP_NC;
+    gp_real *aside = p->thin ? work : work + gp_round_up(gp_gemm_work(p->columns, p->k), 16);
+    for (int64_t j = 0; j < n; j += columns)
+        for (int64_t i = 0; i < m; i += rows) {
+            const int64_t some = gp_least(rows, m - i), width = gp_least(columns, n - j);
+            const gp_matrix to = {aside, width, 1};
+            const gp_matrix left = gp_matrix_at(a, i, 0), right = gp_matrix_at(b, 0, j);
+            if (p->thin)
+                gp_thin_tile(to, left, right, some, width, p->k);
+            else
+                gp_gemm(to, left, right, some, width, p->k, 0, work, (gp_ending){0});
+            gp_finish_aside(gp_ending_at(end, i, j), gp_matrix_at(c, i, j), to, some, width);
+        }
+}
+
 GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
 {
     const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
@@ -214,7 +235,10 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
-    (void)work; /* thin products need none */
+    if (GP_WAY(matmul_aside, end.call->aside)) {
+        gp_product_aside(p, c, a, b, m, n, work, end);
+        return;
+    }
     if (GP_WAY(matmul_thin, p->thin)) {
         gp_thin_tile(c, a, b, m, n, p->k);
         gp_finish(end, c, m, n);
@@ -223,27 +247,37 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
     }
 }
 
+/* Of what a thread keeps aside, for a product of m x n elements in all. */
+GP_FUNCTION int64_t gp_product_aside_work(const gp_call *c, int64_t m, int64_t n)
+{
+    const int64_t most = GP_ASIDE_PANELS * GP_MR_LARGEST * GP_NC_LARGEST;
+    return c->aside ? gp_round_up(gp_least(m * n, most), 16) + 16 : 0;
+}
+
 /* An upper bound for any strides, though they decide which batches merge and what is transposed. */
 GP_WORKSPACE(matmul)
 {
     const gp_tensor *a = &c->in[0], *b = &c->in[1];
     const int64_t m = gp_span(a, 0, a->rank - 1), n = b->dim[b->rank - 1], k = a->dim[a->rank - 1];
-    if (n <= GP_THIN || m <= GP_THIN)
-        return 0;
-    return (size_t)(gp_gemm_work(m > n ? m : n, k) * c->run->threads) * sizeof(gp_real);
+    const int64_t aside = gp_product_aside_work(c, m, n), thin = n <= GP_THIN || m <= GP_THIN;
+    return (size_t)((thin ? aside : gp_gemm_work(m > n ? m : n, k) + aside) * c->run->threads) *
+           sizeof(gp_real);
 }
 
 GP_WAYS(matmul)
 {
     const gp_product p = gp_product_plan(c);
-    gp_way(ways, "matmul_thin", p.thin);
+    gp_way(ways, "matmul_aside", c->aside);
+    if (!c->aside)
+        gp_way(ways, "matmul_thin", p.thin);
 }
 
 GP_KERNEL(matmul)
 {
     const gp_product p = gp_product_plan(c);
     const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
-    const int64_t own = gp_gemm_work(p.columns, p.k);
+    const int64_t aside = gp_product_aside_work(c, p.batches * p.m, p.n);
+    const int64_t own = p.thin ? aside : gp_gemm_work(p.columns, p.k) + aside;
     if (units == 1 ||
         p.batches * p.m * p.n * p.k <= 32768) { /* starting threads would take longer */
         for (int64_t unit = 0; unit < units; unit++)
@@ -252,7 +286,7 @@ GP_KERNEL(matmul)
     }
     GP_PARALLEL(c->run, 1)
     for (int64_t unit = 0; unit < units; unit++)
-        gp_product_tile(&p, unit, p.thin ? NULL : (gp_real *)c->work + gp_thread() * own);
+        gp_product_tile(&p, unit, own ? (gp_real *)c->work + gp_thread() * own : NULL);
     return GP_OK;
 }
 

@@ -49,6 +49,7 @@ typedef struct {
     Layout in_as[MOST_INS], out_as[MOST_OUTS];
     int32_t in_type[MOST_INS], out_type[MOST_OUTS]; /* GP_F32 is 0 */
     int follows;                                    /* whether the kernel runs what follows it */
+    int aside; /* and can keep what it makes aside until that has run, over what it reads */
     int over[MOST_OUTS]; /* 1 + the operand that each output may be written over; 0: none */
     int only_over;       /* and is, always */
     double slack;        /* allowed error in units of rounding of the largest wanted; 0: exact */
@@ -362,6 +363,67 @@ static void compare(const char *what, const Case *k, int follows, double *const 
     }
 }
 
+/* Adds what lies where the result will. */
+static void add_old(const void *args, gp_real *at, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (gp_real)load(*(const gp_tensor *const *)args, first + i) + at[i];
+}
+
+/* Runs the kernel over numbers of output 0 that what follows adds: bit for bit as if the result had
+ * been added to them afterwards. */
+static void run_aside(const char *what, const Case *k, int threads, const double *result)
+{
+    Laid in[MOST_INS], out = lay(&k->want[0], k->out_as[0], k->out_type[0]);
+    gp_tensor ins[MOST_INS];
+    const gp_tensor *over = &out.t;
+    gp_run run = k->run;
+    run.threads = threads;
+    for (int i = 0; i < k->ins; i++) {
+        in[i] = lay(&k->in[i], k->in_as[i], k->in_type[i]);
+        for (int64_t e = 0; k->in[i].at && e < k->in[i].count; e++)
+            store(&in[i].t, e, k->in[i].at[e]);
+        ins[i] = in[i].t;
+    }
+    gp_call c = {.in = ins,
+                 .ins = k->ins,
+                 .out = &out.t,
+                 .outs = 1,
+                 .attr = k->attr,
+                 .run = &run,
+                 .epilogue = add_old,
+                 .epilogue_args = &over,
+                 .aside = 1};
+    for (int64_t e = 0; e < k->want[0].count; e++)
+        store(&out.t, e, (double)(e % 11) / 7);
+    const size_t bytes = k->space ? k->space(&c) : 0;
+    sizes = hashing ? (sizes ^ bytes) * 1099511628211u : sizes;
+    unsigned char *work = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!work)
+        exit(2);
+    memset(work, GAP, (bytes + 127) / 64 * 64);
+    c.work = work;
+    if (k->kernel(&c) != GP_OK)
+        wrong(what, "fails");
+    for (int i = 0; i < 64; i++)
+        if (work[bytes + (size_t)i] != GAP) {
+            wrong(what, "wrote beyond its workspace");
+            break;
+        }
+    free(work);
+    for (int64_t e = 0; e < k->want[0].count; e++) {
+        const gp_real want = (gp_real)((double)(e % 11) / 7) + (gp_real)result[e];
+        const gp_real got = (gp_real)load(&out.t, e);
+        if (memcmp(&want, &got, sizeof want) != 0) {
+            wrong(what, "element %d added where it lies is %.9g, not %.9g, with %d threads", (int)e,
+                  (double)got, (double)want, threads);
+            break;
+        }
+    }
+    if (!gaps_are_left(&out, k->want[0].count))
+        wrong(what, "wrote between the elements of what it was added to");
+}
+
 static void run_all(const char *what, const Case *k, int follows, int over)
 {
     double *got[2][MOST_OUTS] = {{0}};
@@ -372,6 +434,8 @@ static void run_all(const char *what, const Case *k, int follows, int over)
         run_once(what, k, t == 0 ? 1 : 3, follows, over, got[t]);
     }
     compare(what, k, follows, got[0]);
+    for (int t = 0; t < 2 && k->aside && !follows && !over; t++)
+        run_aside(what, k, t == 0 ? 1 : 3, got[0][0]);
     for (int i = 0; i < k->outs; i++)
         if (got[0][i] &&
             memcmp(got[0][i], got[1][i], (size_t)k->want[i].count * sizeof(double)) != 0)

@@ -37,6 +37,7 @@ static void product(Shape s)
         CROSS(GP_NC_LARGEST, s.n);
         if (s.b == DENSE && s.c == DENSE)
             CROSS(GP_GEMM_AS_IT_LIES, gp_ceil_div(s.m, GP_MR));
+        CROSS(GP_ASIDE_PANELS, gp_ceil_div(s.m, GP_MR));
     }
     const Case t = {.kernel = gp_matmul,
                     .space = gp_matmul_workspace,
@@ -46,7 +47,8 @@ static void product(Shape s)
                     .want = {c},
                     .in_as = {s.a, s.b},
                     .out_as = {s.c},
-                    .follows = 1};
+                    .follows = 1,
+                    .aside = 1};
     try(&t, "matmul %d times %d x %d x %d, laid %d %d %d", (int)s.batch, (int)s.m, (int)s.n,
         (int)s.k, s.a, s.b, s.c);
 }
@@ -67,6 +69,10 @@ static void next_to_blocks(void)
                 }
     for (int64_t panels = GP_GEMM_AS_IT_LIES - 1; panels <= GP_GEMM_AS_IT_LIES + 1; panels++)
         product((Shape){1, panels * GP_MR, GP_NR + GP_LANES, GP_KC + 1, DENSE, DENSE, DENSE, 0});
+    for (int64_t panels = 1; panels <= GP_ASIDE_PANELS + 1; panels++)
+        for (int64_t off = -1; off <= 1; off++)
+            product(
+                (Shape){1, panels * GP_MR + 1, GP_NC + off, GP_KC + off, SWAPPED, DENSE, DENSE, 0});
 }
 
 /* Few rows or columns: vectors, and what counts as thin. */

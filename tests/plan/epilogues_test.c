@@ -149,6 +149,28 @@ Test(epilogues, a_target_may_have_none)
     planned_free(&p);
 }
 
+Test(epilogues, a_gradient_is_added_where_its_sum_lies)
+{
+    const PlanOptions how = {.no_recompute = true};
+    Planned p = planned_training("model m(batch B = 4)\ninput x : f32[B, 64]\ninput y : i32[B]\n"
+                                 "train cross_entropy(dense(x, 10, bias = false), y) using sgd {\n"
+                                 "accumulate = 2\n}\n",
+                                 &how);
+    Id sums = 0;
+    for (Id i = 0; i < p.clusters->count; i++) {
+        const Cluster *c = &p.clusters->at[i];
+        if (!cluster_keeps_aside(p.graph, p.clusters, c))
+            continue;
+        sums++;
+        cr_expect_eq(c->nodes, 2);
+        cr_expect_eq(c->results, 1);
+        cr_expect(value_is_version(p.graph, p.clusters->result[c->result]));
+    }
+    cr_expect_eq(sums, 1);
+    cr_expect_null(plan_check(p.plan, &p.target, NULL));
+    planned_free(&p);
+}
+
 /* ---- What the checker refuses ---------------------------------------------------------------- */
 
 Test(epilogues, the_checker_refuses_what_a_kernel_cannot_run)

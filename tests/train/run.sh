@@ -59,6 +59,18 @@ check 'metrics in chunks' reference metric "$here/metric.g" '--chunked-loss alwa
 check 'metrics in micro-batches' reference metric "$here/metric.g" '--accumulate 3'
 check 'metrics in chunks and micro-batches' reference metric "$here/metric.g" \
     '--chunked-loss always --accumulate 2'
+sums() { # OPTIONS...: trains gpt2 in micro-batches, as before to the bit
+    # shellcheck disable=SC2086
+    emit gpt2 "$examples/gpt2.g" $gpt2 --accumulate 3 "$@" && build gpt2 trainer sums $flags &&
+        ./sums 3 now.safetensors && { [ -f sums.safetensors ] || cp now.safetensors sums.safetensors; } &&
+        cmp now.safetensors sums.safetensors
+}
+check 'sums of gradients' sums --epilogues never
+check 'added where they lie' sums
+check 'added where they lie, with threads' sums --threads 3
+# shellcheck disable=SC2086
+check 'added where they lie, in the smallest arena' sums --budget \
+    "$("$gplan" "$examples/gpt2.g" $gpt2 --accumulate 3 --min-budget)"
 check 'tied, frozen, stopped' reference special "$here/special.g" '' \
     sgd lr=0.05 group=k frozen=1 group=still frozen=1
 check 'tied, in micro-batches' reference special "$here/special.g" '--accumulate 3' \
