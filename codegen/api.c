@@ -78,7 +78,7 @@ static void add_output(Api *api, size_t i, size_t *tensor)
     }
     ApiTensor *t = &api->tensor[tensor[first]];
     View view = access_view(api->plan, output->use, api->plan->output[i]);
-    t->made[run_of(g, output)] = true;
+    t->made[run_of(g, output)] = api->runs[run_of(g, output)] = true;
     t->at[run_of(g, output)] = access_address(api, api->plan->output[i], &view).offset;
 }
 
@@ -177,9 +177,11 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     size_t *tensor = ARENA_ARRAY(g->arena, size_t, g->output.count);
     for (size_t i = 0; i < g->output.count; i++)
         if (g->output.at[i].loss)
-            api->trains = true;
+            api->runs[run_of(g, &g->output.at[i])] = true;
         else
             add_output(api, i, tensor);
+    api->trains = api->runs[RUN_STEP];
+    api->runs[RUN_FORWARD] |= !api->trains && !api->runs[RUN_EVAL];
     api->saved_begin = api->tensors;
     const bool *last = find_optimizer_state(g);
     for (int pass = 0; pass < 2; pass++) {

@@ -13,6 +13,7 @@ typedef struct {
     const Target *target;
     const Embedded *embedded; /* NULL: parameters are in memory, or the caller's */
     uint64_t budget;          /* 0: none */
+    const char *programs;     /* that were asked for; NULL: all that there are */
     Choice choice;            /* that the plan is of */
     Reasons why;
     Search search;      /* for the plan; nothing is said of it where least_cost is 0 */

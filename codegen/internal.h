@@ -111,7 +111,8 @@ typedef struct {
     size_t tensors;
     size_t saved_begin, saved_end; /* those that a parameter file holds */
     size_t needed_end;             /* and must hold: behind them stands the optimizer's state */
-    bool trains;                   /* has a program that steps, and one for the loss */
+    bool trains;                   /* has a program that steps */
+    bool runs[RUNS];               /* functions that there are */
     int64_t batch;                 /* of the batch dimension; 0: none */
     const char **unused;           /* inputs that nothing reads: without bytes */
     size_t unuseds;
@@ -291,7 +292,7 @@ Id call_group(const Emission *e, const EmitCall *call); /* the outermost block i
 enum { LEAST_CALLS_SAVED = 6 }; /* that a loop must save */
 void guests_move(Emission *e, Id begin, Id count);
 /* The functions that run the calls: lists, and loops over equal runs (program.c). */
-void program_write(Emission *e, bool has_forward, Out *o);
+void program_write(Emission *e, Out *o);
 const char *program_name(ProgramKind program); /* forward, eval, step, update */
 /* The functions of each input and output: their counts and declarations in the header, and
  * themselves (accessors.c). */

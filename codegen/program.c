@@ -564,7 +564,8 @@ static uint64_t loss_offset(const Emission *e, ProgramKind program)
 /* What the loss of a program is called, so that those who run it can name it. */
 static const char *name_loss(Emission *e, ProgramKind program)
 {
-    if (!e->api->trains || (program != PROGRAM_EVAL && program != PROGRAM_STEP))
+    if (!(program == PROGRAM_EVAL && e->api->runs[RUN_EVAL]) &&
+        !(program == PROGRAM_STEP && e->api->runs[RUN_STEP]))
         return "";
     Place place = {.address = arena_printf(e->arena, "m->arena + %llu",
                                            (unsigned long long)loss_offset(e, program))};
@@ -588,7 +589,7 @@ static void join_functions(const Writer *w)
 
 /* All programs. What the first pass finds, the second knows from the start: places that loops name,
  * and in how many functions a program is cut. */
-static void write_programs(const Writer *common, bool has_forward, bool last, Out *o)
+static void write_programs(const Writer *common, bool last, Out *o)
 {
     Emission *e = common->e;
     for (size_t i = 0; i < e->places.place.count; i++)
@@ -601,9 +602,10 @@ static void write_programs(const Writer *common, bool has_forward, bool last, Ou
         w.program = (ProgramKind)p;
         e->program[p].loss = name_loss(e, w.program);
         write_program(&w);
-        bool wanted = p == PROGRAM_FORWARD  ? has_forward
-                      : p == PROGRAM_UPDATE ? e->program[p].calls > 0
-                                            : e->api->trains;
+        bool wanted = p == PROGRAM_UPDATE ? e->program[p].calls > 0
+                      : p == PROGRAM_EVAL ? e->api->runs[RUN_EVAL]
+                      : p == PROGRAM_STEP ? e->api->runs[RUN_STEP]
+                                          : e->api->runs[RUN_FORWARD];
         if (w.functions > 1 || (wanted && w.functions == 0))
             join_functions(&w);
         e->program[p].functions = w.functions;
@@ -613,7 +615,7 @@ static void write_programs(const Writer *common, bool has_forward, bool last, Ou
     }
 }
 
-void program_write(Emission *e, bool has_forward, Out *o)
+void program_write(Emission *e, Out *o)
 {
     Id count = (Id)e->call.count;
     uint64_t *kind = ARENA_ARRAY(e->arena, uint64_t, count + 1);
@@ -632,6 +634,6 @@ void program_write(Emission *e, bool has_forward, Out *o)
                      .lines = source_lines(e),
                      .values = value_names(e)};
     e->places.arena = e->arena;
-    write_programs(&common, has_forward, false, &first);
-    write_programs(&common, has_forward, true, o);
+    write_programs(&common, false, &first);
+    write_programs(&common, true, o);
 }

@@ -91,6 +91,9 @@ static void write_choice(Report *r)
                                program_titles[k]);
         }
     const Reasons *why = &o->why;
+    if (o->programs)
+        out(&r->o, "  %-22s %12s  %swhat else the model has is not planned%s\n", "programs",
+            o->programs, r->dim, r->plain);
     if (times > 1 || why->micro)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);

@@ -6,19 +6,12 @@
 
 /* ---- Facts and numbers that the header and the source share --------------------------------- */
 
-static bool has_outputs(const Api *api)
-{
-    for (size_t i = 0; i < api->tensors; i++)
-        if (strcmp(api->tensor[i].kind, "OUTPUT") == 0)
-            return true;
-    return !api->trains;
-}
-
 /* Only the mean of a loss knows of samples that do not count. */
 static bool weighs_samples(const Api *api)
 {
     const Graph *g = api->plan->graph;
-    for (size_t n = 0; n < g->node.count && api->trains && api->batch; n++)
+    bool loss = api->runs[RUN_EVAL] || api->runs[RUN_STEP];
+    for (size_t n = 0; n < g->node.count && loss && api->batch; n++)
         if (g->node.at[n].op->flags & OP_WEIGHS)
             return true;
     return false;
@@ -64,7 +57,8 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "EMBEDS", embedded_rows(api) > 0);
     fill_number(&t, "EMBEDDED_ROWS", embedded_rows(api));
     template_fact(&t, "TRAINS", api->trains);
-    template_fact(&t, "HAS_FORWARD", has_outputs(api));
+    template_fact(&t, "HAS_FORWARD", api->runs[RUN_FORWARD]);
+    template_fact(&t, "HAS_EVAL", api->runs[RUN_EVAL]);
     template_fact(&t, "HAS_PARAMS", params);
     template_fact(&t, "HAS_CONSTANTS", constants_count(api) > 0);
     template_fact(&t, "BINDS", api->slots > 0);
@@ -284,7 +278,7 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     out_string(&header, options->header);
     functions_declare(&e, &declared);
     functions_write(&e, &functions);
-    program_write(&e, has_outputs(e.api), &program);
+    program_write(&e, &program);
     template_text(&t, "HEADER", header.at);
     template_text(&t, "LARGEST", largest(plan));
     template_text(&t, "FUNCTIONS_DECLARED", declared.at);

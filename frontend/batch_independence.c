@@ -76,10 +76,22 @@ static bool share_metrics(Graph *g)
     return true;
 }
 
+/* Outputs are there for forward; without it, all that eval leaves beside its loss are metrics. */
+static void keep_metrics(Graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->output.count; i++)
+        if (g->output.at[i].metric)
+            g->output.at[kept++] = g->output.at[i];
+    g->output.count = kept;
+}
+
 bool lower_loss_shared(Graph *g, const Model *model)
 {
     if (!lower_into(g, model) || !share_mean(g) || !share_metrics(g))
         return false;
+    if (!model_plans(model, PROGRAM_FORWARD))
+        keep_metrics(g);
     if (g->chunked_loss)
         chunk_losses(g);
     return true;

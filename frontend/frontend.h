@@ -524,6 +524,7 @@ typedef struct {
     const Define *define;
     size_t defines;
     bool infer; /* the forward program alone, also where there is a train statement */
+    uint8_t programs; /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
 } Model;
 
 /* All that is decided of a model before it is planned. */
@@ -537,6 +538,7 @@ bool choice_equals(Choice a, Choice b);
 /* The same model with one more definition. */
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value);
 bool model_trains(const Model *model); /* it has a train statement, and that counts */
+bool model_plans(const Model *model, ProgramKind program); /* of those that train */
 /* The whole way to a graph that can be planned: lower, train, simplify. NULL where there was an
  * error. */
 Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag);

@@ -32,6 +32,11 @@ bool model_trains(const Model *model)
     return false;
 }
 
+bool model_plans(const Model *model, ProgramKind program)
+{
+    return !model->programs || model->programs >> program & 1;
+}
+
 Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag)
 {
     /* syntax tree -> graph: blocks unrolled, names resolved, every value shaped */

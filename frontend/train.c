@@ -99,7 +99,8 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
     if (!lower_loss_shared(g, &l->micro) ||
         (l->times > 1 && !samples_check(g, &l->whole, l->times, first)))
         return false;
-    g->times[program] = l->times;
+    g->times[program] = g->train.times = l->times;
+    g->train.lr = stated_lr(g, op_find(g->train.optimizer));
     Output loss = {.use = g->train.loss, .name = "loss", .span = g->train.span, .loss = true};
     for (size_t i = 0; i < g->output.count; i++) {
         if (g->output.at[i].metric)
@@ -130,6 +131,14 @@ static void lower_outputs(const Lowering *l, Outputs *list)
         g->times[PROGRAM_FORWARD] = l->times;
 }
 
+/* The step, with its backward pass and its updates. */
+static bool lower_training(const Lowering *l, Outputs *list)
+{
+    Use *gradient;
+    return lower_loss(l, PROGRAM_STEP, list) && gradients(l->g, l->g->train.loss, &gradient) &&
+           updates(l->g, gradient);
+}
+
 bool train_add(Graph *g, const Model *model, uint32_t times)
 {
     Outputs output = {0};
@@ -142,13 +151,11 @@ bool train_add(Graph *g, const Model *model, uint32_t times)
         return false;
     if (l.times > 1)
         l.micro = model_define(g->arena, model, batch->name, batch->value / l.times);
-    lower_outputs(&l, &output);
-    if (!lower_loss(&l, PROGRAM_EVAL, &output) || !lower_loss(&l, PROGRAM_STEP, &output))
+    if (model_plans(model, PROGRAM_FORWARD))
+        lower_outputs(&l, &output);
+    if (model_plans(model, PROGRAM_EVAL) && !lower_loss(&l, PROGRAM_EVAL, &output))
         return false;
-    g->train.times = l.times;
-    g->train.lr = stated_lr(g, op_find(g->train.optimizer));
-    Use *gradient;
-    if (!gradients(g, g->train.loss, &gradient) || !updates(g, gradient))
+    if (model_plans(model, PROGRAM_STEP) && !lower_training(&l, &output))
         return false;
     g->output.count = 0;
     for (size_t i = 0; i < output.count; i++)

@@ -90,7 +90,7 @@ int net_forward(net *m)
 }
 
 #endif
-#if MODEL_TRAINS
+#if MODEL_HAS_EVAL
 int net_eval(net *m, float *loss)
 {
     int code;
@@ -120,6 +120,8 @@ int net_eval(net *m, float *loss)
     return NET_OK;
 }
 
+#endif
+#if MODEL_TRAINS
 int net_step(net *m, float *loss)
 {
     int code;

@@ -421,7 +421,7 @@ int net_forward(net *m)
 }
 
 #endif
-#if MODEL_TRAINS
+#if MODEL_HAS_EVAL
 static int put_eval(net *m)
 {
     int code;
@@ -454,6 +454,8 @@ int net_eval(net *m, float *loss)
     return code != NET_OK || !loss ? code : finish(m, loss);
 }
 
+#endif
+#if MODEL_TRAINS
 static int put_step(net *m)
 {
     int code;

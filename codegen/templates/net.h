@@ -89,6 +89,8 @@ typedef struct {
     int schedule; /* of net_schedule, as are the next three */
     uint64_t warmup, steps;
     double share;
+#endif
+#if MODEL_WEIGHS_SAMPLES
     int64_t valid; /* samples of the batch that count; 0: all */
 #endif
 #if MODEL_BINDS
@@ -164,10 +166,12 @@ MODEL_ACCESSORS_DECLARED
 /* Computes the outputs. Returns before that is done: net_sync sees an index out of range. */
 int net_forward(net *m);
 #endif
-#if MODEL_TRAINS
+#if MODEL_HAS_EVAL
 /* The loss of the batch, without dropout; changes no parameters or state. */
 int net_eval(net *m, float *loss);
-/* One training step on the batch; the loss is from before the update. For both, loss may be NULL:
+#endif
+#if MODEL_TRAINS
+/* One training step on the batch; the loss is from before the update. For eval and step, loss may be NULL:
  * then nobody waits for the device. An index out of range is skipped, and whoever waits next gets
  * the error: load or reset then. */
 int net_step(net *m, float *loss);
@@ -182,9 +186,11 @@ int net_replay(net *m, float *loss);
 /* Computes the outputs. */
 int net_forward(net *m);
 #endif
-#if MODEL_TRAINS
+#if MODEL_HAS_EVAL
 /* The loss of the batch, without dropout; changes no parameters or state. */
 int net_eval(net *m, float *loss);
+#endif
+#if MODEL_TRAINS
 /* One training step on the batch; the loss, which may be NULL, is from before the update. After
  * NET_EINDEX parameters and state are unchanged; after NET_ECANCEL some may not be: load or reset
  * then. */

@@ -41,6 +41,7 @@ static EmitOptions emit_options(Arena *arena, const Options *o, const Target *ta
                          .prefix = o->prefix ? o->prefix : c_prefix(arena, built->graph->name),
                          .target = target,
                          .budget = o->budget,
+                         .programs = o->programs,
                          .choice = built->choice,
                          .why = built->why,
                          .search = built->search,
@@ -126,8 +127,9 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         return 1;
     if (find_kind(o) && find_kind(o)->is_text)
         return write_model(arena, diag, o, import, model.ast) ? 0 : 1;
-    if (o->train && !model_trains(&model)) {
-        diag_error(diag, (Span){0}, "--train: the model has no train statement");
+    if ((o->train || (o->programs && !model.infer)) && !model_trains(&model)) {
+        diag_error(diag, (Span){0}, "--%s: the model has no train statement",
+                   o->train ? "train" : "programs");
         return 1;
     }
 

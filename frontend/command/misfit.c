@@ -2,7 +2,8 @@
 #include "frontend/command/question.h"
 #include "frontend/command/watch.h"
 
-enum { LARGEST = 5 };
+/* Tensors that are listed; and what part of the peak is worth a word. */
+enum { LARGEST = 5, LARGE_PART = 8 };
 
 /* What runs then: the last node of a loop, or the product before it. */
 static const Node *node_at(const Plan *plan, uint32_t time)
@@ -55,7 +56,9 @@ static void list_largest(const Question *q, const Plan *plan, uint32_t time)
 static const char *extra_text(const Question *q, double cost, double least)
 {
     return arena_printf(q->arena, "%.2f%% extra time in a %s", plan_extra(cost, least),
-                        model_trains(q->model) ? "training step" : "forward pass");
+                        model_trains(q->model) && model_plans(q->model, PROGRAM_STEP)
+                            ? "training step"
+                            : "forward pass");
 }
 
 /* Micro-batches that nobody asked for. */
@@ -105,6 +108,59 @@ static void explain_coupled(const Question *q, const Message *coupled)
     diag_note(q->diag, coupled->span, "%s", coupled->text);
     if (coupled->hint)
         diag_hint(q->diag, "%s", coupled->hint);
+}
+
+/* Bytes of a kind that are live at the peak; leaves the largest of them, or NONE. */
+static uint64_t live_of(const Plan *plan, uint32_t time, BufferKind kind, Id *largest)
+{
+    uint64_t bytes = 0;
+    *largest = NONE;
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        if (b->kind != kind || !is_live(b, i, time))
+            continue;
+        bytes += b->bytes;
+        if (*largest == NONE || b->bytes > plan->buffer[*largest].bytes)
+            *largest = i;
+    }
+    return bytes;
+}
+
+/* One other way to plan, where it fits. */
+static void suggest_other(const Question *q, const Model *model, const PlanOptions *how,
+                          const char *option)
+{
+    Built other = choose(model, q->target, how, diag_new(q->arena, NULL, false));
+    if (is_within(&other, how->budget))
+        diag_hint(q->diag, "%s would fit%s, with %s", option, choice_text(q, &other),
+                  extra_text(q, other.plan->cost, other.search.least_cost));
+    built_free(&other);
+}
+
+/* Inputs and outputs, where all that does not fit is theirs. */
+static void suggest_outputs(const Question *q, const Plan *plan, const LivePeak *peak)
+{
+    Id output, input;
+    PlanOptions how = plan_options(q->options);
+    how.progress = NULL;
+    how.smallest = true; /* whatever fits */
+    uint64_t over = plan->arena - how.budget;
+    uint64_t out = live_of(plan, peak->time, BUFFER_OUTPUT, &output);
+    uint64_t in = live_of(plan, peak->time, BUFFER_INPUT, &input);
+    bool holds = out >= over && out >= peak->bytes / LARGE_PART;
+    if (holds && plan->buffer[output].value != NONE)
+        diag_note(q->diag, (Span){0},
+                  "outputs hold %s of it, %s most: a model without it needs less",
+                  size_text(q->arena, out), plan->graph->value.at[plan->buffer[output].value].name);
+    if (holds && model_trains(q->model) && !q->model->programs) {
+        Model model = *q->model;
+        model.programs = 1u << PROGRAM_EVAL | 1u << PROGRAM_STEP;
+        suggest_other(q, &model, &how, "--programs step,eval");
+    }
+    if (in + out >= over && in + out >= peak->bytes / LARGE_PART && !watch_stopped()) {
+        how.io_external = true;
+        suggest_other(q, q->model, &how, "--io external");
+    }
 }
 
 /* Fewer threads, where they take enough off the workspace. */
@@ -175,6 +231,8 @@ void explain_misfit(const Question *q, const Built *built, const LivePeak *live_
     if (built->search.cut)
         diag_hint(q->diag, "a longer search may find a smaller plan: it had spent --effort %llu",
                   (unsigned long long)built->search.effort);
+    if (!watch_stopped())
+        suggest_outputs(q, plan, live_peak);
     if (!watch_stopped())
         suggest_threads(q, built);
     for (size_t i = 0; i < plan->graph->dimension.count && !watch_stopped(); i++) {

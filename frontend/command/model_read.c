@@ -33,6 +33,12 @@ bool model_read(Arena *arena, Diag *diag, const Options *o, const char *const *p
     /* text -> syntax tree */
     const Ast *ast = parse(arena, diag, source);
     size_t defines = *import && (*import)->fixed ? 0 : o->define.count;
-    *model = (Model){source, ast, o->define.at, defines, o->infer};
+    uint8_t programs = o->programs ? programs_read(o->programs) : 0;
+    *model = (Model){.source = source,
+                     .ast = ast,
+                     .define = o->define.at,
+                     .defines = defines,
+                     .infer = o->infer || programs == 1u << PROGRAM_FORWARD,
+                     .programs = programs};
     return ast != NULL;
 }

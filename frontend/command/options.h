@@ -35,7 +35,8 @@ typedef struct {
     const char *profile; /* a file that --calibrate wrote; NULL */
     bool calibrate;
     bool pareto, min_budget, report, quiet, verbose;
-    bool infer, train; /* what to plan; neither: what the model has */
+    bool infer, train;    /* what to plan; neither: what the model has */
+    const char *programs; /* or these, with commas between them; NULL */
     uint32_t no_recompute, io_external;
     uint32_t params_external; /* 1: the caller's, 2: in the emitted file */
     const char *params_file;  /* then: where they are from */
@@ -53,6 +54,9 @@ int command_main(int argc, char **argv);
  * (wrong usage: 2), returns the exit status; -1 means go on. argv[0] is not looked at. */
 int options_read(Arena *arena, const struct Command *command, int argc, char **argv,
                  Options *options);
+
+/* The programs of a list as bits, by ProgramKind; 0: it has something else. */
+uint8_t programs_read(const char *list);
 
 /* The commands; each returns the exit status. */
 int compile_main(Arena *arena, const Options *o);

@@ -74,6 +74,11 @@ const Option option_table[] = {
      .kind = OPTION_FLAG, .field = FIELD(infer)},
     {COMPILE, 0, "train", NULL, "plan the training step too (default where the model has one)",
      .kind = OPTION_FLAG, .field = FIELD(train)},
+    {COMPILE, 0, "programs", "LIST",
+     "which of forward, eval and step to plan and write, with commas between them; without forward there "
+     "are no outputs but metrics, so step,eval takes no memory for them (default: all that the model "
+     "has)",
+     .kind = OPTION_TEXT, .field = FIELD(programs)},
     {COMPILE, 0, "accumulate", "N",
      "run a step as N micro-batches; auto: as many as cost least within the budget (default: as the "
      "model says, and where it says nothing, several only where nothing else fits the budget; 1 "

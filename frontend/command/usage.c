@@ -35,6 +35,25 @@ static int check_questions(const Options *o)
     return -1;
 }
 
+uint8_t programs_read(const char *list)
+{
+    static const char *const names[] = {
+        [PROGRAM_FORWARD] = "forward", [PROGRAM_EVAL] = "eval", [PROGRAM_STEP] = "step"};
+    uint8_t all = 0;
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ","), p = 0;
+        while (p <= PROGRAM_STEP &&
+               (strlen(names[p]) != length || memcmp(at, names[p], length) != 0))
+            p++;
+        if (p > PROGRAM_STEP)
+            return 0;
+        all |= (uint8_t)(1u << p);
+        at += length;
+        if (!*at)
+            return all;
+    }
+}
+
 int check_usage(const Options *o)
 {
     if (o->output && !extension(o->output)) {
@@ -88,6 +107,16 @@ int check_usage(const Options *o)
     }
     if (o->infer && o->train) {
         fprintf(stderr, "gplan: --infer and --train: which of them?\n");
+        return 2;
+    }
+    if (o->programs && (o->infer || o->train)) {
+        fprintf(stderr, "gplan: --programs says what to plan, so --%s does not go with it\n",
+                o->infer ? "infer" : "train");
+        return 2;
+    }
+    if (o->programs && !programs_read(o->programs)) {
+        fprintf(stderr, "gplan: --programs '%s': expected some of forward,eval,step\n",
+                o->programs);
         return 2;
     }
     if (o->budget && o->reserve >= o->budget) {

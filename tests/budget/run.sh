@@ -412,6 +412,33 @@ check "ctrl-C writes the best plan so far"
     --seconds 2 --budget 12M --report >"$work/out" 2>"$work/err" && grep -q 'cut short' "$work/out"
 check "--seconds cuts the search, and the report says so"
 
+# ---- Programs that nobody calls take no memory, and a misfit says where outputs hold the peak.
+gpt="$models/gpt2.g -D L=1 -D C=48 -D T=256 -D V=3000 -D B=8 --accumulate 1"
+all=$(least_budget $gpt --effort 5)
+some=$(least_budget $gpt --programs step,eval --effort 5)
+[ "${some:-$all}" -lt "$all" ] && run $gpt --programs step,eval --budget "$some" --report &&
+    grep -q '^  programs  *step,eval ' "$work/out" && run $gpt --programs step,eval -o "$work/some.json" &&
+    "$gplan" verify "$work/some.json" >"$work/out"
+check "a step without forward needs less"
+run $gpt --budget $((all - 1))
+[ $? -eq 1 ] && grep -q 'note: outputs hold .* of it, logits most' "$work/err" &&
+    grep -q 'hint: --programs step,eval would fit, with' "$work/err" &&
+    grep -q 'hint: --io external would fit, with' "$work/err"
+check "where an output holds the peak, a misfit says so and what would fit"
+run $gpt --programs step,eval --budget $((all - 1)) && run $gpt --io external --budget $((all - 1))
+check "both fit as is said"
+for list in '' step,step2 ,step step, 'step eval' update; do
+    run net.g --programs "$list"
+    [ $? -eq 2 ] && grep -q 'expected some of forward,eval,step' "$work/err"
+    check "--programs '$list' is refused"
+done
+run net.g --programs step --infer
+[ $? -eq 2 ]
+check "--programs beside --infer"
+run "$work/rows.g" --programs step
+[ $? -eq 1 ] && grep -q 'error: --programs: the model has no train statement' "$work/err"
+check "--programs step of a model that does not train"
+
 # ---- Wrong usage.
 for budget in 0 -1 1e30 10X '' 1.2.3 nan; do
     run net.g --budget "$budget"

@@ -100,6 +100,29 @@ prefixes() {
 }
 check 'two plans of one model in one program' prefixes
 
+# What is left out is not declared, and what is there computes the same bits.
+model=programs
+programs() { # LIST FUNCTIONS
+    "$gplan" "$here/programs.g" --quiet --programs "$1" -o programs.c &&
+        gcc $strict -c programs.c -o programs.o &&
+        [ "$(sed -n 's/^int programs_\(forward\|eval\|step\)(.*/\1/p' programs.h | tr '\n' ' ')" = "$2 " ] &&
+        case $1 in *forward*) grep -qF 'programs_p(' programs.h ;; *) ! grep -qF 'programs_p(' programs.h ;; esac
+}
+for list in forward eval step forward,eval forward,step eval,step step,eval,forward; do
+    functions=''
+    for name in forward eval step; do
+        case ,$list, in *",$name,"*) functions="$functions$name " ;; esac
+    done
+    check "--programs $list" programs "$list" "${functions% }"
+done
+left_out() { # OPTIONS...
+    "$gplan" "$here/programs.g" --quiet "$@" -o programs.c && build all gcc && ./all >all.out &&
+        "$gplan" "$here/programs.g" --quiet --programs step,eval "$@" -o programs.c && build some gcc &&
+        ./some | cmp - all.out && [ "$(wc -l <all.out)" -eq 4 ]
+}
+check 'a step without forward has the same bits' left_out
+check 'and in micro-batches too' left_out --accumulate 2
+
 # Ops behind products give the bits that they give on their own, with any number of threads and
 # under any budget.
 model=epilogues
