@@ -202,6 +202,18 @@ CASES = [
     Case("avgpool3d(x, 3, stride = 2, pad = 1, ceil = true, count_include_pad = true)",
          lambda x: F.avg_pool3d(x, 3, 2, 1, True), {"x": (2, 3, 5, 8, 10)},
          {"x": (1, 32, 16, 56, 55)}),
+    *(Case(f"grid_sample(x, y, mode = {mode}, padding = {padding}, align_corners = {corners})",
+           lambda x, y, mode=mode, padding=padding, corners=corners: F.grid_sample(
+               x, y, mode, padding, corners == "true"),
+           {"x": (2, 3, 5, 6), "y": (2, 4, 7, 2)}, {"x": (2, 32, 32, 33), "y": (2, 40, 41, 2)},
+           draw=(-1.6, 1.6)) for mode in ("bilinear", "nearest", "bicubic")
+      for padding, corners in (("zeros", "false"), ("border", "true"), ("reflection", "false"),
+                               ("reflection", "true"))),
+    *(Case(f"grid_sample(x, y, mode = {mode})",
+           lambda x, y, mode=mode: F.grid_sample(x, y, mode, align_corners=False),
+           {"x": (2, 3, 4, 5, 6), "y": (2, 2, 4, 3, 3)},
+           {"x": (1, 16, 10, 17, 18), "y": (1, 9, 20, 12, 3)}, draw=(-1.6, 1.6))
+      for mode in ("bilinear", "nearest")),
     Case("upsample2d(x, scale = 2)", lambda x: F.interpolate(x, scale_factor=2),
          {"x": (2, 3, 4, 5)}, {"x": (2, 128, 28, 28)}),
     Case("upsample2d(x, scale = 2, mode = bilinear)",
