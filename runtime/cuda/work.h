@@ -4,6 +4,7 @@
 #define GP_CUDA_WORK_H
 
 #include "../c/fold.h"
+#include "../c/resize_taps.h"
 #include "settings.h"
 
 /* ---- Reductions: sum, mean, prod, max, min, var ---------------------------------------------- */
@@ -230,6 +231,20 @@ GP_FUNCTION int64_t gp_conv2d_weight_grad_parts(const gp_call *c)
 GP_WORKSPACE(conv2d_weight_grad)
 {
     return gp_tile_bytes(&c->out[0], gp_conv2d_weight_grad_parts(c));
+}
+
+/* ---- Resizing: the rows of a band matrix ----------------------------------------------------- */
+
+GP_WORKSPACE(resize_axis)
+{
+    const gp_resize v = gp_resize_of((const gp_resize_axis_attr *)c->attr, &c->in[0], &c->out[0]);
+    return gp_resize_table(&v);
+}
+
+GP_WORKSPACE(resize_axis_grad)
+{
+    const gp_resize v = gp_resize_of((const gp_resize_axis_attr *)c->attr, &c->out[0], &c->in[0]);
+    return gp_resize_table(&v);
 }
 
 /* ---- Attention ------------------------------------------------------------------------------ */
