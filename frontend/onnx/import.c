@@ -382,6 +382,7 @@ static bool translate(Import *m, const char *path)
             return false;
     if (!graph->output.count)
         return refuse(m, "the model has no output");
+    find_attention(m);
     drop_unused(m);
     name_outputs(m);
     return true;

@@ -67,6 +67,8 @@ bool add_stmt(Import *m, Stmt *stmt);
 /* What a name is in the first scratch graph; false: no tensor. */
 bool look_up(Import *m, const char *name, Tensor *tensor);
 const Tensor *declare(Import *m, const Tensor *constant);
+/* Attention that is written out becomes one op (attention.c). */
+void find_attention(Import *m);
 /* Removes what no output needs, and says which declarations are left. */
 void drop_unused(Import *m);
 

@@ -20,4 +20,20 @@ sample() { # what passed before and does not now, and what is wrong
 if [ -d "$data" ] && [ -x "$score" ]; then
     check a_sample_of_onnx_tests_passes_as_before sample
 fi
+
+# Attention written out, with the results of ONNX Runtime: as one op where nobody else reads the
+# scores or the weights.
+own() {
+    "$score" "$gplan" "$here/own" "$work/own" >"$work/now" && [ -s "$work/now" ] || return 1
+    ! grep -v "$(printf '\tpass\t')" "$work/now"
+}
+recognised() { # TIMES MODEL
+    [ "$("$gplan" "$here/own/node/test_$2/model.onnx" --emit g | grep -c 'sdpa(')" = "$1" ]
+}
+if [ -x "$score" ]; then
+    check attention_has_the_results_of_another_tool own
+fi
+check attention_with_a_condition_is_one_op recognised 1 attention_where
+check attention_with_a_sum_is_one_op recognised 1 attention_added
+check attention_whose_weights_are_read_stays_as_it_is recognised 0 attention_read_twice
 finish
