@@ -28,6 +28,21 @@ static ParamKind kind_of(const Value *value)
     return value->frozen || !dtype_is_real((Dtype)value->dtype) ? FROZEN : TRAINABLE;
 }
 
+/* What an import says of the weights of its file. */
+static void explain(Graph *g, const OnnxImport *import)
+{
+    static const char *const others[] = {[WEIGHT_TRAINED] = NULL,
+                                         [WEIGHT_FROZEN] = "of no layer that learns",
+                                         [WEIGHT_STATE] = NULL,
+                                         [WEIGHT_CONST] = "a constant of the file"};
+    for (size_t i = 0; i < import->weight.count; i++) {
+        const OnnxWeight *weight = &import->weight.at[i];
+        Id value = graph_find(g, weight->name);
+        if (value != NONE && !g->value.at[value].why)
+            g->value.at[value].why = weight->role ? weight->role : others[weight->kind];
+    }
+}
+
 static const char *reason(Arena *arena, const Value *value)
 {
     if (value->why)
@@ -189,11 +204,13 @@ int params_main(Arena *arena, const Options *o)
     Diag *diag = diag_new(arena, stderr, color);
     Model model;
     OnnxImport *import;
-    const Graph *g = NULL;
+    Graph *g = NULL;
     if (model_read(arena, diag, o, o->input.at, o->input.count, &model, &import))
         g = lower(arena, diag, &model);
     if (!g)
         return 1;
+    if (import)
+        explain(g, import);
     Total total[PARAM_KINDS] = {0};
     count(g, total);
     if (!o->emit)

@@ -313,7 +313,7 @@ static void name_outputs(Import *m)
     size_t left = 0;
     for (size_t i = 0; i < body->count; i++) {
         Stmt *stmt = body->at[i];
-        if (stmt->kind == STMT_ASSIGN)
+        if (stmt->kind == STMT_ASSIGN && stmt->target.count == 1)
             *names_at(made, stmt->name.text) = (uint32_t)left;
         uint32_t at = UINT32_MAX;
         if (stmt->kind == STMT_OUTPUT && stmt->value->kind == EXPR_NAME)

@@ -232,6 +232,29 @@ bool take_axis(Import *m, int64_t axis, int rank, int *taken)
     return true;
 }
 
+/* An input that a value is made from, the nearest; NULL. */
+static const char *made_from(Import *m, const Tensor *tensor)
+{
+    const Graph *g = m->scratch[0].graph;
+    ARRAY(Id) open = {0};
+    bool *seen = ARENA_ARRAY(m->arena, bool, g->value.count + 1);
+    if (tensor->value != NONE)
+        ARRAY_PUSH(m->arena, &open, tensor->value);
+    for (size_t k = 0; k < open.count; k++) {
+        const Value *value = &g->value.at[open.at[k]];
+        if (value->kind == VALUE_INPUT)
+            return value->name;
+        if (value->node == NONE || seen[open.at[k]])
+            continue;
+        seen[open.at[k]] = true;
+        const Node *node = &g->node.at[value->node];
+        for (Id i = 0; i < node->uses; i++)
+            if (node_use(g, node, i).value != NONE)
+                ARRAY_PUSH(m->arena, &open, node_use(g, node, i).value);
+    }
+    return NULL;
+}
+
 const Number *known(Import *m, int i, const char *what, int64_t *count)
 {
     const Tensor *tensor = given(m, i);
@@ -243,9 +266,9 @@ const Number *known(Import *m, int i, const char *what, int64_t *count)
     const Number *number = numbers(m, tensor);
     if (!number) {
         refuse(m, "%s must be known: \"%s\" is computed while the model runs", what, tensor->name);
-        if (tensor->expr && tensor->value != NONE &&
-            m->scratch[0].graph->value.at[tensor->value].kind == VALUE_INPUT)
-            diag_hint(m->diag, "--bind \"%s\"=FILE.pb makes that input a constant", tensor->name);
+        const char *input = made_from(m, tensor);
+        if (input)
+            diag_hint(m->diag, "--bind \"%s\"=FILE.pb makes that input a constant", input);
         return NULL;
     }
     *count = 1;
@@ -338,6 +361,30 @@ const Tensor *state(Import *m, const Expr *value)
         return named;
     }
     return m->failed ? NULL : state_as(m, STMT_ASSIGN, claim(m, hint), value, ELEM_NONE);
+}
+
+bool state_several(Import *m, const Expr *value, size_t count, const Tensor **out)
+{
+    Stmt *stmt = stmt_make(m, STMT_ASSIGN, NULL);
+    stmt->target.count = 0;
+    stmt->value = value;
+    for (size_t i = 0; i < count; i++) {
+        const char *hint = wanted(m, (int)i) ? m->node->output.at[i] : m->node->op;
+        ARRAY_PUSH(m->arena, &stmt->target, (Name){claim(m, hint), {0}});
+    }
+    if (!add_stmt(m, stmt))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        Tensor *tensor = ARENA_NEW(m->arena, Tensor);
+        const char *name = stmt->target.at[i].text;
+        if (!look_up(m, name, tensor))
+            return refuse(m, "a result is no tensor");
+        tensor->name = name;
+        tensor->expr = word(m, name);
+        tensor->elem = canonical[tensor->dtype];
+        out[i] = tensor;
+    }
+    return true;
 }
 
 static bool bind_result(Import *m, int i, const Tensor *tensor)

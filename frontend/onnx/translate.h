@@ -131,6 +131,8 @@ const Expr *subscripts(Import *m, const Expr *x, size_t count, const Subscript *
 
 /* A step on the way: stated under a name of its own. NULL with a message. */
 const Tensor *state(Import *m, const Expr *value);
+/* The same for an op with several results: a, b = split(x, 2). */
+bool state_several(Import *m, const Expr *value, size_t count, const Tensor **out);
 
 /* ---- Results -------------------------------------------------------------------------------- */
 

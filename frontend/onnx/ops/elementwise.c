@@ -23,7 +23,7 @@ static bool one(Import *m)
     const Tensor *x = given(m, 0);
     if (!x)
         return refuse(m, "it has no operand");
-    return result_as(m, 0, cut_to(m, CALL(m, row(m), {use(m, 0)}), x->elem), x->elem);
+    return result_as(m, 0, cut_to(m, CALL(m, row(m), {use_declared(m, 0)}), x->elem), x->elem);
 }
 
 /* Floor, Ceil, Round: of integers nothing is to be done. */

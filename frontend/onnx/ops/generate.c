@@ -6,11 +6,7 @@
 /* 0, 1, 2, ...: count of them. */
 static const Expr *count_up(Import *m, const Expr *count)
 {
-    if (op_find("arange"))
-        return CALL(m, "arange", {count, "count"});
-    const Expr *one = constant_expr(m, ELEM_INT64, &(Number){.integer = 1, .real = 1});
-    const Expr *ones = CALL(m, "expand", {one}, {list(m, 1, &count), "shape"});
-    return binary(m, "sub", CALL(m, "cumsum", {ones}), integer(m, 1));
+    return CALL(m, "arange", {count, "count"});
 }
 
 static bool range_known(Import *m, const Number *from, const Number *step, int64_t count)
@@ -77,7 +73,22 @@ static bool trilu(Import *m)
         x->elem);
 }
 
+static bool eye_like(Import *m)
+{
+    const Tensor *x = given(m, 0);
+    if (!x || x->rank != 2)
+        return refuse(m, "it needs a matrix");
+    int elem = (int)attr_int(m, "dtype", x->elem);
+    int64_t k = attr_int(m, "k", 0);
+    const Expr *down[] = {integer(m, -1), integer(m, 1)};
+    const Expr *line = reshape(m, count_up(m, size_of(m, x, 0)), 2, down);
+    if (k)
+        line = binary(m, "add", line, integer(m, k));
+    return result_as(m, 0, binary(m, "equal", line, count_up(m, size_of(m, x, 1))), elem);
+}
+
 const Translation onnx_generate[] = {
+    {"EyeLike", 9, eye_like},
     {"Range", 11, range},
     {"Trilu", 14, trilu},
     {0},

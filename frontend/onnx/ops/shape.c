@@ -491,7 +491,44 @@ static bool pad(Import *m)
     return pad_by(m, x, mode, before, after);
 }
 
+/* [N, C, H, W] with blocks of space moved to channels, or back. */
+static bool depth_to_space(Import *m)
+{
+    const Tensor *x = first(m);
+    int64_t block = attr_int(m, "blocksize", 0);
+    bool columns = strcmp(attr_word(m, "mode", "DCR"), "CRD") == 0;
+    if (!x || x->rank != 4 || block < 1 || block > 1024 || x->dim[1] % (block * block))
+        return refuse(m, "blocksize %lld does not go with its operand", (long long)block);
+    const Expr *b = integer(m, block), *c = integer(m, x->dim[1] / (block * block));
+    const Expr *n = size_of(m, x, 0), *h = size_of(m, x, 2), *w = size_of(m, x, 3);
+    const Expr *apart[] = {n, columns ? c : b, b, columns ? b : c, h, w};
+    static const int64_t by_depth[] = {0, 3, 4, 1, 5, 2}, by_column[] = {0, 1, 4, 2, 5, 3};
+    const Expr *turned = CALL(m, "transpose", {reshape(m, use(m, 0), 6, apart)},
+                              {ints(m, 6, columns ? by_column : by_depth), "perm"});
+    const Expr *joined[] = {n, c, binary(m, "mul", h, b), binary(m, "mul", w, b)};
+    return result(m, 0, reshape(m, turned, 4, joined));
+}
+
+static bool space_to_depth(Import *m)
+{
+    const Tensor *x = first(m);
+    int64_t block = attr_int(m, "blocksize", 0);
+    if (!x || x->rank != 4 || block < 1 || block > 1024)
+        return refuse(m, "blocksize %lld does not go with its operand", (long long)block);
+    static const int64_t perm[] = {0, 3, 5, 1, 2, 4};
+    const Expr *b = integer(m, block), *n = size_of(m, x, 0), *c = size_of(m, x, 1);
+    const Expr *h = binary(m, "div", size_of(m, x, 2), b),
+               *w = binary(m, "div", size_of(m, x, 3), b);
+    const Expr *apart[] = {n, c, h, b, w, b};
+    const Expr *turned =
+        CALL(m, "transpose", {reshape(m, use(m, 0), 6, apart)}, {ints(m, 6, perm), "perm"});
+    const Expr *joined[] = {n, binary(m, "mul", c, integer(m, block * block)), h, w};
+    return result(m, 0, reshape(m, turned, 4, joined));
+}
+
 const Translation onnx_shape[] = {
+    {"DepthToSpace", 1, depth_to_space},
+    {"SpaceToDepth", 1, space_to_depth},
     {"Constant", 1, constant},
     {"Shape", 1, shape},
     {"Size", 1, size},
