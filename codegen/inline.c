@@ -273,11 +273,8 @@ static void cut_ways(Inliner *n, Ways *ways)
 }
 
 /* Of C files; those for CUDA ask their compiler, and keep count of micro-batches on the device. */
-static const Condition *find_conditions(const Emission *e)
+static const Condition *find_conditions(const Emission *e, bool one)
 {
-    bool one = true;
-    for (int p = 0; p < PROGRAMS; p++)
-        one &= e->plan->program[p].times <= 1;
     Condition *known = ARENA_ARRAY(e->arena, Condition, 5);
     if (e->dialect->device)
         return known;
@@ -288,10 +285,11 @@ static const Condition *find_conditions(const Emission *e)
     return known;
 }
 
-Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest)
+static Inlined inline_for(const Emission *e, bool one, const char *const *file, size_t count,
+                          const char *rest)
 {
     const Graph *g = e->plan->graph;
-    Inliner n = read_files(g->arena, find_conditions(e), file, count);
+    Inliner n = read_files(g->arena, find_conditions(e, one), file, count);
     Out system = out_new(g->arena), types = out_new(g->arena), body = out_new(g->arena),
         kernels = out_new(g->arena);
     cut_ways(&n, ways_of_calls(e));
@@ -319,6 +317,17 @@ Inlined inline_files(const Emission *e, const char *const *file, size_t count, c
     settings_write(&kernels, rest, body.at);
     out(&kernels, "%s\n", body.at + (body.at[0] == '\n'));
     return (Inlined){system.at, types.at + (types.at[0] == '\n'), kernels.at};
+}
+
+/* A program of one batch may still ask which micro-batch it is: a sum that was begun before. */
+Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest)
+{
+    static const char asks[] = "run->micro";
+    bool one = !strstr(rest, asks);
+    for (int p = 0; p < PROGRAMS; p++)
+        one &= e->plan->program[p].times <= 1;
+    const Inlined made = inline_for(e, one, file, count, rest);
+    return one && strstr(made.kernels, asks) ? inline_for(e, false, file, count, rest) : made;
 }
 
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted)

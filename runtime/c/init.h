@@ -44,6 +44,7 @@ GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 GP_HOST void gp_initialize(const gp_run *run, const gp_init *init, const char *name, void *data,
                            int dtype, int64_t from, int64_t count)
 {
+    (void)run, (void)name; /* for random numbers alone */
     if (GP_WAY(init_file, init->kind == GP_INIT_FILE))
         return;
     if (GP_WAY(init_uniform, init->kind == GP_INIT_UNIFORM)) {

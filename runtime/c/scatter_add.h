@@ -38,11 +38,11 @@ GP_WAYS(scatter_add)
 
 GP_KERNEL(scatter_add)
 {
-    const gp_tensor *x = &c->in[0], *out = &c->out[0];
+    const gp_tensor *x = &c->in[0];
     if (!gp_indices_fit(&c->in[1], -x->dim[0], x->dim[0]))
         return GP_EINDEX;
     if (GP_WAY(scatter_copies, gp_scatter_copies(c)))
-        gp_move(c->run, x, out->data, out->stride);
+        gp_move(c->run, x, c->out[0].data, c->out[0].stride);
     gp_add_rows(c);
     return GP_OK;
 }

@@ -1,5 +1,5 @@
 /* guests.g: what stands between the ops of a layer runs there, and in that layer alone. */
-#include "guests_model.h"
+#include "guests.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -302,11 +302,11 @@ done
 
 # An op between those of a layer does not cut the loop.
 guests() {
-    "$gplan" "$here/guests.g" --quiet -o guests_model.c && grep -q 'if (i == 2)' guests_model.c &&
-        [ "$(grep -c '^ *OP(' guests_model.c)" -eq 3 ] || return 1
+    "$gplan" "$here/guests.g" --quiet -o guests.c && grep -q 'if (i == 2)' guests.c &&
+        [ "$(grep -c '^ *OP(' guests.c)" -eq 3 ] || return 1
     for flags in -DPLAIN '-DGPLAN_POISON -DGPLAN_CHECK_NAN'; do
         # shellcheck disable=SC2086
-        gcc $strict $sanitize $flags -I. guests_model.c "$here/guests.c" -lm -o guests && ./guests || return 1
+        gcc $strict $sanitize $flags -I. guests.c "$here/guests.c" -lm -o guests && ./guests || return 1
     done
 }
 check 'an op between those of a layer' guests
