@@ -1,5 +1,5 @@
-/* Adds a tensor to a window of another: x, and x[offset + i stride] += dy[i]. No two elements of a
- * window lie in the same place. */
+/* Adds a tensor to a window of another: x, and x[offset + i stride] += dy[i]. Elements of a window
+ * do not overlap. */
 #ifndef GP_ADD_WINDOW_CUH
 #define GP_ADD_WINDOW_CUH
 

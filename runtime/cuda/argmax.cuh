@@ -1,6 +1,6 @@
-/* argmax and argmin: the place of the first largest (smallest) among the reduced elements, which
- * are counted in the order of their axes. A NaN is taken before every number. A thread takes an
- * output where the last axis is kept, else a block. */
+/* argmax and argmin: the index of the first largest (smallest) of the reduced elements, counted in
+ * row-major order of the reduced axes. A NaN compares before every number. One thread per output
+ * where the last axis is kept, else one block. */
 #ifndef GP_ARGMAX_CUH
 #define GP_ARGMAX_CUH
 
@@ -11,7 +11,7 @@ template <class T> struct gp_arg_best {
     int64_t place; /* -1: none yet */
 };
 
-/* Integers are compared as they are: a real type does not hold them all. */
+/* Integers are compared as integers: a real type cannot represent them all. */
 template <class T> __device__ inline T gp_arg_load(const gp_tensor *t, int64_t at);
 template <> __device__ inline gp_real gp_arg_load<gp_real>(const gp_tensor *t, int64_t at)
 {
@@ -27,7 +27,7 @@ template <class T> __device__ inline bool gp_arg_better(T x, T best, int least)
     return (least ? x < best : x > best) || (x != x && best == best);
 }
 
-/* Of equals the first. */
+/* Ties: the first. */
 template <class T>
 __device__ inline gp_arg_best<T> gp_arg_join(gp_arg_best<T> a, gp_arg_best<T> b, int least)
 {
@@ -72,7 +72,7 @@ static __global__ void gp_arg_rows(gp_tensor t, gp_fold fold, int least, int32_t
         }
         if (threadIdx.x == 0)
             to[i] = (int32_t)best[0].place;
-        __syncthreads(); /* all is read: the next row may be written */
+        __syncthreads(); /* all have read: the next row may be written */
     }
 }
 

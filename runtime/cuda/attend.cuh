@@ -1,15 +1,15 @@
-/* attend: softmax(q k^T * scale + mask) v, without ever holding more of the scores than one tile.
+/* attend: softmax(q k^T * scale + mask) v, with at most one tile of the scores in memory.
  *
  * Keys are streamed past a tile of queries with a running maximum and a running sum (Milakov and
- * Gimelshein 2018, Dao et al. 2022), so there is no scratch beside shared memory. Operands have any
- * strides: heads may be slices of one projection. The output lies as [B, T, H, D]; output 1 is the
- * logarithm of the sum of exponentials, [B, H, T], for a gradient.
+ * Gimelshein 2018, Dao et al. 2022), so there is no workspace but shared memory. Operands have any
+ * strides: heads may be slices of one projection. The output has layout [B, T, H, D]; output 1, [B,
+ * H, T, 2], is the maximum score and the sum of exp(score - maximum), saved for the backward pass.
  *
- * Causal: query i sees keys up to i + S - T, so the last query sees all. A query that sees none
- * gives zeros.
+ * Causal: query i attends to keys up to i + S - T, so the last query attends to all. A query
+ * without any key gives zeros.
  *
- * A tile has 64 rows of its own and meets 32 others at a time. A thread has 4 rows, which it shares
- * with 7 others of its warp: each has every eighth of the 32 scores, and of the sums. */
+ * A tile has 64 rows of its own and processes 32 others at a time. A thread has 4 rows, which it
+ * shares with 7 others of its warp: each has every eighth of the 32 scores, and of the sums. */
 #ifndef GP_ATTEND_CUH
 #define GP_ATTEND_CUH
 
@@ -19,7 +19,7 @@
 enum {
     GP_ATTEND_ROWS = 64,
     GP_ATTEND_OTHERS = 32,
-    GP_ATTEND_DEPTH = 16, /* of a step, in both products */
+    GP_ATTEND_DEPTH = 16, /* depth of a step, in both products */
     GP_ATTEND_THREADS = 128,
     GP_ATTEND_MINE = 4,   /* rows of a thread */
     GP_ATTEND_ACROSS = 8, /* threads of a row */
@@ -37,7 +37,7 @@ typedef struct {
     int64_t row, col, count;
 } gp_rows;
 
-/* Of head (b, h) of a [B, H, T, D] operand, from row `first` on, at most `most`. */
+/* Rows of head (b, h) of a [B, H, T, D] operand, from row `first`, at most `most`. */
 GP_DEVICE gp_rows gp_head_rows(const gp_tensor &t, int64_t b, int64_t h, int64_t first,
                                int64_t most)
 {
@@ -47,7 +47,7 @@ GP_DEVICE gp_rows gp_head_rows(const gp_tensor &t, int64_t b, int64_t h, int64_t
     return r;
 }
 
-/* The same of a dense [B, T, H, D] operand. */
+/* The same for a contiguous [B, T, H, D] operand. */
 GP_DEVICE gp_rows gp_token_rows(const gp_tensor &t, int64_t b, int64_t h, int64_t first,
                                 int64_t most)
 {
@@ -66,7 +66,7 @@ GP_DEVICE unsigned gp_attend_column(int j)
     return threadIdx.x % GP_ATTEND_ACROSS + (unsigned)j * GP_ATTEND_ACROSS;
 }
 
-/* score = own rows times the others' transposed; all threads of the block come here together. */
+/* score = own rows times the others' transposed; called by all threads of the block. */
 GP_DEVICE void gp_attend_scores(gp_scores &score, const gp_rows &own, const gp_rows &others,
                                 int64_t size)
 {
@@ -85,7 +85,7 @@ GP_DEVICE void gp_attend_scores(gp_scores &score, const gp_rows &own, const gp_r
         for (unsigned i = threadIdx.x / GP_ATTEND_DEPTH; i < GP_ATTEND_OTHERS; i += step)
             theirs[i][d] =
                 at + d < size && i < others.count ? others.at[i * others.row + other] : (gp_real)0;
-        __syncthreads(); /* the step is there */
+        __syncthreads(); /* the step is loaded */
         GP_UNROLL
         for (int k = 0; k < GP_ATTEND_DEPTH; k++)
             GP_UNROLL
@@ -93,11 +93,11 @@ GP_DEVICE void gp_attend_scores(gp_scores &score, const gp_rows &own, const gp_r
             GP_UNROLL
         for (int j = 0; j < GP_ATTEND_SCORES; j++)
             score[i][j] += mine[gp_attend_row(i)][k] * theirs[gp_attend_column(j)][k];
-        __syncthreads(); /* it is used up */
+        __syncthreads(); /* the step was read */
     }
 }
 
-/* sum += weight (written by the threads of the row) times columns `first` and on of the others. */
+/* sum += weight (written by the threads of the row) times columns `first` and up of the others. */
 template <int PARTS>
 __device__ inline void gp_attend_add(gp_real (&sum)[GP_ATTEND_MINE][PARTS * GP_ATTEND_SUMS],
                                      const gp_weights_tile &weight, const gp_rows &others,
@@ -111,19 +111,19 @@ __device__ inline void gp_attend_add(gp_real (&sum)[GP_ATTEND_MINE][PARTS * GP_A
             theirs[k][d] = first + d < width && at + k < others.count
                                ? others.at[(at + k) * others.row + (first + d) * others.col]
                                : (gp_real)0;
-        __syncthreads(); /* the step and the weights are there */
+        __syncthreads(); /* the step and the weights are loaded */
         for (unsigned k = 0; k < GP_ATTEND_DEPTH; k++)
             GP_UNROLL
         for (int j = 0; j < PARTS * GP_ATTEND_SUMS; j++)
             GP_UNROLL
         for (int i = 0; i < GP_ATTEND_MINE; i++)
             sum[i][j] += weight[gp_attend_row(i)][at + k] * theirs[k][gp_attend_column(j)];
-        __syncthreads(); /* they are used up */
+        __syncthreads(); /* they were read */
     }
 }
 
-/* A score with its scale and mask, -inf where the query does not see the key. A mask of reals is
- * added; one of bools says which keys are seen. */
+/* A score with its scale and mask, -inf where the query does not attend to the key. A real mask is
+ * added; a bool mask says which keys are attended to. */
 GP_DEVICE gp_real gp_attend_masked(gp_real score, const gp_tensor &mask, int64_t b, int64_t h,
                                    int64_t query, int64_t key, gp_real scale)
 {
@@ -151,11 +151,11 @@ typedef struct {
     gp_real scale;
 } gp_attend_task;
 
-/* What is known of the rows of a thread so far. */
+/* The running state of a thread's rows. */
 template <int PARTS> struct gp_attend_state {
-    gp_real most[GP_ATTEND_MINE];                        /* largest score */
+    gp_real most[GP_ATTEND_MINE];                        /* maximum score */
     gp_real total[GP_ATTEND_MINE];                       /* sum of exp(score - most) */
-    gp_real sum[GP_ATTEND_MINE][PARTS * GP_ATTEND_SUMS]; /* of the same times v */
+    gp_real sum[GP_ATTEND_MINE][PARTS * GP_ATTEND_SUMS]; /* weighted sum of v */
 
     __device__ void begin()
     {
@@ -169,7 +169,7 @@ template <int PARTS> struct gp_attend_state {
         }
     }
 
-    /* Takes the scores of row i in; they become weights of the values. */
+    /* Updates the state with the scores of row i, which become weights of the values. */
     __device__ void take(int i, gp_real (&score)[GP_ATTEND_SCORES], gp_weights_tile &weight)
     {
         gp_real best = score[0], part = 0;
@@ -178,7 +178,7 @@ template <int PARTS> struct gp_attend_state {
             best = score[j] > best ? score[j] : best;
         best = gp_attend_join(best, gp_larger());
         if (best > most[i]) {
-            const gp_real shrink = gp_exp(most[i] - best); /* 0 at first */
+            const gp_real shrink = gp_exp(most[i] - best); /* 0 the first time */
             most[i] = best;
             total[i] *= shrink;
             GP_UNROLL
@@ -204,7 +204,7 @@ template <int PARTS> struct gp_attend_state {
             if (row >= t.q.dim[2])
                 break;
             gp_real *to = (gp_real *)gp_token_rows(t.out, b, h, row, 1).at;
-            const gp_real scale = total[i] > 0 ? 1 / total[i] : total[i]; /* NaN stays */
+            const gp_real scale = total[i] > 0 ? 1 / total[i] : total[i]; /* a NaN stays */
             GP_UNROLL
             for (int j = 0; j < PARTS * GP_ATTEND_SUMS; j++)
                 if (column + gp_attend_column(j) < t.v.dim[3])
@@ -219,7 +219,7 @@ template <int PARTS> struct gp_attend_state {
     }
 };
 
-/* A block for each tile of queries, and for each PARTS * GP_ATTEND_WIDTH columns of the values. */
+/* One block per tile of queries and PARTS * GP_ATTEND_WIDTH columns of the values. */
 template <int PARTS>
 static __global__ void __launch_bounds__(GP_ATTEND_THREADS, 2)
     gp_attend_tiles(const gp_attend_task t)

@@ -1,11 +1,11 @@
-/* The gradient of attend, tile by tile: scores are computed again from q and k, their largest and
- * the sum of their exponentials are saved (Dao et al. 2022).
+/* The gradient of attend, tile by tile: scores are recomputed from q and k, with the saved maximum
+ * and sum of exponentials (Dao et al. 2022).
  *
- * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout,
- * dS = P (dout V' - delta) scale, dQ = dS K, dK = dS' Q. Each of the three is a launch of its own
- * whose blocks have a tile of its rows to themselves and stream the others past it, so nobody adds
- * to what another block writes and every sum has one order. The workspace holds delta.
- * Operands: q, k, v, mask (or none), out, totals, dout; outputs lie as [B, T, H, D]. */
+ * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout, dS = P (dout V' -
+ * delta) scale, dQ = dS K, dK = dS' Q. Each of the three is a launch of its own whose blocks own a
+ * tile of rows and stream the others past it, so no two blocks write to one element and every sum
+ * has one order. The workspace holds delta. Operands: q, k, v, mask (or none), out, totals, dout;
+ * outputs have layout [B, T, H, D]. */
 #ifndef GP_ATTEND_GRAD_CUH
 #define GP_ATTEND_GRAD_CUH
 
@@ -20,7 +20,7 @@ typedef struct {
 
 enum gp_attend_wanted { GP_ATTEND_DQ, GP_ATTEND_DK, GP_ATTEND_DV };
 
-/* delta of each query: a warp for each. */
+/* delta of each query: one warp per query. */
 static __global__ void gp_attend_deltas(gp_tensor out, gp_tensor dout, gp_real *delta)
 {
     const int64_t tokens = out.dim[1], heads = out.dim[2], width = out.dim[3];
@@ -36,7 +36,7 @@ static __global__ void gp_attend_deltas(gp_tensor out, gp_tensor dout, gp_real *
     }
 }
 
-/* What score (query, key) weighs in the gradient that is wanted. */
+/* The weight of score (query, key) in the gradient. */
 template <gp_attend_wanted WANTED>
 __device__ inline gp_real gp_attend_weight(const gp_attend_back &t, gp_real score, gp_real up,
                                            int64_t b, int64_t h, int64_t query, int64_t key)
@@ -46,14 +46,14 @@ __device__ inline gp_real gp_attend_weight(const gp_attend_back &t, gp_real scor
     if (query >= queries || key >= keys || key >= seen)
         return 0;
     const gp_real most = t.totals[2 * (row + query)], total = t.totals[2 * (row + query) + 1];
-    if (total == 0) /* sees no key at all */
+    if (total == 0) /* attends to no key at all */
         return 0;
     const gp_real seen_as = gp_attend_masked(score, t.mask, b, h, query, key, t.scale);
     const gp_real p = gp_exp(seen_as - most) / total;
     return WANTED == GP_ATTEND_DV ? p : p * (up - t.delta[row + query]) * t.scale;
 }
 
-/* One tile of rows `first` and on against others `at` and on, of query head h. */
+/* One tile of rows from `first` against others from `at`, of query head h. */
 template <gp_attend_wanted WANTED, int PARTS>
 __device__ inline void gp_attend_back_tile(const gp_attend_back &t,
                                            gp_real (&sum)[GP_ATTEND_MINE][PARTS * GP_ATTEND_SUMS],
@@ -106,8 +106,8 @@ __device__ inline void gp_attend_back_store(
     }
 }
 
-/* A block for each tile of queries or, of a head of keys, of keys: these meet the queries of all
- * heads that read them. */
+/* One block per tile of queries or, for a key head, of keys: these are processed with the queries
+ * of all heads that read them. */
 template <gp_attend_wanted WANTED, int PARTS>
 static __global__ void __launch_bounds__(GP_ATTEND_THREADS, 2)
     gp_attend_back_tiles(const gp_attend_back t)
@@ -122,7 +122,8 @@ static __global__ void __launch_bounds__(GP_ATTEND_THREADS, 2)
         const int64_t first = task / chunks % tiles * GP_ATTEND_ROWS;
         const int64_t h = task / chunks / tiles % heads, b = task / chunks / tiles / heads;
         const int64_t last = gp_least(first + GP_ATTEND_ROWS, tokens);
-        /* causal: the keys that the last query sees; the first query that sees one of the keys */
+        /* causal: the keys up to the last query's; the first query that attends to one of the
+         * keys */
         const int64_t end = !by_query ? t.q.dim[2] : t.causal ? last + ahead : keys;
         const int64_t begin = !by_query && t.causal && first > ahead ? first - ahead : 0;
         gp_real sum[GP_ATTEND_MINE][PARTS * GP_ATTEND_SUMS] = {{0}};

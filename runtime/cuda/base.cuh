@@ -1,14 +1,14 @@
-/* What every emitted CUDA program begins with, on top of what C has.
+/* The types and macros of every emitted CUDA program, on top of those of C.
  *
  * A kernel is `GP_KERNEL(name) { ... }` as in C: host code that reads dims, strides and settings
  * from the call, launches __global__ functions on the call's stream with GP_LAUNCH and returns at
- * once. Data pointers are the device's. Nothing of a step (its number, the learning rate, which
- * micro-batch it is) goes into a launch: kernels read it from the gp_run in device memory, so that
- * a captured graph can be replayed for the next step.
+ * once. Data pointers are device pointers. No launch has arguments that change from step to step
+ * (its number, the learning rate, the micro-batch): kernels read them from the gp_run in device
+ * memory, so that a captured graph can be replayed for the next step.
  *
- * Results are the same bits in every run: sums have one order, and nobody adds reals atomically.
- * Counts and places are int64_t; grids are cut to their limit, and kernels loop over what is left.
- */
+ * Results are the same bits in every run: sums have one order, and reals are never added
+ * atomically. Counts and indices are int64_t; grids are clamped to their limit, and kernels loop
+ * over the rest. */
 #ifndef GP_BASE_CUH
 #define GP_BASE_CUH
 
@@ -20,7 +20,7 @@
 
 #define GP_DEVICE __device__ static inline GP_UNUSED
 
-/* Before a loop over an array that is to stay in registers. */
+/* Before a loop over an array that should stay in registers. */
 #ifdef __CUDACC__
 #define GP_UNROLL _Pragma("unroll")
 #else
@@ -32,11 +32,11 @@ typedef struct {
     cudaStream_t stream;
     cublasHandle_t blas;
     const gp_run *run; /* in device memory */
-    int32_t *error;    /* in device memory: 1 + the op that met a bad index first; 0: none */
-    double *power;     /* in device memory: two numbers that adam's updates of a step share, */
-    int32_t has_power; /* whether this run has made them, */
-    double beta[2];    /* and from what */
-    int32_t op;        /* which op is called: set before each call */
+    int32_t *error; /* in device memory: 1 + the first op that saw an index out of range; 0: none */
+    double *power;  /* in device memory: two powers shared by adam's updates of a step, */
+    int32_t has_power; /* whether this run has computed them, */
+    double beta[2];    /* and from which betas */
+    int32_t op;        /* the op being called: set before each call */
     int32_t why;       /* where a kernel returned GP_EDEVICE: what CUDA said, or minus what cuBLAS
                           said */
 } gp_device;
@@ -46,7 +46,7 @@ GP_UNUSED static inline gp_device *gp_device_of(const gp_call *c)
     return (gp_device *)c->run->device;
 }
 
-/* In a GP_KERNEL: a call of CUDA's or cuBLAS's library; what it refuses ends the kernel. */
+/* In a GP_KERNEL: a call of the CUDA runtime or cuBLAS; its failure ends the kernel. */
 #define GP_CHECKED(c, sign, ...)                        \
     do {                                                \
         const int gp_why = (int)(__VA_ARGS__);          \
@@ -58,7 +58,7 @@ GP_UNUSED static inline gp_device *gp_device_of(const gp_call *c)
 #define GP_CUDA_CALL(c, ...) GP_CHECKED(c, +, __VA_ARGS__)
 #define GP_BLAS_CALL(c, ...) GP_CHECKED(c, -, __VA_ARGS__)
 
-/* Shared memory: GP_SHARED(gp_real, tile, [16][17]); as much as the launch says: a pointer of
+/* Shared memory: GP_SHARED(gp_real, tile, [16][17]); of the size given at launch:
  * GP_SHARED_DYNAMIC(gp_real, row). */
 #ifdef GP_CUDA_ON_CPU
 #define GP_SHARED(type, name, dims) CUDA_ON_CPU_SHARED(type, name, dims)
@@ -76,9 +76,8 @@ template <class T> struct gp_same {
     typedef T type;
 };
 
-/* kernel<<<grid, block, bytes, stream>>>(argument...) with an answer of its own. Who asks
- * cudaGetLastError instead is told what any call before has left there, and takes it from those
- * whom it is for. */
+/* kernel<<<grid, block, bytes, stream>>>(argument...) with its own status: cudaGetLastError would
+ * return and clear errors of earlier calls by others. */
 template <class... P>
 static inline cudaError_t gp_start(void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes,
                                    cudaStream_t stream, typename gp_same<P>::type... argument)
@@ -92,7 +91,7 @@ static inline cudaError_t gp_start(void (*kernel)(P...), dim3 grid, dim3 block, 
 #define GP_LAUNCH(c, kernel, grid, block, bytes, ...) \
     GP_CUDA_CALL(c, GP_START(kernel, grid, block, bytes, gp_device_of(c)->stream, __VA_ARGS__))
 
-/* An index outside its table: the first op to meet one stays. */
+/* Records an index out of range: the first op to see one is kept. */
 GP_DEVICE void gp_bad_index(int32_t *error, int32_t op)
 {
     atomicCAS(error, 0, op + 1);
@@ -111,7 +110,7 @@ GP_UNUSED static inline dim3 gp_blocks(int64_t count, int64_t block)
     return dim3((unsigned)(blocks < GP_MAX_GRID ? blocks : GP_MAX_GRID));
 }
 
-/* A block for `count` threads that work together: whole warps, GP_BLOCK at most. */
+/* A block of `count` cooperating threads: whole warps, GP_BLOCK at most. */
 GP_UNUSED static inline unsigned gp_block_of(int64_t count)
 {
     unsigned block = GP_WARP;
@@ -120,19 +119,19 @@ GP_UNUSED static inline unsigned gp_block_of(int64_t count)
     return block;
 }
 
-/* for (GP_EACH(i, count)): a thread's share of `count` elements over the whole grid. */
+/* for (GP_EACH(i, count)): grid-stride loop over `count` elements. */
 #define GP_EACH(i, count)                                       \
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
     i < (count);                                                \
     i += (int64_t)gridDim.x * blockDim.x
-/* for (GP_EACH_BLOCK(row, rows)): a block's share. */
+/* for (GP_EACH_BLOCK(row, rows)): the same, one block per row. */
 #define GP_EACH_BLOCK(i, count)      \
     int64_t i = (int64_t)blockIdx.x; \
     i < (count);                     \
     i += (int64_t)gridDim.x
 
-/* Joins what the threads of a block hold, in one order: lanes of a warp as a tree, then warps the
- * same way. Every thread gets the result; all threads of the block come here together. */
+/* Reduces over the threads of a block in one order: a tree over the lanes of a warp, then over
+ * warps. Every thread gets the result; called by all threads of the block. */
 struct gp_add {
     template <class T> __device__ T operator()(T a, T b) const
     {
@@ -167,11 +166,11 @@ template <class T, class Join> __device__ inline T gp_block_join(T x, Join join)
     x = part[0];
     for (unsigned i = 1; i < warps; i++)
         x = join(x, part[i]);
-    __syncthreads(); /* the parts are read: the next call may write them */
+    __syncthreads(); /* all have read: the next call may write */
     return x;
 }
 
-/* The square of a real, also where that is too large for one. */
+/* The square of a real, even if it overflows a real. */
 GP_DEVICE double gp_square(gp_real x)
 {
     const gp_real square = x * x;

@@ -1,14 +1,14 @@
-/* Batch normalisation while training, over all but the channel axis 1 of [N, C, ...].
+/* Batch normalization in training, over all axes but the channel axis 1 of [N, C, ...].
  *
- * batchnorm_train: y, and the mean and inverse deviation of each channel (outputs 1 and 2).
- * batchnorm_grad: of x, scale and bias. running_stats: what inference will take.
- * Blocks sum parts of a channel in double; a channel's parts are joined in their order. */
+ * batchnorm_train: y, and the mean and inverse standard deviation of each channel (outputs 1 and
+ * 2). batchnorm_grad: of x, scale and bias. running_stats: what inference uses. Blocks sum parts of
+ * a channel in double; the parts of a channel are added in order. */
 #ifndef GP_BATCHNORM_CUH
 #define GP_BATCHNORM_CUH
 
 #include "base.cuh"
 
-/* Where element j of channel k lies. */
+/* The offset of element j of channel k. */
 GP_DEVICE int64_t gp_channel_at(const gp_channels *s, int64_t k, int64_t j)
 {
     return (j / s->width * s->channels + k) * s->width + j % s->width;
@@ -22,7 +22,7 @@ GP_DEVICE double gp_channel_join(const gp_channels *s, const double *part, int64
     return sum;
 }
 
-/* A block's share of a channel: `term` of every element, summed; the same in all its threads. */
+/* A block's part of a channel: `term` of every element, summed; the same in all its threads. */
 template <class Term>
 __device__ inline double gp_channel_sum(const gp_channels *s, int64_t k, int64_t chunk, Term term)
 {
@@ -177,7 +177,7 @@ static __global__ void gp_batchnorm_grad_apply(gp_channels s, const gp_real *x, 
     }
 }
 
-/* Operands: x, dy, scale, mean, inverse deviation. May run in place of x or dy. */
+/* Operands: x, dy, scale, mean, inverse standard deviation. May run in place of x or dy. */
 GP_KERNEL(batchnorm_grad)
 {
     const gp_channels s = gp_channels_of(&c->in[0]);
@@ -214,8 +214,8 @@ static __global__ void gp_running_stats_move(const gp_real *old_mean, const gp_r
     }
 }
 
-/* mean and var move towards those of the batch; its variance is taken as of a sample. Operands:
- * running mean and var, then the mean and inverse deviation of the batch. */
+/* Moves mean and var towards those of the batch, with the unbiased variance. Operands: running mean
+ * and var, then the mean and inverse standard deviation of the batch. */
 GP_KERNEL(running_stats)
 {
     const gp_running_stats_attr *a = (const gp_running_stats_attr *)c->attr;

@@ -1,5 +1,5 @@
-/* Products of matrices through cuBLAS, or in tiles of our own where a matrix lies so that cuBLAS
- * has no form for it. Row-major is the transpose of column-major: C' = B' A'. */
+/* Matrix products by cuBLAS, or in tiles of our own where cuBLAS has no form for a layout.
+ * Row-major is the transpose of column-major: C' = B' A'. */
 #ifndef GP_BLAS_CUH
 #define GP_BLAS_CUH
 
@@ -14,7 +14,7 @@ typedef struct {
 typedef struct {
     gp_matrix a, b, to;
     int64_t m, n, k, batches;
-    int add; /* to what is there */
+    int add; /* accumulate */
 } gp_product;
 
 GP_UNUSED static inline gp_matrix gp_matrix_of(const void *at, int64_t row, int64_t col,
@@ -36,8 +36,8 @@ GP_UNUSED static inline gp_product gp_product_turned(gp_product p)
     return turned;
 }
 
-/* How cuBLAS, which counts down columns, sees a matrix; false where it cannot. The stride of a dim
- * of 1 says nothing. */
+/* How cuBLAS, which is column-major, sees a matrix; false where it cannot. The stride of a dim of 1
+ * is arbitrary. */
 typedef struct {
     cublasOperation_t op;
     int lead;
@@ -105,7 +105,7 @@ GP_UNUSED static int gp_product_tiles(const gp_call *c, const gp_product *p)
     return gp_tiles_run(c, t);
 }
 
-/* Workspace: `bytes` from `work` on, as gp_blas_bytes says. cuBLAS has nothing else of its own. */
+/* Workspace: `bytes` at `work`, as gp_blas_bytes says. cuBLAS allocates nothing of its own. */
 GP_UNUSED static int gp_product_run(const gp_call *c, gp_product p, void *work, size_t bytes)
 {
     gp_blas_side a, b, to;

@@ -1,4 +1,4 @@
-/* What brings the norm of all gradients together down to a limit: min(1, limit / norm).
+/* The factor that clips the global norm of all gradients: min(1, limit / norm).
  *
  * Blocks sum the squares of chunks of fixed length in double; one block sums the chunks. */
 #ifndef GP_CLIP_FACTOR_CUH
@@ -27,7 +27,7 @@ static __global__ void gp_clip_finish(const double *part, int64_t parts, double 
         squares += part[p];
     const double norm = sqrt(gp_block_sum(squares));
     if (threadIdx.x == 0)
-        *to = norm <= limit ? 1 : (gp_real)(limit / norm); /* NaN stays */
+        *to = norm <= limit ? 1 : (gp_real)(limit / norm); /* a NaN stays */
 }
 
 GP_KERNEL(clip_factor)

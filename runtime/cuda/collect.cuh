@@ -1,4 +1,4 @@
-/* What a micro-batch made of an output, in its place in that of the whole batch. */
+/* Copies a micro-batch's part of an output into the output of the whole batch. */
 #ifndef GP_COLLECT_CUH
 #define GP_COLLECT_CUH
 

@@ -1,5 +1,5 @@
-/* concat: operands one after the other along an axis. One that lies in its window of the output
- * already (its producer wrote it there) is left as it is. */
+/* concat: operands one after the other along an axis. An operand that its producer already wrote
+ * into its window of the output is not copied. */
 #ifndef GP_CONCAT_CUH
 #define GP_CONCAT_CUH
 

@@ -1,22 +1,22 @@
 /* Convolution of images [N, C, H, W] with weights [O, C / groups, KH, KW].
  *
- * A matrix product for each group, weights [O, K] times the patches [K, N * OH * OW], which are
- * read straight from the images (tiles.cuh). One channel for each group (depthwise) has too little
- * to multiply for that: there, a thread sums its output directly. */
+ * An implicit GEMM for each group, weights [O, K] times the patches [K, N * OH * OW], which are
+ * read straight from the images (tiles.cuh). Depthwise convolution has too little to multiply for
+ * that: there, a thread sums its output directly. */
 #ifndef GP_CONV2D_CUH
 #define GP_CONV2D_CUH
 
 #include "tiles.cuh"
 
-/* A window along one axis: tap t of output o sees o * step + first + t * tap. Output o is element
+/* A window along one axis: tap t of output o reads o * step + first + t * tap. Output o is element
  * at + o * apart of the result, tap t element weight + t * weight_step of the weights' window. */
 typedef struct {
     int64_t outputs, taps, step, first, tap;
     int64_t at, apart, weight, weight_step;
 } gp_slide;
 
-/* Weight (o, c, k) of group g, with k a place of the window, is
- * at[g * group + o * row + c * channel + k]. */
+/* Weight (o, c, k) of group g, with k a tap of the window, is at[g * group + o * row + c * channel
+ * + k]. */
 typedef struct {
     const gp_real *at;
     int64_t group, row, channel, width; /* width: of the window */
@@ -44,7 +44,7 @@ GP_UNUSED static gp_conv gp_conv_of(const gp_call *c, int64_t groups)
     return v;
 }
 
-/* ---- One input channel for each group ------------------------------------------------------- */
+/* ---- Depthwise ------------------------------------------------------------------------------ */
 
 GP_DEVICE gp_real gp_direct_sum(const gp_conv &v, const gp_real *plane, const gp_real *w, int64_t h,
                                 int64_t j, gp_real sum)
@@ -122,7 +122,7 @@ GP_UNUSED static gp_tiles gp_conv_tiles(const gp_conv *v)
     return t;
 }
 
-/* The result as it lies in the workspace: one dense tensor for each part of the depth. */
+/* The result in the workspace: one contiguous tensor for each part of the depth. */
 GP_UNUSED static gp_conv gp_conv_part(const gp_conv *v, void *work)
 {
     gp_conv part = *v;
@@ -133,7 +133,7 @@ GP_UNUSED static gp_conv gp_conv_part(const gp_conv *v, void *work)
     return part;
 }
 
-/* All outputs that the windows of `v` make. */
+/* All outputs of the windows of `v`. */
 GP_UNUSED static int gp_conv_run(const gp_call *c, const gp_conv *v, int64_t parts)
 {
     const int64_t outputs = v->slide[0].outputs * v->slide[1].outputs;
@@ -149,7 +149,7 @@ GP_UNUSED static int gp_conv_run(const gp_call *c, const gp_conv *v, int64_t par
     return gp_tiles_run(c, t);
 }
 
-/* Once all windows have run. */
+/* After all windows have run. */
 GP_UNUSED static int gp_conv_join(const gp_call *c, const gp_conv *v, int64_t parts)
 {
     const int64_t count = gp_count(&v->y);

@@ -1,8 +1,9 @@
-/* The gradient of convolution by its weights: dw[o][c, ki, kj] sums dy * x over images and places.
+/* The gradient of convolution with respect to its weights: dw[o][c, ki, kj] sums dy * x over images
+ * and output positions.
  *
- * For each group a product dy [O, places] times the patches' [places, K], which are read straight
- * from the images (tiles.cuh); the places, of which there are many, are cut into parts. One channel
- * for each group (depthwise) is summed directly: a block for each weight. */
+ * For each group a product dy [O, positions] times the patches' [positions, K], which are read
+ * straight from the images (tiles.cuh); the positions, of which there are many, are split into
+ * parts (split-K). Depthwise convolution is summed directly: one block per weight. */
 #ifndef GP_CONV2D_WEIGHT_GRAD_CUH
 #define GP_CONV2D_WEIGHT_GRAD_CUH
 
@@ -49,7 +50,7 @@ GP_UNUSED static gp_tiles gp_weight_grad_tiles(const gp_call *c)
     return t;
 }
 
-/* A block for each weight of a channel that sees one channel. */
+/* One block per weight of a depthwise convolution. */
 static __global__ void gp_depthwise_weight_grad(gp_conv2d_weight_grad_attr a, gp_tensor x,
                                                 gp_tensor dy, gp_tensor dw)
 {

@@ -1,7 +1,7 @@
 /* Transposed convolution of images [N, C, H, W] with weights [C, O / groups, KH, KW].
  *
  * Output o of an axis sums x[i] * w[k] over i * stride + k * dilation = o + pad. Outputs that are
- * `stride` apart see the same taps: each such phase is a convolution whose window runs backwards
+ * `stride` apart use the same taps: each such phase is a convolution whose window runs backwards
  * over every (or every second, ...) input, so nothing is multiplied by zeros in between. */
 #ifndef GP_CONV_TRANSPOSE2D_CUH
 #define GP_CONV_TRANSPOSE2D_CUH

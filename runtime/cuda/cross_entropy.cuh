@@ -1,9 +1,8 @@
-/* Losses of rows of scores against class ids: cross_entropy_rows of logits (output 1: the largest
- * of each row and the sum of exp(x - largest), for a gradient), nll_rows of logarithms of
- * probabilities.
+/* Losses of rows against class ids: cross_entropy_rows of logits (output 1: the maximum of each row
+ * and the sum of exp(x - maximum), saved for the backward pass), nll_rows of log-probabilities.
  *
- * An id outside the row is an error, unless it is the one to ignore: its loss is 0. A row of logits
- * is the work of a block. */
+ * An id outside the row is an error, unless it is ignore_index: its loss is 0. One block per row of
+ * logits. */
 #ifndef GP_CROSS_ENTROPY_CUH
 #define GP_CROSS_ENTROPY_CUH
 
@@ -11,7 +10,7 @@
 
 #include "../c/math.h"
 
-/* Class ids, and where a bad one is told. */
+/* Class ids, and where an id out of range is reported. */
 typedef struct {
     gp_tensor ids;
     int64_t rows, classes, ignore, ignored;
@@ -32,7 +31,7 @@ GP_HOST gp_classes gp_classes_of(const gp_call *c, const gp_tensor *ids, int64_t
     return s;
 }
 
-/* The class of a row; -1: none that counts. */
+/* The class of a row; -1: ignored. */
 GP_DEVICE int64_t gp_class_of(const gp_classes *s, int64_t row)
 {
     const int64_t id = gp_index(&s->ids, row);
@@ -61,7 +60,7 @@ static __global__ void gp_cross_entropy_losses(const gp_real *logits, gp_classes
             sum += (double)(x[i] - most);
         }
         const gp_real total = (gp_real)gp_block_sum(exps), rest = gp_log(total);
-        if (smooth > 0) /* for the share that goes to all classes alike */
+        if (smooth > 0) /* for the part that label smoothing gives to all classes */
             sum = gp_block_sum(sum);
         if (threadIdx.x > 0)
             continue;
@@ -90,7 +89,7 @@ GP_KERNEL(cross_entropy_rows)
     return GP_OK;
 }
 
-/* dy * (softmax - target), which may be written over the logits. */
+/* dy * (softmax - target); may run in place. */
 static __global__ void gp_cross_entropy_slopes(const gp_real *logits, gp_classes s,
                                                double smoothing, const gp_real *saved,
                                                const gp_real *dy, gp_real *dx)

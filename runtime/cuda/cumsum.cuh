@@ -1,7 +1,7 @@
 /* cumsum: the running sum along an axis. Reals are summed in double.
  *
- * A thread takes a column where the axis is not the last one; else a block takes a row, a stretch
- * at a time: sums within a warp, then of the warps before, then of the stretches before. */
+ * One thread per column where the axis is not the last one; else one block per row, a chunk at a
+ * time: sums within a warp, then of the warps before, then of the chunks before. */
 #ifndef GP_CUMSUM_CUH
 #define GP_CUMSUM_CUH
 
@@ -68,7 +68,7 @@ template <class T> __device__ inline T gp_block_scan(T x, int64_t exclusive, T *
         before = i == warp ? sum : before;
         sum += total[i];
     }
-    __syncthreads(); /* the totals are read: the next call may write them */
+    __syncthreads(); /* all have read the totals: the next call may write them */
     *all = sum;
     return before + x;
 }

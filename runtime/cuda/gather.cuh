@@ -1,11 +1,12 @@
-/* gather: slices of an axis, picked by indices. A slice whose index is bad is left as it is. */
+/* gather: slices of an axis, picked by indices. A slice whose index is out of range is not
+ * written. */
 #ifndef GP_GATHER_CUH
 #define GP_GATHER_CUH
 
 #include "move.cuh"
 
-/* An index from `low` to less than n, where a negative one counts from the end; -1: a bad one,
- * which is told. */
+/* An index in [low, n), where a negative one counts from the end; -1 for one out of range, which
+ * is reported. */
 GP_DEVICE int64_t gp_index_within(const gp_tensor *index, int64_t i, int64_t low, int64_t n,
                                   int32_t *error, int32_t op)
 {

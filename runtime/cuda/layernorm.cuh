@@ -1,10 +1,10 @@
-/* layernorm, normalize (the same without scale and bias) and rmsnorm: rows of the last axes, each
- * the work of a block.
+/* layernorm, normalize (the same without scale and bias) and rmsnorm: rows over the last axes, one
+ * block per row.
  *
- * Mean and inverse deviation come from two passes over the row, in double where squares are too
- * large for a real: an inverse of 0 would hide a row that blows up. They are the outputs 1 and 2
- * (rmsnorm: the inverse root of the mean square is output 1), for a gradient; nobody has to
- * store them. May run in place. */
+ * Mean and inverse standard deviation take two passes over the row, in double where squares
+ * overflow a real: an inverse of 0 would hide a row that diverges. They are outputs 1 and 2
+ * (rmsnorm: the inverse root mean square is output 1), for the backward pass; they need not be
+ * stored. May run in place. */
 #ifndef GP_LAYERNORM_CUH
 #define GP_LAYERNORM_CUH
 

@@ -1,9 +1,9 @@
-/* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in slices of rows: the logits
- * [..., V] are never stored whole, neither in the forward pass nor in the backward pass, where
- * those of a slice are computed once more.
+/* Cross entropy of a product, x [..., C] @ w [C, V] against ids, in chunks of rows: the logits
+ * [..., V] are never stored whole, neither in the forward pass nor in the backward pass, where each
+ * chunk recomputes its own.
  *
- * A slice holds about GP_CHUNK_REALS logits. Its rows follow from the shape, and slices add to dw
- * in their order, so every sum has one order. A row of logits is the work of one block. */
+ * A chunk holds about GP_CHUNK_REALS logits. Its rows follow from the shape, and chunks add to dw
+ * in order, so every sum has one order. One block per row of logits. */
 #ifndef GP_LINEAR_CROSS_ENTROPY_CUH
 #define GP_LINEAR_CROSS_ENTROPY_CUH
 
@@ -19,7 +19,7 @@ GP_UNUSED static int gp_slice_product(const gp_call *c, gp_matrix to, gp_matrix 
     return gp_product_run(c, p, (char *)c->work + gp_slice_bytes(c), gp_slice_blas_bytes(c));
 }
 
-/* The logits of `count` rows from `first` on, into the workspace. */
+/* The logits of `count` rows from `first`, into the workspace. */
 GP_UNUSED static int gp_slice_logits(const gp_call *c, int64_t first, int64_t count)
 {
     const gp_tensor *x = &c->in[0], *w = &c->in[1];
@@ -76,7 +76,7 @@ GP_KERNEL(linear_cross_entropy)
     return GP_OK;
 }
 
-/* What the slopes of a slice, in the workspace, give dx and give or add to dw. */
+/* dx and dw, stored or added to, from the gradients of the logits of a chunk in the workspace. */
 GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t count, bool turned,
                                    int add)
 {

@@ -1,15 +1,15 @@
 /* Batched matrix product: A [..., M, K] @ B [..., K, N]. The batch dims of both operands are the
- * same (a broadcast one has a stride of 0). The output lacks M or N where the operand was a
- * vector; that dim is 1 then. */
+ * same (a broadcast one has stride 0). The output lacks M or N where the operand was a vector; that
+ * dim is 1 then. */
 #ifndef GP_MATMUL_CUH
 #define GP_MATMUL_CUH
 
 #include "blas.cuh"
 
-/* One product for each place in the batch. */
+/* One product for each batch index. */
 typedef struct {
     gp_product p;
-    int rank;                                                                  /* of the batch */
+    int rank;                                                                  /* batch dims */
     int64_t dim[GP_MAX_RANK], a[GP_MAX_RANK], b[GP_MAX_RANK], to[GP_MAX_RANK]; /* strides */
 } gp_batch;
 
@@ -29,7 +29,7 @@ GP_UNUSED static gp_batch gp_matmul_batch(const gp_call *c)
     if (to->rank == r + 2) {
         p->to.row = to->stride[r];
         p->to.col = to->stride[r + 1];
-    } else if (to->rank == r + 1) { /* either m or n is 1 and its stride says nothing */
+    } else if (to->rank == r + 1) { /* m or n is 1 and its stride is arbitrary */
         p->to.row = p->n == 1 ? to->stride[r] : 0;
         p->to.col = p->n == 1 ? 1 : to->stride[r];
     }
@@ -44,8 +44,8 @@ GP_UNUSED static gp_batch gp_matmul_batch(const gp_call *c)
     return s;
 }
 
-/* Batch dims that only continue the rows of A are rows: x [B, T, C] @ w is one product. The last
- * of the others is cuBLAS's batch, joined with those before it that continue it. */
+/* Batch dims that only continue the rows of A are rows: x [B, T, C] @ w is one product. The last of
+ * the others is cuBLAS's batch, merged with those before it that continue it. */
 GP_UNUSED static void gp_batch_merge(gp_batch *s)
 {
     gp_product *p = &s->p;

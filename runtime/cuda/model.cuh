@@ -1,5 +1,5 @@
-/* What an emitted program needs beside its kernels: the state of a run on the device,
- * and copies between files and the device. */
+/* What an emitted program needs besides its kernels: the state of a run on the device, and copies
+ * between files and the device. */
 #ifndef GP_MODEL_CUH
 #define GP_MODEL_CUH
 
@@ -10,15 +10,14 @@
 #include "../c/file_save.h"
 #include "../c/schedule.h"
 
-/* What refused a call, in words: CUDA, or with a minus cuBLAS. */
+/* The error string of a failed call: of CUDA, or if negative of cuBLAS. */
 GP_HOST const char *gp_why(int why)
 {
     return why < 0 ? cublasGetStatusString((cublasStatus_t)-why)
                    : cudaGetErrorString((cudaError_t)why);
 }
 
-/* Makes a model's device the current one, and gives the caller's back at the end of the function.
- */
+/* Makes a model's device current, and restores the caller's at the end of the function. */
 struct gp_on_device {
     int device, before, why;
 
@@ -35,8 +34,8 @@ struct gp_on_device {
     }
 };
 
-/* Whether a call was refused for what ran on the device before it: then nothing works any more. A
- * stream that is being captured must not be asked. */
+/* Whether a call failed because of what ran on the device before it: the context is unusable then.
+ * A stream that is being captured must not be queried. */
 GP_HOST int gp_is_broken(cudaStream_t stream)
 {
     cudaStreamCaptureStatus now = cudaStreamCaptureStatusNone;
@@ -77,7 +76,7 @@ static __global__ GP_UNUSED void gp_state_next(gp_state *s)
     s->run.micro++;
 }
 
-/* After a micro-batch: each has its share of the mean. */
+/* After a micro-batch: adds its partial mean. */
 static __global__ GP_UNUSED void gp_state_loss(gp_state *s, const gp_real *loss)
 {
     s->sum += (double)*loss;
@@ -89,7 +88,7 @@ static __global__ GP_UNUSED void gp_state_end(gp_state *s)
     s->run.step++;
 }
 
-/* Bytes as a number that is not 0: the same where they are. */
+/* A hash of the bytes that is not 0. */
 GP_HOST uint64_t gp_hash(const void *data, size_t bytes)
 {
     const uint64_t hash = gp_hash_bytes(GP_HASH_START, data, bytes);
@@ -109,11 +108,11 @@ static __global__ GP_UNUSED void gp_find_nan(int32_t *found, const gp_real *x, i
 
 /* ---- Files ---------------------------------------------------------------------------------- */
 
-enum { GP_PIECE = 1 << 16 }; /* bytes of the host's memory that copies go through */
+enum { GP_PIECE = 1 << 16 }; /* bytes of the host buffer that copies go through */
 
-/* A copy in its turn on the model's stream, and done when this returns. The default stream does not
- * do: a stream may be one that does not wait for it, and what goes to the device from memory that
- * is not pinned is only on its way when cudaMemcpy returns. */
+/* A copy in order on the model's stream, complete on return. The default stream will not do: the
+ * model's stream may be non-blocking, and cudaMemcpy from pageable memory may return before the
+ * transfer to the device is complete. */
 GP_HOST cudaError_t gp_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             void *stream)
 {

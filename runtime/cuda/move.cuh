@@ -4,7 +4,7 @@
 
 #include "base.cuh"
 
-/* One element of `size` bytes; it lies at a multiple of them. */
+/* One element of `size` bytes, aligned to its size. */
 GP_DEVICE void gp_copy_element(int64_t size, void *to, int64_t to_at, const void *from,
                                int64_t from_at)
 {
@@ -30,8 +30,7 @@ static __global__ void gp_move_elements(gp_line from, const void *data, gp_line 
         gp_copy_element(size, place, gp_line_at(&to, i), data, gp_line_at(&from, i));
 }
 
-/* All elements of `from` to a place of the same dims with strides of its own, which does not
- * overlap it. */
+/* Copies all elements of `from` to the same dims with other strides, without overlap. */
 GP_HOST int gp_move(const gp_call *c, const gp_tensor *from, void *to, const int64_t *to_stride)
 {
     gp_line a, b;

@@ -1,15 +1,15 @@
 /* The gradient of layernorm, normalize and rmsnorm: of x (output 0), scale (1) and bias (2).
  *
  * With n = (x - mean) * inverse and g = dy * scale: dx = inverse * (g - mean(g) - n * mean(g n)),
- * without mean(g) for rmsnorm: a block takes a row. Scale and bias sum over rows: a thread takes a
- * column of a chunk of rows, then chunks are joined in their order. That comes first, so that dx
- * may lie where x or dy does. */
+ * without mean(g) for rmsnorm: one block per row. Scale and bias sum over rows: one thread per
+ * column of a chunk of rows, then chunks are added in order. That comes first, so that dx may be
+ * written over x or dy. */
 #ifndef GP_NORM_GRAD_CUH
 #define GP_NORM_GRAD_CUH
 
 #include "base.cuh"
 
-/* Operands, all dense; scale and means may be NULL. */
+/* Operands, all contiguous; scale and means may be NULL. */
 typedef struct {
     const gp_real *x, *dy, *scale, *means, *inverses;
     int64_t rows, n;
@@ -69,7 +69,7 @@ static __global__ void gp_norm_grad_rows(gp_normed s, gp_real *dx)
     }
 }
 
-/* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse deviation. */
+/* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse standard deviation. */
 GP_KERNEL(norm_grad)
 {
     const gp_norm_grad_attr *a = (const gp_norm_grad_attr *)c->attr;

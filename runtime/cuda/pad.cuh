@@ -1,4 +1,4 @@
-/* pad: a tensor with a margin of one value around it. */
+/* pad: a tensor with a border of one value around it. */
 #ifndef GP_PAD_CUH
 #define GP_PAD_CUH
 

@@ -1,5 +1,5 @@
-/* Pooling of images [N, C, H, W]: the largest or the mean of each window, a thread for each; and of
- * whole planes, a block for each. */
+/* Pooling of images [N, C, H, W]: the maximum or mean of each window, one thread per window; and of
+ * whole planes, one block per plane. */
 #ifndef GP_POOL_CUH
 #define GP_POOL_CUH
 
@@ -12,7 +12,7 @@ GP_DEVICE gp_real *gp_plane(const gp_tensor &t, int64_t i)
     return (gp_real *)t.data + i / t.dim[1] * t.stride[0] + i % t.dim[1] * t.stride[1];
 }
 
-/* Window number o of an axis: its places, each `step` from the one before, that are inside. */
+/* Window o of an axis: its taps inside the image, `step` apart. */
 typedef struct {
     int64_t from, to, step;
 } gp_pool_places;
@@ -26,8 +26,7 @@ __device__ inline gp_pool_places gp_pool_window(const Attr &a, int axis, int64_t
     return places;
 }
 
-/* How many places of window o count in its mean: with count_include_pad, those of the padded
- * image. */
+/* The size of window o that its mean is divided by: with count_include_pad, of the padded image. */
 GP_DEVICE int64_t gp_pool_count(const gp_avgpool2d_attr &a, int axis, int64_t o, int64_t size)
 {
     const int64_t low = a.count_include_pad ? a.pad[axis] : 0;
@@ -43,7 +42,7 @@ GP_DEVICE gp_real gp_pool_larger(gp_real old, gp_real v)
     return v > old || v != v ? v : old;
 }
 
-/* Output number i of a pool: what it sees and where it goes. */
+/* Output i of a pool: its window and where it is stored. */
 typedef struct {
     int64_t at[2];
     gp_pool_places rows, columns;
@@ -103,7 +102,7 @@ GP_KERNEL(avgpool2d)
     return GP_OK;
 }
 
-/* The first of the largest, or the first NaN, counted through the plane. */
+/* The index in the plane of the first maximum, or of the first NaN. */
 static __global__ void gp_maxpool_found(gp_maxpool2d_indices_attr a, gp_tensor x, gp_tensor y)
 {
     for (GP_EACH(i, gp_count(&y))) {
@@ -131,7 +130,7 @@ GP_KERNEL(maxpool2d_indices)
 
 /* ---- Whole planes --------------------------------------------------------------------------- */
 
-/* Element i of a plane, whose axes are those behind the second. */
+/* Element i of a plane, whose axes are those after the second. */
 GP_DEVICE gp_real gp_plane_element(const gp_tensor &x, const gp_real *plane, int64_t i)
 {
     int64_t at = 0;

@@ -1,6 +1,6 @@
-/* The gradients of pooling. Windows may overlap, so each place of the image gathers what the
- * windows that see it give it, in their order: maxpool2d_grad asks of each whether this place was
- * its largest, avgpool2d_grad needs the sizes alone. */
+/* The gradients of pooling. Windows may overlap, so each element of the image gathers the gradients
+ * of the windows that contain it, in order: maxpool2d_grad tests whether it was a window's maximum,
+ * avgpool2d_grad needs the sizes alone. */
 #ifndef GP_POOL_GRAD_CUH
 #define GP_POOL_GRAD_CUH
 

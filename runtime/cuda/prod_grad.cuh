@@ -1,6 +1,6 @@
-/* The gradient of a product: each element gets dy times the product of all the others, right also
- * where some of them are 0. Going forth leaves the product of those before, coming back multiplies
- * by those behind. A thread takes what went into one output. */
+/* The gradient of prod: each element gets dy times the product of all others, exact also where some
+ * are 0. A pass forwards leaves the products of those before, a pass backwards multiplies by those
+ * after. One thread per output. */
 #ifndef GP_PROD_GRAD_CUH
 #define GP_PROD_GRAD_CUH
 

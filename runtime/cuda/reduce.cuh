@@ -1,8 +1,8 @@
 /* sum, mean, prod, max, min, var over any axes of a tensor of any strides.
  *
- * Where the last axis is kept a thread takes an output and neighbours read side by side; where it
- * is reduced a block takes an output. Long sums are cut into parts, joined in their order by a
- * second grid. Reals are joined in double: the bytes that are read take longer. */
+ * Where the last axis is kept, one thread per output, with coalesced reads; where it is reduced,
+ * one block per output. Long sums are split into parts, added in order by a second grid. Reals are
+ * accumulated in double: the kernel is bound by memory bandwidth. */
 #ifndef GP_REDUCE_CUH
 #define GP_REDUCE_CUH
 
@@ -36,7 +36,7 @@ GP_DEVICE double gp_fold_multiply(double a, double b)
     return a * b;
 }
 
-/* Integers wrap around as unsigned ones do. */
+/* Integers wrap around like unsigned ones. */
 GP_DEVICE int64_t gp_fold_add(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -75,17 +75,17 @@ GP_DEVICE void gp_fold_load(const gp_tensor *t, int64_t at, int64_t *x)
     *x = gp_load_int(t, at);
 }
 
-/* What a reduction is, and where it goes. */
+/* A reduction and its destination. */
 template <class T> struct gp_reduction {
     gp_tensor x;
     gp_fold fold;
     int how;
-    int64_t chunks, each; /* `each` elements of an output make a part, the last has what is left */
+    int64_t chunks, each; /* elements of a part; the last has the rest */
     const double *mean;   /* of every output, for squares */
-    int64_t by;           /* reals: what the result is divided by */
+    int64_t by;           /* reals: the divisor of the result */
     T *part;              /* [chunk][output], NULL where there is one chunk */
-    gp_tensor to;         /* dense */
-    double *means;        /* goes here instead, where there is such a place */
+    gp_tensor to;         /* contiguous */
+    double *means;        /* written here instead, if not NULL */
 };
 
 GP_DEVICE double gp_fold_square(double x, double mean)
@@ -132,7 +132,7 @@ __device__ inline T gp_fold_run(const gp_reduction<T> *r, int64_t i, int64_t chu
     return sum;
 }
 
-/* A thread for each output and chunk. */
+/* One thread per output and chunk. */
 template <class T> static __global__ void gp_reduce_columns(gp_reduction<T> r)
 {
     const int64_t outputs = r.fold.outers * r.fold.width;
@@ -146,7 +146,7 @@ template <class T> static __global__ void gp_reduce_columns(gp_reduction<T> r)
     }
 }
 
-/* A block for each output and chunk. */
+/* One block per output and chunk. */
 template <class T> static __global__ void gp_reduce_rows(gp_reduction<T> r)
 {
     const int64_t outputs = r.fold.outers * r.fold.width;

@@ -1,7 +1,7 @@
 /* rope: rotates pairs of a head by angles that grow with the position (Su et al. 2021).
  *
- * The pairs are element i and element i + D/2: halves, not neighbours. Position t turns pair i by
- * t / base^(2i/D). Cosines and sines are worked out once for all rows. May run in place. */
+ * The pairs are element i and element i + D/2: halves, not neighbours. Position t rotates pair i by
+ * t / base^(2i/D). Cosines and sines are computed once for all rows. May run in place. */
 #ifndef GP_ROPE_CUH
 #define GP_ROPE_CUH
 

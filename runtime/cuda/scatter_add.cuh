@@ -1,7 +1,7 @@
 /* scatter_add: x with rows of updates added at indices of axis 0. May run in place of x.
  *
- * A block takes a row of the output, looks at all indices, a stretch at a time, and adds the
- * updates that are the row's own in their order: the same bits as in C, and no atomics. */
+ * A block owns a row of the output, scans all indices, a chunk at a time, and adds the updates of
+ * its row in order: the same bits as in C, and no atomics. */
 #ifndef GP_SCATTER_ADD_CUH
 #define GP_SCATTER_ADD_CUH
 
@@ -11,7 +11,7 @@ static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, g
                                        int64_t rows, int64_t updates, int64_t width, int32_t *error,
                                        int32_t op, const gp_run *begins)
 {
-    GP_SHARED(unsigned, hits, [GP_BLOCK / GP_WARP]); /* which updates of a stretch are the row's */
+    GP_SHARED(unsigned, hits, [GP_BLOCK / GP_WARP]); /* updates of this row in a chunk */
     for (GP_EACH_BLOCK(row, rows)) {
         for (int64_t k = threadIdx.x; begins && begins->micro == 0 && k < width; k += blockDim.x)
             to[row * width + k] = 0;
@@ -29,7 +29,7 @@ static __global__ void gp_scatter_rows(gp_tensor index, const gp_real *update, g
                     for (int64_t k = threadIdx.x; k < width; k += blockDim.x)
                         to[row * width + k] += update[which * width + k];
                 }
-            __syncthreads(); /* all is read: the next stretch may be looked at */
+            __syncthreads(); /* all have read: the next chunk may be scanned */
         }
     }
 }

@@ -1,6 +1,6 @@
-/* softmax and log_softmax along one axis, with the largest taken off first. May run in place.
+/* softmax and log_softmax along one axis, with the maximum subtracted first. May run in place.
  *
- * A block takes a row where the axis is the last one, else a thread takes a column. */
+ * One block per row where the axis is the last one, else one thread per column. */
 #ifndef GP_SOFTMAX_CUH
 #define GP_SOFTMAX_CUH
 

@@ -1,5 +1,5 @@
-/* State that a step may yet fail to change: micro-batches work on a copy of it, which the first one
- * begins, and which is committed when all of them have succeeded. */
+/* State that is only updated if the whole step succeeds: micro-batches work on a copy, which the
+ * first one initializes, and which is committed when all of them have succeeded. */
 #ifndef GP_STAGE_CUH
 #define GP_STAGE_CUH
 

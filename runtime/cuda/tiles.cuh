@@ -1,14 +1,13 @@
 /* Matrix products of our own, in tiles of shared memory: those that cuBLAS has no form for.
  *
- * A column and a place in the depth are numbers of three digits, each of which moves an operand by
- * a stride of its own, and the last two of which also move a window over an image: outside of it,
- * the right operand is 0. So one kernel serves matrices of any strides and, without a copy of the
- * patches, convolutions (columns: image, row, column; depth: channel and place of the window), and
- * their gradients by the weights (the other way round).
+ * Columns and the depth are indexed by numbers of three digits, each of which moves an operand by a
+ * stride of its own, and the last two of which also move a window over an image: outside of it, the
+ * right operand is 0. So one kernel serves matrices of any strides and, as implicit GEMM,
+ * convolutions (columns: image, row, column; depth: channel and tap of the window), and their
+ * gradients with respect to the weights (the other way round).
  *
- * Where there are few tiles the depth is cut into parts, each the work of another block. Sums run
- * up the depth of a part, then over the parts, whatever the strides are.
- */
+ * Where there are few tiles the depth is split into parts, one block each (split-K). Sums run up
+ * the depth of a part, then over the parts, whatever the strides are. */
 #ifndef GP_TILES_CUH
 #define GP_TILES_CUH
 
@@ -18,8 +17,8 @@ enum { GP_TILE_DEPTH = 16, GP_TILE_THREADS = 128 };
 /* Each thread: 8 rows of the tile, and 4 columns that are 16 apart. */
 enum { GP_TILE_ROWS = 8, GP_TILE_COLUMNS = 4, GP_TILE_ACROSS = GP_TILE / GP_TILE_COLUMNS };
 
-/* Threads of a block, and on sm_120 how many blocks there are at once: left to itself its compiler
- * holds a thread to 128 registers, and spills. Three blocks leave 168. */
+/* Threads of a block, and on sm_120 the blocks per multiprocessor: by default its compiler limits a
+ * thread to 128 registers, and spills. Three blocks leave 168. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1200
 #define GP_TILE_BOUNDS __launch_bounds__(GP_TILE_THREADS, 3)
 #else
@@ -30,11 +29,11 @@ enum { GP_TILE_ROWS = 8, GP_TILE_COLUMNS = 4, GP_TILE_ACROSS = GP_TILE / GP_TILE
 #define GP_NARROW 0x3fffffff
 #endif
 
-/* How an operand moves with a number of three digits, and when it goes on by `by`. */
+/* How an operand moves with a number of three digits, and with an increment of `by`. */
 typedef struct {
     int64_t stride[3];
-    int64_t digit[3];                      /* of `by` */
-    int64_t jump, carry_middle, carry_low; /* by this much: always, and where a digit is full */
+    int64_t digit[3];                      /* digits of `by` */
+    int64_t jump, carry_middle, carry_low; /* offsets: always, and when a digit carries */
 } gp_walk;
 
 typedef struct {
@@ -49,7 +48,7 @@ typedef struct {
     int64_t first[2], depth_step[2], column_step[2], size[2]; /* of the window and its image */
     int64_t parts, part;                                      /* of the depth: how many, how deep */
     int64_t to_part;
-    int add; /* to what is there */
+    int add; /* accumulate */
 } gp_tiles;
 
 typedef struct {
@@ -81,7 +80,7 @@ GP_FUNCTION gp_walk gp_walk_of(int64_t high, int64_t middle, int64_t low, const 
     return w;
 }
 
-/* Where a thread stands in the depth of an operand. */
+/* The position of a thread in the depth of an operand. */
 template <class Int> struct gp_walker {
     int64_t at;
     Int middle, low;
@@ -110,14 +109,14 @@ template <class Int> struct gp_walker {
     }
 };
 
-/* What one thread reads of both operands for each step: of the left one 8 rows at one place in the
- * depth, of the right one a column at every second place. */
+/* What one thread loads of both operands in each step: of the left one 8 rows at one depth, of the
+ * right one a column at every second depth. */
 template <class Int> struct gp_tile_reader {
     const gp_real *left, *right;
     int64_t left_k, right_k, end, rows;
     Int h, w;
     gp_walker<Int> left_at, right_at;
-    int sees; /* the column is one */
+    int sees; /* the column exists */
 
     __device__ void begin(const gp_tiles &p, int64_t row, int64_t column, int64_t batch,
                           int64_t from, int64_t to)
@@ -159,12 +158,12 @@ template <class Int> struct gp_tile_reader {
     }
 };
 
-/* Read as a whole from shared memory. */
+/* Loaded as a whole from shared memory. */
 struct alignas(16) gp_four {
     gp_real at[4];
 };
 
-/* The tile's steps in shared memory; rows are padded, since their threads write down a column. */
+/* The tile's steps in shared memory; rows are padded, since threads write down a column. */
 typedef gp_four gp_tile_left[GP_TILE_DEPTH][GP_TILE / 4 + 1];
 typedef gp_real gp_tile_right[GP_TILE_DEPTH][GP_TILE];
 
@@ -227,7 +226,7 @@ GP_DEVICE void gp_tile_store(const gp_tiles &p, int64_t row, int64_t column, int
     }
 }
 
-/* Reads the next step of both operands while it multiplies the last one. */
+/* Loads the next step of both operands while it multiplies the last one. */
 template <class Int> static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(const gp_tiles p)
 {
     GP_SHARED(gp_four, left, [GP_TILE_DEPTH][GP_TILE / 4 + 1]);
@@ -245,16 +244,16 @@ template <class Int> static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(con
         reader.read(p, from_left, from_right);
         for (int64_t k = from; k < to; k += GP_TILE_DEPTH) {
             gp_tile_put(left, right, from_left, from_right);
-            __syncthreads(); /* the step is there */
+            __syncthreads(); /* the step is loaded */
             reader.read(p, from_left, from_right);
             gp_tile_multiply(left, right, sum);
-            __syncthreads(); /* it is used up */
+            __syncthreads(); /* the step was read */
         }
         gp_tile_store(p, row, column, batch, part, sum);
     }
 }
 
-/* to = bias + the parts in their order. */
+/* to = bias + the parts in order. */
 static __global__ void gp_tiles_join(const gp_real *parts, int64_t count, int64_t many,
                                      const gp_real *bias, gp_tensor to)
 {
@@ -271,7 +270,7 @@ static __global__ void gp_tiles_join(const gp_real *parts, int64_t count, int64_
     }
 }
 
-/* Settles what follows from the rest, and multiplies. */
+/* Fills in what follows from the rest, and multiplies. */
 GP_UNUSED static int gp_tiles_run(const gp_call *c, gp_tiles p)
 {
     int64_t most = 0;

@@ -1,8 +1,8 @@
-/* Optimizers: a parameter, its gradient and its state become their next version in place.
+/* Optimizers: update a parameter and its state in place, given its gradient.
  *
- * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state.
- * Every output has the bytes of the operand it is the next version of. Step and learning rate are
- * read on the device. */
+ * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
+ * output shares the bytes of the operand it is the next version of. Step and learning rate are read
+ * on the device. */
 #ifndef GP_UPDATE_CUH
 #define GP_UPDATE_CUH
 
@@ -10,7 +10,7 @@
 
 #include "../c/math.h"
 
-/* What all of them begin with: the old versions and the new ones. */
+/* The old and new versions that all optimizers begin with. */
 typedef struct {
     const gp_real *w, *g, *old[2]; /* old: the state; NULL where the op has less of it */
     gp_real *to, *state[2];
@@ -41,13 +41,14 @@ GP_DEVICE gp_real gp_update_scale(const gp_update *u)
     return u->scale ? *u->scale : 1;
 }
 
-/* The gradient with that of a decay of w; without one, w has no say even where it is infinite. */
+/* The gradient with weight decay; with a decay of 0, w does not matter even where it is
+ * infinite. */
 GP_DEVICE gp_real gp_decayed(gp_real g, gp_real decay, gp_real w)
 {
     return decay != 0 ? g + decay * w : g;
 }
 
-/* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov's look ahead. */
+/* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov momentum. */
 static __global__ void gp_sgd_elements(gp_update u, gp_sgd_attr a)
 {
     const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), scale = gp_update_scale(&u);
@@ -64,7 +65,7 @@ static __global__ void gp_sgd_elements(gp_update u, gp_sgd_attr a)
     }
 }
 
-/* What a step of Adam multiplies by: the same for all elements. */
+/* The factors of a step of Adam: the same for all elements. */
 typedef struct {
     gp_real rate, root, shrink;
 } gp_adam_factors;
@@ -84,7 +85,7 @@ static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, const doubl
                                         int decoupled)
 {
     GP_SHARED(gp_adam_factors, factor, [1]);
-    if (threadIdx.x == 0) { /* a division in double is dear too */
+    if (threadIdx.x == 0) { /* a division in double is slow too */
         const double lr = u.run->lr * a.lr_scale;
         factor->rate = (gp_real)(lr / power[0]);
         factor->root = (gp_real)power[1];
@@ -135,7 +136,7 @@ static __global__ void gp_adagrad_elements(gp_update u, gp_adagrad_attr a)
     }
 }
 
-/* Chen et al. 2023: the sign of a mix of momentum and gradient. */
+/* Chen et al. 2023: the sign of an interpolation of momentum and gradient. */
 static __global__ void gp_lion_elements(gp_update u, gp_lion_attr a)
 {
     const double lr = u.run->lr * a.lr_scale;
@@ -144,7 +145,7 @@ static __global__ void gp_lion_elements(gp_update u, gp_lion_attr a)
     const gp_real c1 = (gp_real)(1 - a.beta1), c2 = (gp_real)(1 - a.beta2);
     for (GP_EACH(i, u.count)) {
         const gp_real g = scale * u.g[i], mix = b1 * u.old[0][i] + c1 * g;
-        const gp_real sign = mix > 0 ? (gp_real)1 : mix < 0 ? (gp_real)-1 : mix; /* NaN stays */
+        const gp_real sign = mix > 0 ? (gp_real)1 : mix < 0 ? (gp_real)-1 : mix; /* a NaN stays */
         u.to[i] = shrink * u.w[i] - rate * sign;
         u.state[0][i] = b2 * u.old[0][i] + c2 * g;
     }

@@ -1,6 +1,6 @@
-/* Images [N, C, H, W] made larger (or smaller) by repeating or by interpolating their elements.
- * The sizes of operand and output say by how much. A thread takes an element of the result: going
- * back it gathers from those that it went into, in their order. */
+/* Resizes images [N, C, H, W], up or down, by nearest neighbour or linear interpolation. The sizes
+ * of operand and output give the factor. One thread per element of the result: the gradient gathers
+ * from the outputs an element went into, in order. */
 #ifndef GP_UPSAMPLE2D_CUH
 #define GP_UPSAMPLE2D_CUH
 
@@ -43,8 +43,8 @@ GP_KERNEL(upsample2d)
     return GP_OK;
 }
 
-/* Outputs from .. to - 1 of an axis are all that may look at element i: those of its place and of
- * the places beside it, with one to spare for rounding. */
+/* Outputs from .. to - 1 of an axis are all that may read element i: those at it and at its
+ * neighbours, with a margin of one for rounding. */
 GP_DEVICE void gp_upsample_span(int64_t i, int64_t in, int64_t out, int64_t *from, int64_t *to)
 {
     const double step = in > 1 && out > 1 ? (double)out / (double)in : (double)out;
@@ -55,7 +55,7 @@ GP_DEVICE void gp_upsample_span(int64_t i, int64_t in, int64_t out, int64_t *fro
     *to = i + 2 >= in || high > (double)out ? out : (int64_t)high;
 }
 
-/* The share that output o of an axis has in element i: as its low neighbour, and as its high. */
+/* The weight of element i in output o of an axis: as its low neighbour, and as its high. */
 GP_DEVICE void gp_upsample_share(int64_t o, int64_t in, int64_t out, gp_upsample2d_attr a,
                                  int64_t i, gp_real share[2])
 {

@@ -1,5 +1,5 @@
-/* What the kernels of the CUDA target want as workspace, with the settings it depends on. Plain C:
- * gplan asks these functions while it plans, where no CUDA is. */
+/* The workspace of the kernels of the CUDA target, with the settings it depends on. Plain C: gplan
+ * calls these functions while it plans, without CUDA. */
 #ifndef GP_CUDA_WORK_H
 #define GP_CUDA_WORK_H
 
@@ -9,7 +9,7 @@
 
 /* ---- Reductions: sum, mean, prod, max, min, var ---------------------------------------------- */
 
-/* How many parts the elements of an output are cut into, so that a few large outputs keep a GPU
+/* How many parts the elements of an output are split into, so that a few large outputs keep a GPU
  * busy. It follows from the shape, and the bits of a sum from it. */
 GP_FUNCTION int64_t gp_reduce_chunks(const gp_fold *fold)
 {
@@ -53,14 +53,14 @@ GP_WORKSPACE(min)
     return gp_reduce_parts(c, ((const gp_min_attr *)c->attr)->axes);
 }
 
-/* Also room for the means. */
+/* Also holds the means. */
 GP_WORKSPACE(var)
 {
     return gp_reduce_parts(c, ((const gp_var_attr *)c->attr)->axes) +
            (size_t)gp_count(&c->out[0]) * sizeof(double);
 }
 
-/* ---- Gradients of layernorm and its kin: sums over rows, in parts ---------------------------- */
+/* ---- Gradients of layernorm and the like: sums over rows, in parts --------------------------- */
 
 GP_FUNCTION int64_t gp_norm_chunks(int64_t rows)
 {
@@ -75,11 +75,11 @@ GP_WORKSPACE(norm_grad)
     return (size_t)(2 * gp_norm_chunks(rows) * n) * sizeof(double);
 }
 
-/* ---- Batch normalisation: sums over a channel, in parts -------------------------------------- */
+/* ---- Batch normalization: sums over a channel, in parts -------------------------------------- */
 
 typedef struct {
     int64_t samples, channels, width; /* width: elements of a channel in a sample */
-    int64_t chunks;                   /* parts that a channel is cut into */
+    int64_t chunks;                   /* parts that a channel is split into */
 } gp_channels;
 
 GP_FUNCTION gp_channels gp_channels_of(const gp_tensor *t)
@@ -152,8 +152,8 @@ GP_FUNCTION int64_t gp_magnitude(int64_t a)
     return a < 0 ? -a : a;
 }
 
-/* What cuBLAS gets: as much as the result, to add parts of it up; with less than 16 KiB some of its
- * routines fail, and more than 4 MiB help few. */
+/* Workspace of cuBLAS: as much as the result, to add up parts of it; below 16 KiB some of its
+ * routines fail, and above 4 MiB few get faster. */
 GP_FUNCTION size_t gp_blas_bytes(int64_t results)
 {
     const int64_t bytes = results * (int64_t)sizeof(gp_real), least = 16 << 10, most = 4 << 20;
@@ -167,10 +167,10 @@ GP_WORKSPACE(matmul)
 
 enum { GP_TILE = 64, GP_TILES_WANTED = 256 }; /* as many blocks as keep a large device busy */
 #ifndef GP_PART_DEPTH
-#define GP_PART_DEPTH 256 /* of a part, at least */
+#define GP_PART_DEPTH 256 /* the least depth of a part */
 #endif
 
-/* Into how many parts the depth of a product is cut, where it has too few tiles. */
+/* Into how many parts the depth of a product is split, where it has too few tiles. */
 GP_FUNCTION int64_t gp_tile_parts(int64_t rows, int64_t columns, int64_t depth, int64_t batches)
 {
     const int64_t tiles = gp_ceil_div(rows, GP_TILE) * gp_ceil_div(columns, GP_TILE) * batches;
@@ -255,20 +255,20 @@ GP_WORKSPACE(attend_grad)
     return (size_t)gp_span(&c->in[0], 0, 3) * sizeof(gp_real);
 }
 
-/* ---- Losses of a product -------------------------------------------------------------------- */
+/* ---- Chunked losses ------------------------------------------------------------------------- */
 
 #ifndef GP_CHUNK_REALS
 #define GP_CHUNK_REALS (1 << 22)
 #endif
 
-/* How many rows of logits there are at once. */
+/* Rows of logits in a chunk. */
 GP_FUNCTION int64_t gp_slice_rows(const gp_call *c)
 {
     const int64_t rows = gp_count(&c->in[2]), classes = c->in[1].dim[1];
     return classes < GP_CHUNK_REALS ? gp_least(GP_CHUNK_REALS / classes, rows) : 1;
 }
 
-/* The logits of a slice, and cuBLAS's part behind them. */
+/* The logits of a chunk, followed by cuBLAS's workspace. */
 GP_FUNCTION size_t gp_slice_bytes(const gp_call *c)
 {
     const int64_t logits = gp_slice_rows(c) * c->in[1].dim[1] * (int64_t)sizeof(gp_real);
