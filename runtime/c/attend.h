@@ -163,7 +163,7 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
     for (int64_t at = 0; at < seen; at += GP_ATTEND_KEYS) {
         const int64_t skip = a->causal && at > first + ahead ? at - first - ahead : 0;
         t->keys = gp_least(seen - at, GP_ATTEND_KEYS);
-        gp_pack_b(t->k, gp_turned(gp_attend_head(k, b, kv, at)), t->size, t->keys);
+        gp_pack_b(t->k, gp_transposed(gp_attend_head(k, b, kv, at)), t->size, t->keys);
         gp_attend_scores(t, gp_attend_head(q, b, h, first), skip);
         for (int64_t i = skip; i < t->rows; i++) {
             gp_real *score = t->score + i * GP_ATTEND_KEYS;

@@ -96,10 +96,10 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
         gp_gemm(gp_attend_token(&c->out[0], b, h, first), ds, gp_attend_head(&in[1], b, kv, at),
                 t->rows, t->size, t->keys, 1, t->work, (gp_ending){0});
     if (c->out[1].data)
-        gp_gemm(gp_attend_token(&c->out[1], b, kv, at), gp_turned(ds), q, t->keys, t->size, t->rows,
-                add, t->work, (gp_ending){0});
+        gp_gemm(gp_attend_token(&c->out[1], b, kv, at), gp_transposed(ds), q, t->keys, t->size,
+                t->rows, add, t->work, (gp_ending){0});
     if (c->out[2].data)
-        gp_gemm(gp_attend_token(&c->out[2], b, kv, at), gp_turned(p), dout, t->keys, t->width,
+        gp_gemm(gp_attend_token(&c->out[2], b, kv, at), gp_transposed(p), dout, t->keys, t->width,
                 t->rows, add, t->work, (gp_ending){0});
 }
 
@@ -137,8 +137,8 @@ GP_KERNEL(attend_grad)
             (gp_real *)c->work + gp_thread() * gp_attend_back_reals(size, width), size, width);
         for (int64_t at = 0; at < length; at += GP_ATTEND_KEYS) {
             t.keys = gp_least(length - at, GP_ATTEND_KEYS);
-            gp_pack_b(t.kt, gp_turned(gp_attend_head(k, b, kv, at)), size, t.keys);
-            gp_pack_b(t.vt, gp_turned(gp_attend_head(v, b, kv, at)), width, t.keys);
+            gp_pack_b(t.kt, gp_transposed(gp_attend_head(k, b, kv, at)), size, t.keys);
+            gp_pack_b(t.vt, gp_transposed(gp_attend_head(v, b, kv, at)), width, t.keys);
             /* the first query that attends to one of these keys */
             int64_t start = a->causal && at > length - queries ? at - (length - queries) : 0;
             if (start >= queries) {

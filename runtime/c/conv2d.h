@@ -12,8 +12,8 @@
 #include "winograd.h"
 
 enum {
-    GP_CONV_AS_IT_LIES = GP_BLOCK(40, 2), /* panels of channels, image read in place */
-    GP_CONV_GATHERED = GP_BLOCK(16, 4)    /* weights of a row gathered at a time, while in cache */
+    GP_CONV_IN_PLACE = GP_BLOCK(40, 2), /* panels of channels, image read in place */
+    GP_CONV_GATHERED = GP_BLOCK(16, 4)  /* weights of a row gathered at a time, while in cache */
 };
 
 /* Weight (o, c, i, j) of group g, with (i, j) a tap of the window, is
@@ -83,7 +83,7 @@ GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups
     v.depth = in.x->dim[1] / groups * in.kernel[0] * in.kernel[1];
     v.span = even ? in.outputs : y->dim[3];
     v.places = y->dim[0] * in.outputs;
-    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= GP_CONV_AS_IT_LIES * GP_MR;
+    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= GP_CONV_IN_PLACE * GP_MR;
     v.few = v.places % GP_LANES <= GP_FEW ? v.places % GP_LANES : 0;
     gp_conv_cut(&v, c->run->threads);
     return v;
@@ -230,16 +230,16 @@ GP_FUNCTION gp_coming gp_conv_next(const gp_conv *v, int64_t group, int64_t i0, 
 typedef struct {
     gp_real *at;
     int64_t count, image, place; /* place: within the image */
-} gp_conv_stretch;
+} gp_conv_outputs;
 
 /* The run of channel `out` from position `at`, at most n long. */
-GP_FUNCTION gp_conv_stretch gp_conv_stretch_at(const gp_conv *v, int64_t out, int64_t at, int64_t n)
+GP_FUNCTION gp_conv_outputs gp_conv_outputs_at(const gp_conv *v, int64_t out, int64_t at, int64_t n)
 {
     const gp_tensor *y = v->y;
     const int64_t image = at / v->in.outputs, place = at % v->in.outputs;
     gp_real *to = (gp_real *)y->data + image * y->stride[0] + out * y->stride[1] +
                   place / y->dim[3] * y->stride[2] + place % y->dim[3] * y->stride[3];
-    return (gp_conv_stretch){to, gp_least(n, v->span - place % v->span), image, place};
+    return (gp_conv_outputs){to, gp_least(n, v->span - place % v->span), image, place};
 }
 
 /* Stores or adds a tile to m channels from `out` of the outputs at positions at .. at + n - 1; rows
@@ -250,7 +250,7 @@ static GP_NOINLINE void gp_conv_store(const gp_conv *v, int64_t out, int64_t m, 
 {
     const int64_t step = v->y->stride[3];
     for (int64_t j = 0, count; j < n; j += count) {
-        const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
+        const gp_conv_outputs s = gp_conv_outputs_at(v, out, at + j, n - j);
         gp_real *to = s.at;
         count = s.count;
         for (int64_t i = 0; i < m; i++, to += v->y->stride[1]) {
@@ -271,7 +271,7 @@ GP_FUNCTION void gp_conv_fetch(const gp_conv *v, int64_t out, int64_t m, int64_t
 #if defined(__GNUC__)
     enum { LINE = 64 / (int)sizeof(gp_real) };
     for (int64_t j = 0, count; j < n; j += count) {
-        const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
+        const gp_conv_outputs s = gp_conv_outputs_at(v, out, at + j, n - j);
         count = s.count;
         for (int64_t i = 0; i < m; i++)
             for (int64_t l = 0; l < count * v->y->stride[3]; l += LINE)
@@ -288,7 +288,7 @@ static GP_NOINLINE void gp_conv_finish(const gp_conv *v, int64_t out, int64_t m,
 {
     const gp_tensor *y = v->y;
     for (int64_t j = 0, count; v->call->epilogue && j < n; j += count) {
-        const gp_conv_stretch s = gp_conv_stretch_at(v, out, at + j, n - j);
+        const gp_conv_outputs s = gp_conv_outputs_at(v, out, at + j, n - j);
         count = s.count;
         for (int64_t i = 0; i < m; i++)
             gp_epilogue_run(v->call, s.at + i * y->stride[1], y->stride[3],

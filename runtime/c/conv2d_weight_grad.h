@@ -32,7 +32,7 @@ typedef struct {
     int64_t groups, rows, depth; /* rows, depth: of one group's dw */
     int64_t columns, across;     /* columns of a block; blocks */
     int64_t places, parts;       /* positions of all images; chunks of them */
-    int turned;                  /* patches are the rows of the product */
+    int transposed;              /* patches are the rows of the product */
 } gp_weight_grad;
 
 GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
@@ -43,8 +43,8 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
     v.rows = v.dy->dim[1] / a->groups;
     v.depth = gp_span(&c->out[0], 1, 4);
     v.places = v.dy->dim[0] * v.in.outputs;
-    v.turned = v.depth >= 2 * v.rows && v.groups * v.rows * v.depth <= GP_WEIGHT_SMALL;
-    v.across = v.turned ? 1 : gp_ceil_div(v.depth, GP_NC);
+    v.transposed = v.depth >= 2 * v.rows && v.groups * v.rows * v.depth <= GP_WEIGHT_SMALL;
+    v.across = v.transposed ? 1 : gp_ceil_div(v.depth, GP_NC);
     v.parts = v.groups == 1 && v.depth < GP_WEIGHT_FEW && v.depth % (2 * GP_NR_LARGEST) != 0 &&
                       v.rows * v.depth <= GP_WEIGHT_MOST && v.places >= GP_WEIGHT_LEAST
                   ? GP_WEIGHT_PARTS
@@ -60,7 +60,7 @@ GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
 /* Of a thread: panels, and lines before they are transposed. */
 GP_FUNCTION int64_t gp_weight_grad_work(const gp_weight_grad *v)
 {
-    return gp_gemm_work(v->turned ? v->rows : v->depth, v->places) + GP_NR_LARGEST * GP_KC;
+    return gp_gemm_work(v->transposed ? v->rows : v->depth, v->places) + GP_NR_LARGEST * GP_KC;
 }
 
 /* Channel `out` of dy at a position, numbered through all images. */
@@ -104,7 +104,7 @@ GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, gp_weight_lines of
         gp_weight_grad_copy(v, of, j, width, at, some, lines, some);
         if (width < GP_NR)
             memset(panel, 0, (size_t)(GP_NR * some) * sizeof *panel);
-        gp_pack_turned(panel, GP_NR, lines, width, some, some);
+        gp_pack_transposed(panel, GP_NR, lines, width, some, some);
     }
 }
 
@@ -132,11 +132,11 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int6
     const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
     const gp_weight_lines patches = {1, group, k0, gp_least(v->columns, v->depth - k0)};
     const gp_weight_lines dy = {0, group, 0, v->rows};
-    const gp_weight_lines a = v->turned ? patches : dy, b = v->turned ? dy : patches;
-    const int64_t depth = gp_even(last - begin, GP_KC), wide = v->turned ? v->rows : v->depth;
+    const gp_weight_lines a = v->transposed ? patches : dy, b = v->transposed ? dy : patches;
+    const int64_t depth = gp_even(last - begin, GP_KC), wide = v->transposed ? v->rows : v->depth;
     gp_real *rows = work, *columns = rows + GP_GEMM_ROWS;
     gp_real *lines = columns + gp_gemm_columns(wide, v->places);
-    dw += group * v->rows * v->depth + k0 * (v->turned ? v->rows : 1);
+    dw += group * v->rows * v->depth + k0 * (v->transposed ? v->rows : 1);
     for (int64_t at = begin; at < last; at += depth) {
         const int64_t some = gp_least(depth, last - at);
         gp_weight_grad_pack(v, b, at, some, lines, columns);
@@ -158,7 +158,7 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int6
 /* Elements of dw in the workspace, if any: one for each chunk of positions. */
 GP_FUNCTION int64_t gp_weight_grad_part(const gp_weight_grad *v)
 {
-    return v->turned || v->parts > 1 ? gp_round_up(v->groups * v->rows * v->depth, 16) : 0;
+    return v->transposed || v->parts > 1 ? gp_round_up(v->groups * v->rows * v->depth, 16) : 0;
 }
 
 /* One input channel for each group. */
@@ -184,11 +184,11 @@ GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, gp_real *restrict 
     for (int64_t i = 1; i < v->parts; i++)
         for (int64_t k = 0; k < v->groups * size; k++)
             sums[k] += sums[i * part + k];
-    if (!v->turned)
+    if (!v->transposed)
         memcpy(dw, sums, (size_t)(v->groups * size) * sizeof *dw);
-    for (int64_t group = 0; v->turned && group < v->groups; group++)
-        gp_pack_turned(dw + group * size, v->depth, sums + group * size, v->depth, v->rows,
-                       v->rows);
+    for (int64_t group = 0; v->transposed && group < v->groups; group++)
+        gp_pack_transposed(dw + group * size, v->depth, sums + group * size, v->depth, v->rows,
+                           v->rows);
 }
 
 GP_FUNCTION void gp_weight_grad_units(const gp_call *c, const gp_weight_grad *v)

@@ -206,7 +206,7 @@ GP_FUNCTION gp_depthwise gp_transpose_each(const gp_call *c)
     gp_depthwise each = {.call = c, .x = &c->in[0], .y = &c->out[0], .b = &c->in[2], .w = w->data};
     const int spreads = gp_transpose_phases(c) > 1;
     each.rows = 1;
-    each.turned = !spreads;
+    each.flipped = !spreads;
     for (int i = 0; i < 2; i++) {
         each.kernel[i] = w->dim[2 + i];
         each.stride[i] = a->stride[i];

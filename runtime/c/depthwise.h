@@ -22,7 +22,7 @@ typedef struct {
     const gp_real *w; /* of output channel o: from w + o * KH * KW */
     int64_t kernel[2], stride[2], pad[2], dilation[2];
     int64_t rows; /* output channels that read one input channel */
-    int turned;   /* flipped: the last weight belongs to the first tap */
+    int flipped;  /* the last weight belongs to the first tap */
 } gp_depthwise;
 
 /* Layout of a band: input row r, column q * stride + p is at r * pitch + p * phase + q, counted
@@ -154,7 +154,7 @@ GP_FUNCTION void gp_taps_row(gp_real *restrict to, int64_t n, const gp_real *res
 GP_FUNCTION gp_real gp_depthwise_weight(const gp_depthwise *v, int64_t out, int64_t k)
 {
     const int64_t window = v->kernel[0] * v->kernel[1];
-    return v->w[out * window + (v->turned ? window - 1 - k : k)];
+    return v->w[out * window + (v->flipped ? window - 1 - k : k)];
 }
 
 GP_FUNCTION void gp_taps_weigh(const gp_depthwise *v, int64_t out, gp_taps *t)
@@ -346,9 +346,9 @@ GP_FUNCTION void gp_spread_rows(const gp_depthwise *v, const gp_spread_cut *s, c
         gp_band_row(&s->band, band + (i - top) * pitch,
                     i < 0 || i >= x->dim[2] ? NULL : plane + i * x->stride[2], x->stride[3],
                     x->dim[3], s->at / v->stride[1] - s->before);
-    for (int64_t turn = 0; turn < v->stride[0]; turn++) { /* rows that use the same taps */
+    for (int64_t phase = 0; phase < v->stride[0]; phase++) { /* rows that use the same taps */
         gp_taps t[GP_SPREAD_PHASES];
-        int64_t i = first + turn, row = (i + v->pad[0]) % v->stride[0];
+        int64_t i = first + phase, row = (i + v->pad[0]) % v->stride[0];
         for (int64_t p = 0; p < v->stride[1]; p++) {
             t[p] = s->taps[row][p];
             gp_taps_weigh(v, out, &t[p]);

@@ -13,7 +13,7 @@
 #include "panel.h"
 
 enum {
-    GP_GEMM_AS_IT_LIES = GP_BLOCK(20, 2)
+    GP_GEMM_IN_PLACE = GP_BLOCK(20, 2)
 }; /* panels of A for which columns of B are read in place */
 
 /* Stores or adds the part of a tile within C: m x n of it. */
@@ -76,7 +76,7 @@ GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
     if (e.col != 1) { /* iterate along the rows of the output, even if C is transposed */
         const int64_t rows = m;
         e = (gp_ending){e.call, e.first, e.col, e.row};
-        c = gp_turned(c);
+        c = gp_transposed(c);
         m = n;
         n = rows;
     }
@@ -135,7 +135,7 @@ static GP_NOINLINE void gp_gemm(gp_matrix c, gp_matrix a, gp_matrix b, int64_t m
     gp_real *rows = work, *packed = work + GP_GEMM_ROWS;
     const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_even(k, GP_KC);
     /* columns that are used only a few times are not packed */
-    const int direct = b.col == 1 && m <= GP_GEMM_AS_IT_LIES * GP_MR;
+    const int direct = b.col == 1 && m <= GP_GEMM_IN_PLACE * GP_MR;
     for (int64_t j = 0; j < n; j += across)
         for (int64_t p = 0; p < k; p += depth) {
             const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);

@@ -24,13 +24,13 @@ typedef struct {
 } gp_product;
 
 /* C' = B' A'. */
-GP_FUNCTION void gp_product_turn(gp_product *p)
+GP_FUNCTION void gp_product_transpose(gp_product *p)
 {
     const gp_matrix a = p->a;
     const int64_t m = p->m;
-    p->a = gp_turned(p->b);
-    p->b = gp_turned(a);
-    p->c = gp_turned(p->c);
+    p->a = gp_transposed(p->b);
+    p->b = gp_transposed(a);
+    p->c = gp_transposed(p->c);
     p->end = (gp_ending){p->end.call, 0, p->end.col, p->end.row};
     p->m = p->n;
     p->n = m;
@@ -108,7 +108,7 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
     p.thin = p.n <= GP_THIN || rows <= GP_THIN;
     gp_product_merge(&p);
     if (p.thin ? p.n <= GP_THIN && p.n < rows : p.c.row == 1 && p.c.col != 1)
-        gp_product_turn(&p);
+        gp_product_transpose(&p);
     gp_product_tiles(&p, call->run->threads);
     return p;
 }

@@ -96,8 +96,8 @@ GP_FUNCTION int64_t gp_norm_grad_lanes(const gp_norm_shared *v, gp_norm_slope *r
 /* The sums of some rows. */
 GP_FUNCTION void gp_norm_grad_sums(const gp_norm_shared *v, gp_norm_slope *r, int rows)
 {
-    for (int64_t from = 0; from < v->n; from += GP_ROW_STRETCH) {
-        const int64_t to = from + GP_ROW_STRETCH < v->n ? from + GP_ROW_STRETCH : v->n;
+    for (int64_t from = 0; from < v->n; from += GP_ROW_CHUNK) {
+        const int64_t to = from + GP_ROW_CHUNK < v->n ? from + GP_ROW_CHUNK : v->n;
         for (int j = 0; j < rows; j++) {
             memset(r[j].sum, 0, sizeof r[j].sum);
             memset(r[j].along, 0, sizeof r[j].along);

@@ -78,7 +78,7 @@ GP_FUNCTION gp_matrix gp_matrix_at(gp_matrix a, int64_t i, int64_t j)
 }
 
 /* Transposed: C' = B' A'. */
-GP_FUNCTION gp_matrix gp_turned(gp_matrix a)
+GP_FUNCTION gp_matrix gp_transposed(gp_matrix a)
 {
     return (gp_matrix){a.at, a.col, a.row};
 }
@@ -114,9 +114,9 @@ GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int
 
 /* Transposes lines of k elements to columns, 4 x 4 at a time: to[p * width + i] = from[i * line +
  * p]. */
-static GP_NOINLINE void gp_pack_turned(gp_real *restrict to, int64_t width,
-                                       const gp_real *restrict from, int64_t lines, int64_t line,
-                                       int64_t k)
+static GP_NOINLINE void gp_pack_transposed(gp_real *restrict to, int64_t width,
+                                           const gp_real *restrict from, int64_t lines,
+                                           int64_t line, int64_t k)
 {
     int64_t i = 0;
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
@@ -156,7 +156,7 @@ static GP_NOINLINE void gp_pack_turned(gp_real *restrict to, int64_t width,
 static GP_NOINLINE void gp_pack_a(gp_real *restrict to, gp_matrix a, int64_t m, int64_t k)
 {
     if (a.row == 1 && a.col != 1) {
-        gp_pack_turned(to, GP_LINE, a.at, k, a.col, m);
+        gp_pack_transposed(to, GP_LINE, a.at, k, a.col, m);
         return;
     }
     for (int64_t i = 0; i < m; i++, to += GP_LINE, a.at += a.row)
@@ -194,7 +194,7 @@ static GP_NOINLINE void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_
         if (lines < GP_NR)
             memset(panel, 0, (size_t)(GP_NR * k) * sizeof *panel);
         if (b.row == 1)
-            gp_pack_turned(panel, GP_NR, b.at + j * b.col, lines, b.col, k);
+            gp_pack_transposed(panel, GP_NR, b.at + j * b.col, lines, b.col, k);
         else
             for (int64_t p = 0; p < k; p++)
                 for (int64_t i = 0; i < lines; i++)

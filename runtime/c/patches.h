@@ -34,8 +34,8 @@ GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, con
 }
 
 /* A run of one output row: `line[i]` = what output `at + i` reads through tap (ki, kj). */
-GP_FUNCTION void gp_patch_stretch(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
-                                  int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
+GP_FUNCTION void gp_patch_run(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
+                              int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
 {
     const int64_t ih = row * v->stride[0] - v->pad[0] + ki * v->dilation[0];
     const int64_t first = kj * v->dilation[1] - v->pad[1], step = v->stride[1];
@@ -100,7 +100,7 @@ GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, cons
         else if (v->same)
             gp_patch_moved(line + i, v, plane, column, count, ki, kj);
         else
-            gp_patch_stretch(line + i, v, plane, row, column, count, ki, kj);
+            gp_patch_run(line + i, v, plane, row, column, count, ki, kj);
         column = 0;
         if (++row * width < v->outputs)
             continue;

@@ -38,8 +38,8 @@ GP_KERNEL(rope)
     for (int64_t t = 0; t < length; t++) {
         gp_real *cosine = (gp_real *)c->work + gp_thread() * size, *sine = cosine + half;
         for (int64_t i = 0; i < half; i++) {
-            double turn = pow(a->base, -2.0 * (double)i / (double)size);
-            double angle = (double)(t + a->offset) * turn;
+            double frequency = pow(a->base, -2.0 * (double)i / (double)size);
+            double angle = (double)(t + a->offset) * frequency;
             cosine[i] = (gp_real)cos(angle);
             sine[i] = (gp_real)(a->back ? -sin(angle) : sin(angle));
         }

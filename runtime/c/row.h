@@ -1,4 +1,4 @@
-/* Sums over a contiguous row: lanes within a block, blocks pairwise. The order follows from the
+/* Sums over a contiguous row: lanes within a chunk, chunks pairwise. The order follows from the
  * length alone, and the error grows with its logarithm. */
 #ifndef GP_ROW_H
 #define GP_ROW_H
@@ -7,7 +7,7 @@
 
 enum {
     GP_ROW_LANES = GP_BLOCK(32, 32),
-    GP_ROW_STRETCH = GP_BLOCK(1024, 64),
+    GP_ROW_CHUNK = GP_BLOCK(1024, 64),
     GP_ROW_BLOCK = GP_BLOCK(16, 3) /* rows of a thread at a time, where it only streams them */
 };
 
@@ -32,7 +32,7 @@ GP_FUNCTION gp_real gp_row_lanes(gp_real *lane)
 
 GP_FUNCTION gp_real gp_row_sum(const gp_real *x, int64_t n)
 {
-    if (n > GP_ROW_STRETCH) {
+    if (n > GP_ROW_CHUNK) {
         int64_t half = gp_row_half(n);
         return gp_row_sum(x, half) + gp_row_sum(x + half, n - half);
     }
@@ -49,7 +49,7 @@ GP_FUNCTION gp_real gp_row_sum(const gp_real *x, int64_t n)
 /* Sum of x - shift. */
 GP_FUNCTION gp_real gp_row_offsets(const gp_real *x, gp_real shift, int64_t n)
 {
-    if (n > GP_ROW_STRETCH) {
+    if (n > GP_ROW_CHUNK) {
         int64_t half = gp_row_half(n);
         return gp_row_offsets(x, shift, half) + gp_row_offsets(x + half, shift, n - half);
     }
@@ -66,7 +66,7 @@ GP_FUNCTION gp_real gp_row_offsets(const gp_real *x, gp_real shift, int64_t n)
 /* Sum of the squares of x - shift. */
 GP_FUNCTION gp_real gp_row_squares(const gp_real *x, gp_real shift, int64_t n)
 {
-    if (n > GP_ROW_STRETCH) {
+    if (n > GP_ROW_CHUNK) {
         int64_t half = gp_row_half(n);
         return gp_row_squares(x, shift, half) + gp_row_squares(x + half, shift, n - half);
     }
@@ -92,7 +92,7 @@ GP_FUNCTION double gp_row_large_squares(const gp_real *x, gp_real shift, int64_t
 /* Sum of y * (x - shift). */
 GP_FUNCTION gp_real gp_row_along(const gp_real *y, const gp_real *x, gp_real shift, int64_t n)
 {
-    if (n > GP_ROW_STRETCH) {
+    if (n > GP_ROW_CHUNK) {
         int64_t half = gp_row_half(n);
         return gp_row_along(y, x, shift, half) + gp_row_along(y + half, x + half, shift, n - half);
     }
@@ -135,7 +135,7 @@ GP_FUNCTION void gp_row_add_exps(gp_real *restrict lane, const gp_real *x, gp_re
  * shift. */
 static GP_NOINLINE gp_real gp_row_exps(const gp_real *x, gp_real *to, gp_real shift, int64_t n)
 {
-    if (n > GP_ROW_STRETCH) {
+    if (n > GP_ROW_CHUNK) {
         int64_t half = gp_row_half(n);
         return gp_row_exps(x, to, shift, half) +
                gp_row_exps(x + half, to ? to + half : NULL, shift, n - half);

@@ -20,12 +20,12 @@ GP_FUNCTION void gp_softmax_row(const gp_real *x, gp_real *to, int64_t n, int is
             to[i] *= scale;
 }
 
-/* softmax of rows that are not read soon, none longer than a block. While the exponentials of one
+/* softmax of rows that are not read soon, none longer than a chunk. While the exponentials of one
  * row are computed, the row before is stored and the maximum of the row after is found, a piece at
  * a time: so memory and arithmetic overlap. */
 GP_FUNCTION void gp_softmax_stream(const gp_real *x, gp_real *to, int64_t rows, int64_t n)
 {
-    gp_real exps[2][GP_ROW_STRETCH];
+    gp_real exps[2][GP_ROW_CHUNK];
     gp_real most = gp_row_max(x, n), by = 0; /* by: the factor of the row before */
     for (int64_t i = 0; i <= rows; i++, x += n) {
         gp_real sum[GP_ROW_LANES] = {0}, high[GP_ROW_LANES];
@@ -78,7 +78,7 @@ GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
     int64_t outer = gp_span(t, 0, axis), n = t->dim[axis], inner = gp_span(t, axis + 1, t->rank);
     const int64_t tiles = (inner + GP_SOFTMAX_LANES - 1) / GP_SOFTMAX_LANES, tasks = outer * tiles;
     const int streams =
-        !is_log && inner == 1 && n <= GP_ROW_STRETCH && gp_streams(to, x, NULL, outer * n);
+        !is_log && inner == 1 && n <= GP_ROW_CHUNK && gp_streams(to, x, NULL, outer * n);
     GP_PARALLEL(c->run, outer * n * inner > 2048)
     for (int64_t from = 0; from < tasks; from += GP_ROW_BLOCK) {
         const int64_t some = tasks - from < GP_ROW_BLOCK ? tasks - from : GP_ROW_BLOCK;

@@ -60,10 +60,10 @@ GP_FUNCTION int gp_wino_pays(int64_t images, int64_t inputs, int64_t outputs, in
     const int64_t tiles = images * ((height + 1) / 2) * ((width + 1) / 2);
     const int64_t blocks = gp_ceil_div(tiles, gp_wino_block(inputs, tiles));
     const int64_t plain = 9 * images * height * width;
-    const int64_t turned = GP_WINO * gp_round_up(tiles, 16) + 320 * blocks + 200 * tiles / outputs +
-                           160 * tiles / inputs;
+    const int64_t transform = GP_WINO * gp_round_up(tiles, 16) + 320 * blocks +
+                              200 * tiles / outputs + 160 * tiles / inputs;
     return inputs >= 16 && outputs >= 16 && inputs <= GP_WINO_BLOCK / (2 * GP_NR_LARGEST) &&
-           6 * turned < 5 * plain;
+           6 * transform < 5 * plain;
 }
 
 /* Workspace of a thread: the values of a block and of its sums, of a panel of weights, of the last
@@ -248,7 +248,7 @@ GP_FUNCTION void gp_wino_weights(const gp_winograd *v, int64_t o, int64_t c, int
     const gp_real *from = v->at + o * v->row + c * v->channel + (v->place < 0 ? -8 : 0);
     const gp_real *g = v->place < 0 ? w + 8 * k : w;
     const int64_t s = v->place < 0 ? -k : k;
-    gp_pack_turned(w, k, from, k, v->channel, 9);
+    gp_pack_transposed(w, k, from, k, v->channel, 9);
     GP_WINO_EACH(j, k)
     {
         GP_WINO_FOUR(g[j], g[3 * s + j], g[6 * s + j], a);

@@ -24,16 +24,22 @@ GP_UNUSED static inline gp_matrix gp_matrix_of(const void *at, int64_t row, int6
     return m;
 }
 
-GP_UNUSED static inline gp_matrix gp_turned(gp_matrix m)
+GP_UNUSED static inline gp_matrix gp_transposed(gp_matrix m)
 {
     return gp_matrix_of(m.at, m.col, m.row, m.batch);
 }
 
-GP_UNUSED static inline gp_product gp_product_turned(gp_product p)
+GP_UNUSED static inline gp_product gp_product_transposed(gp_product p)
 {
-    const gp_product turned = {gp_turned(p.b), gp_turned(p.a), gp_turned(p.to), p.n, p.m, p.k,
-                               p.batches,      p.add};
-    return turned;
+    const gp_product transposed = {gp_transposed(p.b),
+                                   gp_transposed(p.a),
+                                   gp_transposed(p.to),
+                                   p.n,
+                                   p.m,
+                                   p.k,
+                                   p.batches,
+                                   p.add};
+    return transposed;
 }
 
 /* How cuBLAS, which is column-major, sees a matrix; false where it cannot. The stride of a dim of 1
@@ -45,14 +51,14 @@ typedef struct {
 
 GP_UNUSED static int gp_blas_sees(gp_matrix m, int64_t rows, int64_t cols, gp_blas_side *side)
 {
-    for (int turn = 0; turn < 2; turn++) {
+    for (int transpose = 0; transpose < 2; transpose++) {
         const int64_t lead = cols == 1 ? rows : m.col;
-        side->op = turn ? CUBLAS_OP_T : CUBLAS_OP_N;
+        side->op = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
         side->lead = (int)(lead < INT32_MAX ? lead : 0);
         if ((rows == 1 || m.row == 1) && lead >= rows && lead < INT32_MAX)
             return m.batch >= 0;
         const int64_t count = rows;
-        m = gp_turned(m);
+        m = gp_transposed(m);
         rows = cols;
         cols = count;
     }
@@ -114,7 +120,7 @@ GP_UNUSED static int gp_product_run(const gp_call *c, gp_product p, void *work, 
     if (most > INT32_MAX || p.k > INT32_MAX || p.batches > INT32_MAX)
         return gp_product_tiles(c, &p);
     if (!gp_blas_sees(p.to, p.m, p.n, &to) || to.op != CUBLAS_OP_N) {
-        p = gp_product_turned(p);
+        p = gp_product_transposed(p);
         if (!gp_blas_sees(p.to, p.m, p.n, &to) || to.op != CUBLAS_OP_N)
             return gp_product_tiles(c, &p);
     }

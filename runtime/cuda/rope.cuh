@@ -12,8 +12,8 @@ static __global__ void gp_rope_angles(gp_rope_attr a, int64_t length, int64_t ha
 {
     for (GP_EACH(k, length * half)) {
         const int64_t t = k / half, i = k % half;
-        const double turn = pow(a.base, -2.0 * (double)i / (double)(2 * half));
-        const double angle = (double)(t + a.offset) * turn;
+        const double frequency = pow(a.base, -2.0 * (double)i / (double)(2 * half));
+        const double angle = (double)(t + a.offset) * frequency;
         gp_real *cosine = table + 2 * t * half;
         cosine[i] = (gp_real)cos(angle);
         cosine[half + i] = (gp_real)(a.back ? -sin(angle) : sin(angle));

@@ -52,9 +52,9 @@ static void weigh(const Run *r, const Sizes *s, int64_t head, double *weight, do
 {
     const double *q = r->in[0].at + head * s->queries * s->size;
     const double *k = kv_head(&r->in[1], s, head / s->heads, head % s->heads);
-    double *turned = need_doubles(s->keys * s->size);
-    transpose(s->keys, s->size, k, turned);
-    product(s->queries, s->keys, s->size, q, turned, weight);
+    double *transposed = need_doubles(s->keys * s->size);
+    transpose(s->keys, s->size, k, transposed);
+    product(s->queries, s->keys, s->size, q, transposed, weight);
     for (int64_t i = 0; i < s->queries; i++) {
         double *row = weight + i * s->keys, most = -INFINITY, sum = 0;
         for (int64_t j = 0; j < s->keys; j++) {
@@ -68,7 +68,7 @@ static void weigh(const Run *r, const Sizes *s, int64_t head, double *weight, do
         if (log_sum)
             log_sum[i] = most + log(sum);
     }
-    free(turned);
+    free(transposed);
 }
 
 /* The result lies as [B, T, H, D]. */
@@ -108,19 +108,19 @@ static void attend_head_back(const Run *r, const Sizes *s, int64_t head)
     const double *q = r->in[0].at + head * s->queries * s->size;
     const double *k = kv_head(&r->in[1], s, b, h), *v = kv_head(&r->in[2], s, b, h);
     double *weight = need_doubles(pairs), *score = need_doubles(pairs),
-           *turned = need_doubles(pairs);
+           *transposed = need_doubles(pairs);
     double *dy = need_doubles(s->queries * s->value_size);
-    double *v_turned = need_doubles(s->keys * s->value_size);
+    double *v_transposed = need_doubles(s->keys * s->value_size);
     double *dq = need_doubles(s->queries * s->size), *dk = need_doubles(s->keys * s->size);
     double *dv = need_doubles(s->keys * s->value_size);
     weigh(r, s, head, weight, NULL);
     for (int64_t i = 0; i < s->queries; i++)
         for (int64_t d = 0; d < s->value_size; d++)
             dy[i * s->value_size + d] = r->dout[0].at[result_place(s, head, i) + d];
-    transpose(s->queries, s->keys, weight, turned);
-    product(s->keys, s->value_size, s->queries, turned, dy, dv);
-    transpose(s->keys, s->value_size, v, v_turned);
-    product(s->queries, s->keys, s->value_size, dy, v_turned, score);
+    transpose(s->queries, s->keys, weight, transposed);
+    product(s->keys, s->value_size, s->queries, transposed, dy, dv);
+    transpose(s->keys, s->value_size, v, v_transposed);
+    product(s->queries, s->keys, s->value_size, dy, v_transposed, score);
     for (int64_t i = 0; i < s->queries; i++) {
         double sum = 0;
         for (int64_t j = 0; j < s->keys; j++)
@@ -130,8 +130,8 @@ static void attend_head_back(const Run *r, const Sizes *s, int64_t head)
                 s->scale * weight[i * s->keys + j] * (score[i * s->keys + j] - sum);
     }
     product(s->queries, s->size, s->keys, score, k, dq);
-    transpose(s->queries, s->keys, score, turned);
-    product(s->keys, s->size, s->queries, turned, q, dk);
+    transpose(s->queries, s->keys, score, transposed);
+    product(s->keys, s->size, s->queries, transposed, q, dk);
     int64_t kv = b * r->in[1].dim[1] + h / s->shared;
 #pragma omp critical
     {
@@ -142,7 +142,7 @@ static void attend_head_back(const Run *r, const Sizes *s, int64_t head)
         if (r->din[2].at)
             add_to(r->din[2].at + kv * s->keys * s->value_size, dv, s->keys * s->value_size);
     }
-    double *all[] = {weight, score, turned, dy, v_turned, dq, dk, dv};
+    double *all[] = {weight, score, transposed, dy, v_transposed, dq, dk, dv};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

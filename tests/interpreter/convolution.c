@@ -113,7 +113,7 @@ typedef struct {
 } Data;
 
 static void some_places(const Window *v, const Data *d, int64_t group, int64_t first,
-                        const double *w, const double *turned, double *to_w)
+                        const double *w, const double *transposed, double *to_w)
 {
     int64_t all = v->images * v->rows * v->columns;
     int64_t some = first + PLACES < all ? PLACES : all - first;
@@ -121,7 +121,7 @@ static void some_places(const Window *v, const Data *d, int64_t group, int64_t f
     if (d->image)
         read_patches(v, d->image, group, first, some, patch);
     if (d->to_other) { /* places = patches @ w' */
-        product(some, v->others, v->patch, patch, turned, place);
+        product(some, v->others, v->patch, patch, transposed, place);
         add_places(v, place, group, first, some, d->to_other);
     }
     if (d->other)
@@ -149,12 +149,12 @@ static void every_place(const Window *v, const Data *d)
     int64_t all = v->images * v->rows * v->columns, size = v->others * v->patch;
     for (int64_t group = 0; group < v->groups; group++) {
         const double *w = d->w + group * size;
-        double *turned = need_doubles(size), *to_w = d->to_w ? d->to_w + group * size : NULL;
-        transpose(v->others, v->patch, w, turned);
+        double *transposed = need_doubles(size), *to_w = d->to_w ? d->to_w + group * size : NULL;
+        transpose(v->others, v->patch, w, transposed);
         if (all <= PLACES || v->groups > 1) {
             for (int64_t first = 0; first < all; first += PLACES)
-                some_places(v, d, group, first, w, turned, to_w);
-            free(turned);
+                some_places(v, d, group, first, w, transposed, to_w);
+            free(transposed);
             continue;
         }
 #pragma omp parallel
@@ -162,13 +162,13 @@ static void every_place(const Window *v, const Data *d)
             double *own = to_w ? need_doubles(size) : NULL;
 #pragma omp for schedule(dynamic)
             for (int64_t first = 0; first < all; first += PLACES)
-                some_places(v, d, group, first, w, turned, own);
+                some_places(v, d, group, first, w, transposed, own);
 #pragma omp critical
             for (int64_t i = 0; own && i < size; i++)
                 to_w[i] += own[i];
             free(own);
         }
-        free(turned);
+        free(transposed);
     }
 }
 

@@ -85,19 +85,19 @@ static void matmul(const Run *r)
 static void matmul_back(const Run *r)
 {
     Sizes s = sizes_of(r);
-    double *turned = need_doubles(s.k * (s.m > s.n ? s.m : s.n));
+    double *transposed = need_doubles(s.k * (s.m > s.n ? s.m : s.n));
     for (int64_t i = 0; i < s.batch; i++) {
         const double *dy = r->dout[0].at + i * s.m * s.n;
         if (r->din[0].at) {
-            transpose(s.k, s.n, r->in[1].at + i * s.k * s.n, turned);
-            product(s.m, s.k, s.n, dy, turned, r->din[0].at + i * s.m * s.k);
+            transpose(s.k, s.n, r->in[1].at + i * s.k * s.n, transposed);
+            product(s.m, s.k, s.n, dy, transposed, r->din[0].at + i * s.m * s.k);
         }
         if (r->din[1].at) {
-            transpose(s.m, s.k, r->in[0].at + i * s.m * s.k, turned);
-            product(s.k, s.n, s.m, turned, dy, r->din[1].at + i * s.k * s.n);
+            transpose(s.m, s.k, r->in[0].at + i * s.m * s.k, transposed);
+            product(s.k, s.n, s.m, transposed, dy, r->din[1].at + i * s.k * s.n);
         }
     }
-    free(turned);
+    free(transposed);
 }
 
 const Op naive_products[] = {{"matmul", matmul, matmul_back}, {0}};

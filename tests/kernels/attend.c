@@ -146,9 +146,9 @@ int main(void)
 {
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
-    NOT_HERE(GP_GEMM_AS_IT_LIES);
+    NOT_HERE(GP_GEMM_IN_PLACE);
     NOT_HERE(GP_FEW);
-    NOT_HERE(GP_ROW_STRETCH); /* no row is longer than a tile has keys */
+    NOT_HERE(GP_ROW_CHUNK); /* no row is longer than a tile has keys */
     NOT_HERE(GP_ROW_BLOCK);
     int as = 0;
     for (int64_t off = -1; off <= 1; off++)

@@ -23,7 +23,7 @@ static void convolve(Conv v)
     CROSS(GP_MR, rows);
     CROSS(GP_FEW, places % GP_LANES);
     if (plain && v.x == DENSE)
-        CROSS(GP_CONV_AS_IT_LIES, gp_ceil_div(rows, GP_MR));
+        CROSS(GP_CONV_IN_PLACE, gp_ceil_div(rows, GP_MR));
     if (gp_ceil_div(v.size[1], v.stride[1]) > wide)
         CROSS(GP_PATCH_COLUMNS, v.kernel[1]);
     const Case t = {.kernel = gp_conv2d,
@@ -58,7 +58,7 @@ static void as_it_lies(void)
             v = conv_of(n, c, 1, 2 * GP_NR + 5, 5, 1, 0); /* of one dimension */
             convolve(v);
         }
-    for (int64_t panels = GP_CONV_AS_IT_LIES - 1; panels <= GP_CONV_AS_IT_LIES + 1; panels++)
+    for (int64_t panels = GP_CONV_IN_PLACE - 1; panels <= GP_CONV_IN_PLACE + 1; panels++)
         convolve(conv_of(1, GP_KC + 1, 5, GP_NR / 2 + 1, panels * GP_MR, 1, 0));
 }
 
@@ -136,7 +136,7 @@ int main(void)
     NOT_HERE(GP_TAPS);
     NOT_HERE(GP_DEPTHWISE_WIDTH);
     NOT_HERE(GP_SPREAD_PHASES);
-    NOT_HERE(GP_GEMM_AS_IT_LIES);
+    NOT_HERE(GP_GEMM_IN_PLACE);
     NOT_HERE(GP_CONV_GATHERED); /* weights that do not lie side by side: conv_transpose2d */
     NOT_HERE(GP_WINO_RUN);
     NOT_HERE(GP_WINO_BLOCK);

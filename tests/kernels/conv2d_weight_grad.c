@@ -1,4 +1,4 @@
-/* Gradients of convolutions by their weights: patches or dy turned, in one sum or in parts. */
+/* Gradients of convolutions by their weights: patches or dy transposed, in one sum or in parts. */
 #include "runtime/c/conv2d_weight_grad.h"
 
 #include "conv.h"
@@ -71,7 +71,7 @@ static void places(void)
         }
 }
 
-/* Where dw is summed in parts, and where it is made turned. */
+/* Where dw is summed in parts, and where it is made transposed. */
 static void totals(void)
 {
     const int64_t deep = GP_TINY ? 8 : 32; /* a factor of GP_WEIGHT_MOST */
@@ -91,8 +91,8 @@ int main(void)
     NOT_HERE(GP_TAPS);
     NOT_HERE(GP_DEPTHWISE_WIDTH);
     NOT_HERE(GP_SPREAD_PHASES);
-    NOT_HERE(GP_GEMM_AS_IT_LIES);
-    NOT_HERE(GP_CONV_AS_IT_LIES);
+    NOT_HERE(GP_GEMM_IN_PLACE);
+    NOT_HERE(GP_CONV_IN_PLACE);
     NOT_HERE(GP_CONV_GATHERED);
     NOT_HERE(GP_FEW);
     NOT_HERE(GP_PATCH_COLUMNS);

@@ -29,7 +29,7 @@ static void transpose(Conv v)
         CROSS(GP_SPREAD_COLUMNS, wide);
     } else {
         CROSS_TOTAL(GP_CONV_GATHERED, v.o / v.groups * 2); /* as deep as a window of two places */
-        CROSS(GP_CONV_AS_IT_LIES, gp_ceil_div(channels, GP_MR));
+        CROSS(GP_CONV_IN_PLACE, gp_ceil_div(channels, GP_MR));
         CROSS(GP_FEW, places % GP_LANES);
     }
     const Case t = {.kernel = gp_conv_transpose2d,
@@ -72,7 +72,7 @@ static void deep(void)
         transpose(v);
         transpose(strided(v, 2, 2));
     }
-    for (int64_t panels = GP_CONV_AS_IT_LIES - 1; panels <= GP_CONV_AS_IT_LIES + 1; panels++)
+    for (int64_t panels = GP_CONV_IN_PLACE - 1; panels <= GP_CONV_IN_PLACE + 1; panels++)
         transpose(conv_of(1, panels * GP_MR, 2, GP_NR + 1, GP_KC + 1, 1, 0));
 }
 
@@ -128,7 +128,7 @@ int main(void)
     NOT_HERE(GP_TAPS);
     NOT_HERE(GP_DEPTHWISE_WIDTH);
     NOT_HERE(GP_SPREAD_PHASES);
-    NOT_HERE(GP_GEMM_AS_IT_LIES);
+    NOT_HERE(GP_GEMM_IN_PLACE);
     NOT_HERE(GP_PATCH_COLUMNS);
     NOT_HERE(GP_WINO_RUN);
     NOT_HERE(GP_WINO_BLOCK);

@@ -35,7 +35,7 @@ static int by_input(const gp_call *c)
         gp_depthwise_spread(c->run, &d);
         return GP_OK;
     }
-    d.turned = 1; /* the same convolution, with its window turned round */
+    d.flipped = 1; /* the same convolution, with its window flipped */
     for (int i = 0; i < 2; i++)
         d.pad[i] = (v->kernel[i] - 1) * v->dilation[i] - v->pad[i];
     gp_depthwise_run(c->run, &d);

@@ -98,7 +98,7 @@ static void losses(Shape s)
     CROSS(GP_NR, s.classes);
     CROSS(GP_LANES, s.classes);
     CROSS(GP_ROW_LANES, s.classes);
-    CROSS(GP_ROW_STRETCH, s.classes);
+    CROSS(GP_ROW_CHUNK, s.classes);
     const Case forth = {.kernel = gp_linear_cross_entropy,
                         .space = gp_linear_cross_entropy_workspace,
                         .attr = &a,
@@ -139,12 +139,12 @@ int main(void)
     NOT_HERE(GP_NC_LARGEST);
     NOT_HERE(GP_ARG_LANES); /* argmax by itself has it */
     NOT_HERE(GP_FEW);
-    NOT_HERE(GP_GEMM_AS_IT_LIES);
+    NOT_HERE(GP_GEMM_IN_PLACE);
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_ROW_BLOCK);
     const int64_t block[] = {GP_SLICE_COLUMNS, 2 * GP_SLICE_COLUMNS, GP_NR,
-                             GP_LANES,         GP_ROW_LANES,         GP_ROW_STRETCH};
+                             GP_LANES,         GP_ROW_LANES,         GP_ROW_CHUNK};
     for (int64_t off = -1; off <= 1; off++) {
         for (int i = 0; i < 6; i++)
             losses((Shape){7, 5, block[i] + off, (Layout)(i % 3), i % 2 ? 0.1 : 0, i % 2});

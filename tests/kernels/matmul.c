@@ -67,7 +67,7 @@ static void next_to_blocks(void)
                     product((Shape){1, axis == 0 ? at : rows, axis == 1 ? at : GP_NR + 3,
                                     axis == 2 ? at : 7, as % 3, as / 3 % 3, as / 9 % 3, 0});
                 }
-    for (int64_t panels = GP_GEMM_AS_IT_LIES - 1; panels <= GP_GEMM_AS_IT_LIES + 1; panels++)
+    for (int64_t panels = GP_GEMM_IN_PLACE - 1; panels <= GP_GEMM_IN_PLACE + 1; panels++)
         product((Shape){1, panels * GP_MR, GP_NR + GP_LANES, GP_KC + 1, DENSE, DENSE, DENSE, 0});
     for (int64_t panels = 1; panels <= GP_ASIDE_PANELS + 1; panels++)
         for (int64_t off = -1; off <= 1; off++)

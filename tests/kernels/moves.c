@@ -267,8 +267,8 @@ static void rotate(int64_t outer, int64_t length, int64_t half, int back, Layout
     Array x = reals(DIMS(outer, length, 2 * half)), y = zeros(DIMS(outer, length, 2 * half));
     for (int64_t i = 0; i < outer * length; i++)
         for (int64_t j = 0; j < half; j++) {
-            const double at = (double)(i % length + 3), turn = back ? -1 : 1;
-            const double angle = turn * at / pow(a.base, (double)j / (double)half);
+            const double at = (double)(i % length + 3), sign = back ? -1 : 1;
+            const double angle = sign * at / pow(a.base, (double)j / (double)half);
             const double p = x.at[2 * i * half + j], q = x.at[(2 * i + 1) * half + j];
             y.at[2 * i * half + j] = p * cos(angle) - q * sin(angle);
             y.at[(2 * i + 1) * half + j] = p * sin(angle) + q * cos(angle);

@@ -28,7 +28,7 @@ static void statistics(Rows r, const double *x, double eps, double *mean, double
 static void note(int64_t rows, int64_t n)
 {
     CROSS(GP_ROW_LANES, n);
-    CROSS(GP_ROW_STRETCH, n);
+    CROSS(GP_ROW_CHUNK, n);
     CROSS(GP_ROW_BLOCK, rows);
     CROSS(GP_NORM_CHUNKS, rows);
     CROSS(GP_NORM_ROWS, rows);
@@ -125,7 +125,7 @@ static void channels(int64_t samples, int64_t count, int64_t width)
     CROSS_TOTAL(GP_STREAM_LEAST, x.count);
     if (x.count >= GP_STREAM_LEAST)
         CROSS(GP_STREAM_PIECE, width);
-    CROSS(GP_ROW_STRETCH, width);
+    CROSS(GP_ROW_CHUNK, width);
     const Case t = {.kernel = gp_batchnorm_train,
                     .attr = &a,
                     .ins = 3,
@@ -191,7 +191,7 @@ static void one_output(void)
 
 int main(void)
 {
-    const int64_t block[] = {GP_ROW_LANES, GP_ROW_STRETCH, 2 * GP_ROW_STRETCH, GP_STREAM_PIECE};
+    const int64_t block[] = {GP_ROW_LANES, GP_ROW_CHUNK, 2 * GP_ROW_CHUNK, GP_STREAM_PIECE};
     for (int64_t off = -1; off <= 1; off++)
         for (int kind = 0; kind < 4; kind++) {
             const int centre = kind < 3, scale = kind != 1, bias = kind == 0;
@@ -206,7 +206,7 @@ int main(void)
         const int64_t n = GP_STREAM_PIECE + off;
         rows((Rows){GP_STREAM_LEAST / n + 1, n, 1, 1, 1});
         channels(2, GP_STREAM_LEAST / n / 2 + 1, n);
-        channels(3, 4, GP_ROW_STRETCH + off);
+        channels(3, 4, GP_ROW_CHUNK + off);
         channels(2, 3, GP_ROW_LANES + off);
     }
     rows((Rows){GP_STREAM_LEAST / 32, 32, 0, 1, 0}); /* as many as are streamed, exactly */

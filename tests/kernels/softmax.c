@@ -20,7 +20,7 @@ static double log_sum(const double *x, int64_t n, int64_t step, double *total)
 static void note(int64_t n, int64_t rows)
 {
     CROSS(GP_ROW_LANES, n);
-    CROSS(GP_ROW_STRETCH, n);
+    CROSS(GP_ROW_CHUNK, n);
     CROSS(GP_ROW_BLOCK, rows);
     CROSS_TOTAL(GP_STREAM_LEAST, rows * n);
     if (rows * n >= GP_STREAM_LEAST)
@@ -138,7 +138,7 @@ static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t t
 
 int main(void)
 {
-    const int64_t block[] = {GP_ROW_LANES, GP_ROW_STRETCH, 2 * GP_ROW_STRETCH, GP_STREAM_PIECE};
+    const int64_t block[] = {GP_ROW_LANES, GP_ROW_CHUNK, 2 * GP_ROW_CHUNK, GP_STREAM_PIECE};
     for (int64_t off = -1; off <= 1; off++) {
         for (int i = 0; i < 4; i++) {
             along(3, block[i] + off, 1);
@@ -154,7 +154,7 @@ int main(void)
     along(2, 1, 1);
     along(1, 1, 5);
     along(GP_STREAM_LEAST / 32, 32, 1); /* as many as are streamed, exactly */
-    along(GP_STREAM_LEAST / GP_ROW_STRETCH + 2, GP_ROW_STRETCH, 1);
+    along(GP_STREAM_LEAST / GP_ROW_CHUNK + 2, GP_ROW_CHUNK, 1);
     if (LAYERS) { /* of GPT-2's vocabulary */
         along(2, 50257, 1);
         losses(3, 50257, 0, 0, GP_I32);

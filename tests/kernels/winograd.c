@@ -5,7 +5,7 @@
 
 typedef struct {
     Conv v;
-    int turned; /* by the input: weights [O, C] turned round */
+    int flipped; /* by the input: weights [O, C] flipped */
 } How;
 
 static gp_winograd plan(const gp_call *c)
@@ -16,11 +16,11 @@ static gp_winograd plan(const gp_call *c)
     g.inputs = x->dim[1];
     g.outputs = y->dim[1];
     for (int i = 0; i < 2; i++)
-        g.pad[i] = how->turned ? 2 - how->v.pad[i] : how->v.pad[i];
-    g.at = w->data ? (const gp_real *)w->data + (how->turned ? 8 : 0) : NULL;
-    g.row = 9 * (how->turned ? 1 : g.inputs);
-    g.channel = 9 * (how->turned ? g.outputs : 1);
-    g.place = how->turned ? -1 : 1;
+        g.pad[i] = how->flipped ? 2 - how->v.pad[i] : how->v.pad[i];
+    g.at = w->data ? (const gp_real *)w->data + (how->flipped ? 8 : 0) : NULL;
+    g.row = 9 * (how->flipped ? 1 : g.inputs);
+    g.channel = 9 * (how->flipped ? g.outputs : 1);
+    g.place = how->flipped ? -1 : 1;
     gp_wino_cut(&g, c->run->threads);
     return g;
 }
@@ -52,20 +52,20 @@ static void both(Conv v)
     CROSS(GP_NR, tiles);
     CROSS(GP_LANES, tiles);
     CROSS(GP_FEW, tiles % GP_LANES);
-    for (int turned = 0; turned <= 1; turned++) {
-        const How how = {v, turned};
-        const Operands p = conv_operands(&v, turned ? BY_INPUT : FORWARD);
+    for (int flipped = 0; flipped <= 1; flipped++) {
+        const How how = {v, flipped};
+        const Operands p = conv_operands(&v, flipped ? BY_INPUT : FORWARD);
         const Case t = {.kernel = kernel,
                         .space = space,
                         .attr = &how,
                         .ins = 3,
                         .outs = 1,
-                        .in = {turned ? p.y : p.x, p.w, p.b},
-                        .want = {turned ? p.x : p.y},
+                        .in = {flipped ? p.y : p.x, p.w, p.b},
+                        .want = {flipped ? p.x : p.y},
                         .in_as = {v.x},
                         .out_as = {v.y},
                         .follows = 1};
-        try(&t, "winograd%s %s", turned ? " by input" : "", conv_name(&v));
+        try(&t, "winograd%s %s", flipped ? " by input" : "", conv_name(&v));
     }
 }
 
@@ -81,7 +81,7 @@ int main(void)
 {
     NOT_HERE(GP_NC);
     NOT_HERE(GP_NC_LARGEST);
-    NOT_HERE(GP_GEMM_AS_IT_LIES);
+    NOT_HERE(GP_GEMM_IN_PLACE);
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     for (int64_t off = -1; off <= 1; off++) {

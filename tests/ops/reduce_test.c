@@ -46,15 +46,18 @@ Test(reduce, bits_do_not_depend_on_how_the_operand_lies)
 {
     enum { ROWS = 70, COLUMNS = 1001 };
     gp_real *dense = malloc(sizeof(gp_real) * ROWS * COLUMNS);
-    gp_real *turned = malloc(sizeof(gp_real) * ROWS * COLUMNS);
+    gp_real *transposed = malloc(sizeof(gp_real) * ROWS * COLUMNS);
     for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
         dense[i] = (gp_real)sin((double)i * 1.7) * (gp_real)1e3;
-        turned[i % COLUMNS * ROWS + i / COLUMNS] = dense[i];
+        transposed[i % COLUMNS * ROWS + i / COLUMNS] = dense[i];
     }
     gp_tensor a = {
         .data = dense, .dtype = GP_F32, .rank = 2, .dim = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}};
-    gp_tensor b = {
-        .data = turned, .dtype = GP_F32, .rank = 2, .dim = {ROWS, COLUMNS}, .stride = {1, ROWS}};
+    gp_tensor b = {.data = transposed,
+                   .dtype = GP_F32,
+                   .rank = 2,
+                   .dim = {ROWS, COLUMNS},
+                   .stride = {1, ROWS}};
     for (int64_t axes = 1; axes <= 3; axes++) {
         static gp_real one[COLUMNS], other[COLUMNS];
         int64_t outs = axes == 1 ? COLUMNS : axes == 2 ? ROWS : 1;
@@ -66,7 +69,7 @@ Test(reduce, bits_do_not_depend_on_how_the_operand_lies)
         }
     }
     free(dense);
-    free(turned);
+    free(transposed);
 }
 
 Test(reduce, nan_is_the_largest_and_the_smallest)

@@ -17,7 +17,7 @@ static Var loss_of(int64_t samples)
 {
     int64_t rows = (samples ? samples : N) * T;
     const Var *wte = param("wte"), *wpe = param("wpe");
-    Var *h = vars(N * T * C), *turned = vars(C * V);
+    Var *h = vars(N * T * C), *transposed = vars(C * V);
     for (int64_t i = 0; i < N * T * C; i++)
         h[i] = add(wte[ints("tokens")[i / C] * C + i % C], wpe[i % (T * C)]);
     for (int layer = 0; layer < L; layer++) {
@@ -29,6 +29,6 @@ static Var loss_of(int64_t samples)
     }
     h = layernorm("layernorm.0", h, N * T, C);
     for (int i = 0; i < C * V; i++)
-        turned[i] = wte[i % V * C + i / V];
-    return cross_entropy(linear(h, turned, NULL, N * T, C, V), ints("next"), rows, V);
+        transposed[i] = wte[i % V * C + i / V];
+    return cross_entropy(linear(h, transposed, NULL, N * T, C, V), ints("next"), rows, V);
 }
