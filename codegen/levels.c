@@ -1,9 +1,9 @@
-/* Blocks and turns of repeats as levels that a picture can open or leave shut. */
+/* Blocks and iterations of repeats as levels that a picture can open or leave shut. */
 #include "codegen/picture.h"
 
 #include <string.h>
 
-static bool is_turn(const Graph *g, Id scope)
+static bool is_iteration(const Graph *g, Id scope)
 {
     const Scope *s = &g->scope.at[scope];
     return s->parent != NONE && strcmp(s->path, g->scope.at[s->parent].path) == 0;
@@ -28,7 +28,7 @@ Levels levels_make(const Graph *g)
             l.shown[s] = s;
             continue;
         }
-        bool level = !is_turn(g, s) || nodes[s] || inside[s] != 1;
+        bool level = !is_iteration(g, s) || nodes[s] || inside[s] != 1;
         l.parent[s] = l.shown[parent];
         l.shown[s] = level ? s : l.shown[parent];
         l.level[s] = l.level[l.shown[parent]] + level;
@@ -49,7 +49,7 @@ Id level_at(const Levels *levels, Id scope, uint32_t level)
 const char *scope_title(const Graph *g, Id scope)
 {
     const Scope *s = &g->scope.at[scope];
-    if (!is_turn(g, scope))
+    if (!is_iteration(g, scope))
         return *s->path ? s->path : g->name;
     return arena_printf(g->arena, "%s%sturn %u", s->path, *s->path ? ", " : "", s->iteration);
 }

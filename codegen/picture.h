@@ -97,8 +97,9 @@ const char *offset_text(Arena *arena, uint64_t offset); /* 0x001c0 */
 
 void out_xml(Out *o, const char *text); /* safe between tags and in quotes */
 
-/* Blocks and turns of repeats as levels. A turn that holds one block and nothing else is no level
- * of its own: `repeat i in 0..L { h = layer(h) }` shows layers, not turns with a layer in each. */
+/* Blocks and iterations of repeats as levels. An iteration that holds one block and nothing else is
+ * no level of its own: `repeat i in 0..L { h = layer(h) }` shows layers, not iterations with a
+ * layer in each. */
 typedef struct {
     uint32_t *level; /* by scope; 0: the model */
     Id *parent;      /* by scope: the next level up; NONE for the model */

@@ -103,7 +103,7 @@ struct Stmt {
     Name name;    /* what it declares; the optimizer of a train; the pattern of a group */
     Names target; /* of an assignment or a hint */
     Type type;
-    const Expr *value; /* right side, loss, first turn of a repeat */
+    const Expr *value; /* right side, loss, first iteration of a repeat */
     const Expr *stop;  /* of a repeat */
     Arguments arg;     /* of model, block and optimizer; all the values of a return */
     Stmts body;

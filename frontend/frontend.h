@@ -136,8 +136,8 @@ typedef struct {
 
 enum { HINT_KEEP = 1, HINT_RECOMPUTE = 2, HINT_CHECKPOINT = 4 };
 
-/* The block call or the turn of a repeat that a node came from. Scope 0 is the model. Scopes with
- * the same template were made from the same text: candidates for being planned once. */
+/* The block call or the iteration of a repeat that a node came from. Scope 0 is the model. Scopes
+ * with the same template were made from the same text: candidates for being planned once. */
 typedef struct {
     const char *path;   /* layer.3.mlp, "" for the model: stable under edits elsewhere */
     Id parent;          /* NONE for the model */

@@ -143,9 +143,9 @@ static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
     return call_finish(g, &c) ? c.result.at[0] : nothing;
 }
 
-/* Turns an operand so that the axes of `view` stand in order of their strides, none negative:
- * then its elements come in the order in which the view's lie in the value. */
-static Use turn(Graph *g, Use use, View *view)
+/* Transposes an operand so that the axes of `view` are in order of their strides, none negative:
+ * then its elements are in the order of the view's elements in memory. */
+static Use transpose_view(Graph *g, Use use, View *view)
 {
     View from = use_view(g, use);
     for (int i = 0; i < view->rank; i++)
@@ -201,7 +201,7 @@ static bool contribute(Backward *b, const Call *at, Use operand, Use use)
     use = sum_broadcast(g, at, use, &view);
     if (use.value == NONE)
         return false;
-    use = turn(g, use, &view);
+    use = transpose_view(g, use, &view);
     if (view_count(&view) == value_count(&value)) {
         use = reshape(g, at, use, value.rank, value.dim);
         return use.value != NONE && add_to(g, at, flow, operand.value, use);

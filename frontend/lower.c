@@ -1,8 +1,8 @@
 /* Syntax tree -> graph: blocks and repeats unrolled, names resolved, every value shaped.
  *
  * Lowering goes on after an error: what failed is poison, and whatever poison touches is silent,
- * so each mistake is reported once. Everything that the source can ask for without end (turns of
- * a repeat, calls of blocks by blocks, nodes) is counted against a limit.
+ * so each mistake is reported once. Everything that the source can ask for without end (iterations
+ * of a repeat, calls of blocks by blocks, nodes) is counted against a limit.
  */
 #include "frontend/lower.h"
 
@@ -10,16 +10,16 @@
 
 /* ---- Errors and limits ---------------------------------------------------------------------- */
 
-void explain_turn(Lower *l, const Frame *frame)
+void explain_iteration(Lower *l, const Frame *frame)
 {
-    if (frame->turn)
-        diag_note(l->diag, frame->stmt->span, "in the turn %s = %lld of this repeat",
+    if (frame->iteration)
+        diag_note(l->diag, frame->stmt->span, "in iteration %s = %lld of this repeat",
                   frame->stmt->name.text, (long long)frame->index);
 }
 
 static void explain_frame(Lower *l, const Frame *frame)
 {
-    explain_turn(l, frame);
+    explain_iteration(l, frame);
     for (Id scope = frame->scope; scope != NONE && scope; scope = l->g->scope.at[scope].parent)
         if (l->g->scope.at[scope].call.line)
             diag_note(l->diag, l->g->scope.at[scope].call, "in %s, from here",
@@ -186,7 +186,7 @@ static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
 
 static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
 {
-    if (frame->turn)
+    if (frame->iteration)
         return; /* reported by check_inner */
     if (!frame->stmt) {
         lower_error(l, frame, stmt->span, "return is only allowed in a block");
@@ -229,25 +229,26 @@ static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
     }
 }
 
-static void lower_turn(Lower *l, Frame *frame, const Stmt *stmt, int64_t index, int64_t turn)
+static void lower_iteration(Lower *l, Frame *frame, const Stmt *stmt, int64_t index,
+                            int64_t iteration)
 {
     Frame *inner = frame_new(l, frame, stmt, true);
-    inner->suffix = arena_printf(l->arena, "%s.%lld", frame->suffix, (long long)turn);
+    inner->suffix = arena_printf(l->arena, "%s.%lld", frame->suffix, (long long)iteration);
     inner->index = index;
     inner->scope = (Id)l->g->scope.count;
     Scope scope = {.path = l->g->scope.at[frame->scope].path,
                    .parent = frame->scope,
                    .template = stmt->template,
-                   .iteration = (uint32_t)turn};
+                   .iteration = (uint32_t)iteration};
     ARRAY_PUSH(l->arena, &l->g->scope, scope);
     frame_bind(l, inner, stmt->name, BOUND_INDEX, val_int(index));
     lower_body(l, inner, &stmt->body);
-    frame_end_turn(l, inner);
+    frame_end_iteration(l, inner);
 }
 
 static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
 {
-    int64_t start, stop, turns;
+    int64_t start, stop, iterations;
     if (!frame->stmt)
         check_inner(l, stmt, &stmt->body);
     bool good = eval_int(l, frame, stmt->value, "the start of a range", &start);
@@ -262,12 +263,12 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
                     (long long)stop);
         return;
     }
-    if (__builtin_sub_overflow(stop, start, &turns) || turns > MAX_TURNS) {
-        lower_error(l, frame, range, "a repeat has at most %d iterations", MAX_TURNS);
+    if (__builtin_sub_overflow(stop, start, &iterations) || iterations > MAX_ITERATIONS) {
+        lower_error(l, frame, range, "a repeat has at most %d iterations", MAX_ITERATIONS);
         return;
     }
-    for (int64_t turn = 0; turn < turns && lower_step(l, stmt->span); turn++)
-        lower_turn(l, frame, stmt, start + turn, turn);
+    for (int64_t iteration = 0; iteration < iterations && lower_step(l, stmt->span); iteration++)
+        lower_iteration(l, frame, stmt, start + iteration, iteration);
 }
 
 static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)

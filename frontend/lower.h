@@ -13,8 +13,8 @@ enum { LIMITS_PART = 1 };
 #endif
 
 enum {
-    MAX_NODES = 250000 / LIMITS_PART,   /* of the graph */
-    MAX_TURNS = 1000000 / LIMITS_PART,  /* of one repeat */
+    MAX_NODES = 250000 / LIMITS_PART,       /* of the graph */
+    MAX_ITERATIONS = 1000000 / LIMITS_PART, /* of one repeat */
     MAX_STEPS = 10000000 / LIMITS_PART, /* expressions and statements lowered: ends what makes no
                                            nodes */
     MAX_CALLS = 64,                     /* of blocks within each other */
@@ -83,22 +83,22 @@ typedef struct {
     uint32_t count;
 } Counter;
 
-/* The names within one call of a block, one turn of a repeat, or the model. */
+/* The names within one call of a block, one iteration of a repeat, or the model. */
 struct Frame {
-    Frame *parent; /* of a block: where it was declared */
-    bool turn;     /* of a repeat: rebinds the names around it */
-    uint32_t time; /* of a block: what was bound later in the parent is not seen */
+    Frame *parent;  /* of a block: where it was declared */
+    bool iteration; /* of a repeat: rebinds the names around it */
+    uint32_t time;  /* of a block: what was bound later in the parent is not seen */
     ARRAY(Binding) binding;
     NameTable *table; /* name -> place in binding, where there are many */
     ARRAY(Block) block;
-    ARRAY(Binding) lost; /* bound in a turn of a repeat that is over */
+    ARRAY(Binding) lost; /* bound in an iteration of a repeat that is over */
     const Stmt *stmt;    /* block or repeat; NULL for the model */
     Id scope;
     int depth;     /* calls of blocks around */
-    int64_t index; /* of a turn: the value of its index */
+    int64_t index; /* of an iteration: the value of its index */
 
     const char *path;   /* of the layers made here */
-    const char *suffix; /* turns of the repeats around, ".2" */
+    const char *suffix; /* iterations of the repeats around, ".2" */
     bool again;         /* within a shared block: its names may come up again */
     ARRAY(Counter) counter;
     NameTable *counted; /* name -> place in counter, where there are many */
@@ -134,11 +134,11 @@ typedef struct {
 } Bound;
 
 /* Frames (lower_frame.c). */
-Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool turn);
+Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool iteration);
 const Binding *frame_find(const Frame *frame, const char *name);
 const Binding *frame_find_here(const Frame *frame, const char *name); /* in its block or model */
 bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val);
-void frame_end_turn(Lower *l, Frame *frame);
+void frame_end_iteration(Lower *l, Frame *frame);
 Block *frame_block(const Frame *frame, const char *name);
 bool unknown_name(Lower *l, const Frame *frame, const char *name, Span span);
 bool unknown_op(Lower *l, const Frame *frame, const char *name, Span span);
@@ -154,7 +154,7 @@ bool reserve_name(Lower *l, const char *name, Span span);
 /* An error with the calls that led there; false. */
 bool lower_error(Lower *l, const Frame *frame, Span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void explain_turn(Lower *l, const Frame *frame); /* a note, in a repeat */
+void explain_iteration(Lower *l, const Frame *frame); /* a note, in a repeat */
 /* One more step; false when it is time to give up. */
 bool lower_step(Lower *l, Span span);
 

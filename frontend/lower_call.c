@@ -23,7 +23,7 @@ static Val finish_call(Lower *l, Frame *frame, Call *c, const Bound *bound, cons
         return POISON;
     int errors = diag_errors(l->diag);
     if (!call_finish(l->g, c) || diag_errors(l->diag) > errors) {
-        explain_turn(l, frame);
+        explain_iteration(l, frame);
         return POISON;
     }
     if (!c->op->build || c->result.count == 1) /* further outputs are statistics for gradients */

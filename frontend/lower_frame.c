@@ -8,16 +8,16 @@
 
 #include <string.h>
 
-Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool turn)
+Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool iteration)
 {
     Frame *frame = ARENA_NEW(l->arena, Frame);
     frame->parent = parent;
     frame->stmt = stmt;
-    frame->turn = turn;
+    frame->iteration = iteration;
     frame->time = UINT32_MAX;
-    frame->home = turn ? parent->home : frame;
+    frame->home = iteration ? parent->home : frame;
     frame->suffix = "";
-    if (turn) {
+    if (iteration) {
         frame->again = parent->again;
         frame->depth = parent->depth;
     }
@@ -61,7 +61,7 @@ const Binding *frame_find(const Frame *frame, const char *name)
 const Binding *frame_find_here(const Frame *frame, const char *name)
 {
     const Binding *binding = find_in(frame, name);
-    while (!binding && frame->turn) {
+    while (!binding && frame->iteration) {
         frame = frame->parent;
         binding = find_in(frame, name);
     }
@@ -104,7 +104,7 @@ static bool may_bind(Lower *l, const Frame *frame, Name name, BoundKind kind, co
 bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val)
 {
     Frame *home = frame;
-    while (kind != BOUND_INDEX && home->turn && !find_in(home, name.text))
+    while (kind != BOUND_INDEX && home->iteration && !find_in(home, name.text))
         home = home->parent;
     Binding *old = find_in(home, name.text);
     if (!may_bind(l, frame, name, kind, old))
@@ -125,7 +125,7 @@ bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val)
     return true;
 }
 
-void frame_end_turn(Lower *l, Frame *frame)
+void frame_end_iteration(Lower *l, Frame *frame)
 {
     Frame *home = frame->home;
     if (home->lost.count < 64)
@@ -205,7 +205,7 @@ bool unknown_name(Lower *l, const Frame *frame, const char *name, Span span)
 static bool is_within(const Frame *frame, const char *block, Span *declared)
 {
     for (; frame; frame = frame->parent)
-        if (!frame->turn && frame->stmt && frame->stmt->name.text == block) {
+        if (!frame->iteration && frame->stmt && frame->stmt->name.text == block) {
             *declared = frame->stmt->name.span;
             return true;
         }
@@ -350,7 +350,7 @@ const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *b
     if (given || (bound && bound->own))
         return layer_name(l, frame, block, true, bound, given, span);
     /* The first call has the block's own name, so that a second one changes nothing for it. */
-    return next_of(l, frame, block, block, !frame->turn, span);
+    return next_of(l, frame, block, block, !frame->iteration, span);
 }
 
 const char *param_name(Lower *l, Frame *frame, const char *name, Span span)

@@ -27,8 +27,8 @@ static bool prelu_params(Graph *g, Call *c)
     return call_param(g, c, "slope", init_const(0.25), 1, &channels); /* He et al. 2015 */
 }
 
-/* A slope of one number for each channel is turned along the channel axis; any other shape
- * broadcasts as it stands. */
+/* A slope of one number for each channel is broadcast along the channel axis; any other shape
+ * broadcasts as usual. */
 static bool prelu_build(Graph *g, Call *c)
 {
     View x = call_view(g, c, 0), slope = call_view(g, c, 1);

@@ -383,7 +383,7 @@ static double flops_rope(const Graph *g, Id node)
     return flops_of(g, node, 3);
 }
 
-/* Positions know where they stand, and the elements of one turn in pairs. */
+/* Rotations depend on the position, and mix pairs of elements of one. */
 static int batch_rope(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     (void)operand, (void)output;
@@ -495,7 +495,7 @@ const OpRow ops_attention[] = {
      .params = params_attention,
      .build = build_attention},
     {.name = "rope",
-     .help = "rotary positions on [..., T, D]: elements i and i + D/2 of position t are turned by "
+     .help = "rotary positions on [..., T, D]: elements i and i + D/2 of position t are rotated by "
              "t / base^(2i/D); same shape",
      .args = {{.name = "x", .help = "f32, D even"},
               {.name = "base", .kind = ARG_FLOAT, .fallback = "10000", .help = "of the angles"},

@@ -222,7 +222,7 @@ static bool grad_var(Grad *grad)
     return grad->din[0].value != NONE;
 }
 
-/* A running sum from the other end. */
+/* cumsum over the flipped axis. */
 static bool grad_cumsum(Grad *grad)
 {
     Graph *g = grad->g;
