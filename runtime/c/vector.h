@@ -40,10 +40,8 @@ typedef gp_real gp_four
 #define GP_STREAM(to, x) __builtin_ia32_movntps((float *)(to), x)
 #endif
 
-#define GP_STREAM_LEAST                                                       \
-    GP_BLOCK(1 << 20, 64) /* the fewest elements of a result that is streamed \
-                           */
-#ifndef GP_STREAM_FROM    /* tests make it less */
+#define GP_STREAM_LEAST GP_BLOCK(1 << 20, 64) /* the fewest elements that are streamed */
+#ifndef GP_STREAM_FROM                        /* tests make it less */
 #define GP_STREAM_FROM GP_STREAM_LEAST
 #endif
 
