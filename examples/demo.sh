@@ -19,5 +19,5 @@ ${CC:-cc} -O3 -march=native -I"$work" "$work/lenet.c" "$here/demo.c" -lm -o "$wo
 "$work/demo" "$budget"
 
 echo
-echo '$ gplan examples/lenet.g --budget 1M     # what does not fit is an answer'
-"$gplan" "$here/lenet.g" --budget 1M || true
+echo '$ gplan examples/lenet.g --threads 1 --budget 1M     # what does not fit is an answer'
+"$gplan" "$here/lenet.g" --threads 1 --budget 1M || true
