@@ -46,7 +46,7 @@ static bool as_integer(Reader *r, const json_t *json, const char *what, json_int
         return fail(r, "%s must be an integer", what);
     json_int_t found = json_integer_value(json);
     if (found < least || found > most)
-        return fail(r, "%s is %lld, outside %lld to %lld", what, (long long)found, (long long)least,
+        return fail(r, "%s is %lld, not in [%lld, %lld]", what, (long long)found, (long long)least,
                     (long long)most);
     *number = found;
     return true;
@@ -306,11 +306,11 @@ static void read_node(Reader *r, const json_t *row)
                  .program = get_word(r, row, "program", program_names, PROGRAMS)};
     node.stream = node.name;
     if (!node.op || node.op->build)
-        fail(r, "there is no op '%s' that runs", name);
+        fail(r, "'%s' is not an op that a plan can have", name);
     else if (node.scope == NONE)
         fail(r, "scope is missing");
     else if (!node.values || node.values > MAX_OUTPUTS)
-        fail(r, "%s has %u results", name, node.values);
+        fail(r, "%s cannot have %u outputs", name, node.values);
     for (Id i = 0; i < node.uses && !r->error; i++) {
         Use use = read_use(r, json_array_get(operands, i));
         ARRAY_PUSH(r->arena, &g->use, use);
@@ -328,10 +328,10 @@ static void read_node(Reader *r, const json_t *row)
         if (i == 0)
             node.value = (Id)id;
         else if (id != (json_int_t)node.value + i)
-            fail(r, "the results of a node stand one after the other");
+            fail(r, "the outputs of a node must be consecutive");
         Value *value = &g->value.at[id];
         if (value->node != NONE || value->kind != VALUE_RESULT)
-            fail(r, "%s is not this node's to make", value->name);
+            fail(r, "%s is not an output of this node", value->name);
         value->node = (Id)r->row;
         value->output = (uint8_t)i;
         value->program = node.program;
@@ -439,7 +439,7 @@ static void read_program(Reader *r, const json_t *row)
     uint8_t kind = get_word(r, row, "name", program_names, PROGRAMS);
     Program *program = &r->plan->program[kind];
     if (program->at)
-        fail(r, "the program %s is there twice", program_names[kind]);
+        fail(r, "the program %s is defined twice", program_names[kind]);
     program->begin = (uint32_t)get_integer(r, row, "begin", 0, INT32_MAX);
     program->times = (uint32_t)get_integer(r, row, "times", 1, INT32_MAX);
     const json_t *steps = get_list(r, row, "steps");
@@ -537,7 +537,7 @@ static Target read_target(Reader *r)
     uint32_t threads = (uint32_t)get_integer(r, target, "threads", 1, 1024);
     const TargetRow *row = name ? target_find(name) : NULL;
     if (!r->error && !row)
-        fail(r, "the target '%s' is not known here", name);
+        fail(r, "unknown target '%s'", name);
     if (!row)
         return (Target){0};
     Target known = target_make(row, threads);
@@ -557,9 +557,9 @@ bool plan_read(Arena *arena, const json_t *file, PlanFile *read, const char **er
                 .plan = ARENA_NEW(arena, Plan)};
     const char *format = json_string_value(json_object_get(file, "format"));
     if (!format || strcmp(format, PLAN_FORMAT) != 0)
-        fail(&r, "this is no plan: \"format\" is not \"" PLAN_FORMAT "\"");
+        fail(&r, "not a plan: \"format\" is not \"" PLAN_FORMAT "\"");
     else if (json_integer_value(json_object_get(file, "version")) != PLAN_VERSION)
-        fail(&r, "only version %d of the format is known here", PLAN_VERSION);
+        fail(&r, "only version %d of the format is supported", PLAN_VERSION);
     r.plan->graph = r.g;
     r.plan->clusters = r.clusters;
     if (!r.error)

@@ -247,7 +247,7 @@ static const char *find_along(const Samples *s, Use micro, Use whole, Along *alo
     if (along->axis >= 0 && split && w.stride[along->axis] < 0)
         return "flips the batch";
     if (along->axis == -2 || (split && along->axis == -1))
-        return "takes some samples apart from the others";
+        return "treats some samples differently from others";
     if (split)
         return along_split(s, &m, &w, s->spread[micro.value].period, along)
                    ? NULL
@@ -355,7 +355,7 @@ static bool pass_shares(const Samples *s, const Node *node, Id shares, bool batc
             last = i;
     }
     if (linear & LINEAR_TOGETHER && shares < operands) {
-        mixes(s, node, "adds what is no loss of a sample");
+        mixes(s, node, "adds a term that is not a loss over samples");
         diag_hint(s->micro->diag, "it would count once for each micro-batch");
         return false;
     }
@@ -512,7 +512,7 @@ static bool check_nodes(Samples *s, size_t first, int output)
     size_t count = list_needed(g, first, output, micro);
     if (list_needed(w, 0, output, whole) != count)
         return diag_error(g->diag, g->train.span,
-                          "the model is another one for a batch divided by %u", s->times);
+                          "the model changes when its batch is divided by %u", s->times);
     for (size_t i = 0; i < count; i++)
         if (!check_node(s, &g->node.at[micro[i]], &w->node.at[whole[i]]))
             return false;

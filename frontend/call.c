@@ -92,7 +92,7 @@ bool call_axis(Graph *g, const Call *c, const char *setting, int rank, int *axis
 {
     int64_t given = call_int(c, setting);
     if (given < -rank || given >= rank)
-        return call_error(g, c, "%s = %lld is outside a tensor of %d dimension%s", setting,
+        return call_error(g, c, "%s = %lld is out of range for a tensor of %d dimension%s", setting,
                           (long long)given, rank, rank == 1 ? "" : "s");
     *axis = (int)(given < 0 ? given + rank : given);
     return true;
@@ -201,7 +201,7 @@ bool call_output(Graph *g, Call *c, Dtype dtype, int rank, const int64_t *dim)
 {
     const char *error;
     if (!dims_check(dtype, rank, dim, &error))
-        return call_error(g, c, "the result %s cannot be: %s",
+        return call_error(g, c, "the output %s is invalid: %s",
                           rank <= MAX_RANK ? shape_text(g->arena, dtype, rank, dim) : "", error);
     assert(c->outs < MAX_OUTPUTS);
     c->out[c->outs].dtype = (uint8_t)dtype;
@@ -250,7 +250,7 @@ static bool reuse(Graph *g, const Call *c, Id id, ValueKind kind, int rank, cons
         return false;
     }
     if (value->rank != rank || memcmp(value->dim, dim, (size_t)rank * sizeof *dim) != 0)
-        return call_error(g, c, "%s would need the shape %s here, but it is %s", value->name,
+        return call_error(g, c, "%s must have shape %s here, but it is %s", value->name,
                           shape_text(g->arena, F32, rank, dim),
                           shape_text(g->arena, F32, value->rank, value->dim));
     return true;
@@ -261,7 +261,7 @@ static bool make_operand(Graph *g, Call *c, ValueKind kind, const char *arg, Ini
 {
     const char *error, *name = arena_printf(g->arena, "%s.%s", c->name, arg);
     if (!dims_check(F32, rank, dim, &error))
-        return call_error(g, c, "its parameter %s %s cannot be: %s", arg,
+        return call_error(g, c, "its parameter %s %s is invalid: %s", arg,
                           shape_text(g->arena, F32, rank, dim), error);
     Id id = graph_find(g, name);
     if (id == NONE) {
@@ -352,10 +352,9 @@ static bool unify_dtypes(Graph *g, Call *c, Dtype *common)
         return call_error(g, c, "takes bool, not %s; compare first, e.g. x > 0",
                           dtype_name(*common));
     if (c->op->flags & OP_NUMBERS && *common == BOOL)
-        return call_error(g, c, "takes numbers, not bool; cast(x, f32) makes 0 and 1 of them");
+        return call_error(g, c, "takes numbers, not bool; cast(x, f32) gives 0 and 1");
     if (c->op->flags & OP_INTEGERS && (*common == BOOL || dtype_is_float(*common)))
-        return call_error(g, c, "takes integers, not %s; cast(x, i32) converts",
-                          dtype_name(*common));
+        return call_error(g, c, "takes integers, not %s; use cast(x, i32)", dtype_name(*common));
     for (size_t i = 0; i < c->use.count; i++) {
         Dtype fixed = fixed_dtype(c->op, (int)i);
         Use use = c->use.at[i];
@@ -376,7 +375,7 @@ static bool unify_dims(Graph *g, Call *c, int *rank, int64_t *dim)
         int64_t joined[MAX_RANK];
         int joined_rank = dims_broadcast(*rank, dim, view.rank, view.dim, joined);
         if (joined_rank < 0)
-            return call_error(g, c, "shapes do not agree: %s and %s",
+            return call_error(g, c, "shapes do not broadcast: %s and %s",
                               shape_text(g->arena, DTYPES, *rank, dim),
                               shape_text(g->arena, DTYPES, view.rank, view.dim));
         *rank = joined_rank;
@@ -485,8 +484,8 @@ static bool check_stored(Graph *g, const Call *c)
         const Dtype dtype = use.value == NONE ? F32 : (Dtype)g->value.at[use.value].dtype;
         if (op_takes(c->op, dtype))
             continue;
-        call_error_at(g, c, (int)i, "cannot take %s: %s is only stored", use_text(g, use),
-                      dtype_name(dtype));
+        call_error_at(g, c, (int)i, "does not take %s: %s is a storage-only dtype",
+                      use_text(g, use), dtype_name(dtype));
         diag_hint(g->diag, "cast it first: cast(x, %s)", dtype_computed_as(dtype));
         return false;
     }

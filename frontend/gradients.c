@@ -377,7 +377,7 @@ static bool elementwise_grad(Grad *grad)
         if (!grad->wanted[i] || (expr && strcmp(expr, "0") == 0))
             continue;
         if (!expr)
-            return call_error(g, &grad->at, "has no derivative by its argument %s",
+            return call_error(g, &grad->at, "is not differentiable with respect to %s",
                               node.op->args[i].name);
         if (strcmp(expr, "dy") == 0) {
             grad->din[i] = grad->dout[0];
@@ -401,7 +401,8 @@ static bool elementwise_grad(Grad *grad)
 
 static bool no_derivative(Grad *grad)
 {
-    return call_error(grad->g, &grad->at, "has no derivative, but a trained parameter feeds it");
+    return call_error(grad->g, &grad->at,
+                      "is not differentiable, but depends on a trained parameter");
 }
 
 static bool node_gradient(Backward *b, Id id)

@@ -259,7 +259,7 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
     range.end_line = stmt->stop->span.end_line;
     range.end = stmt->stop->span.end;
     if (stop < start) {
-        lower_error(l, frame, range, "the range %lld..%lld runs backwards", (long long)start,
+        lower_error(l, frame, range, "the range %lld..%lld ends before it starts", (long long)start,
                     (long long)stop);
         return;
     }
@@ -283,7 +283,7 @@ static void lower_block(Lower *l, Frame *frame, const Stmt *stmt)
     for (size_t i = 0; i < stmt->arg.count; i++) {
         Name mark = stmt->arg.at[i].mark;
         if (mark.text)
-            diag_error(l->diag, mark.span, "%s has no meaning here", mark.text);
+            diag_error(l->diag, mark.span, "%s is not allowed here", mark.text);
     }
     for (size_t i = 0; i < frame->block.count; i++)
         if (frame->block.at[i].stmt->name.text == stmt->name.text) {
@@ -405,7 +405,7 @@ static bool lower_model(Lower *l, Frame *frame)
     if (!l->model || l->model != body->at[0]) {
         diag_error(l->diag, body->at[0]->span, "the file must begin with a model statement");
         if (l->model)
-            diag_note(l->diag, l->model->span, "it stands here");
+            diag_note(l->diag, l->model->span, "the model statement is here");
         else
             diag_hint(l->diag, "model NAME(batch B = 32)");
         if (!l->model)
@@ -452,7 +452,7 @@ bool lower_into(Graph *g, const Model *model)
                    "evaluation compute it");
     if (!g->output.count && !g->train.present && diag_errors(l->diag) == errors) {
         diag_error(l->diag, l->model->span, "the model has no output");
-        diag_hint(l->diag, "name a result to have: output NAME");
+        diag_hint(l->diag, "declare one: output NAME");
     }
     return diag_errors(l->diag) == errors;
 }

@@ -53,8 +53,8 @@ static bool show_signature(Binder *b)
 static const char *wanted(Arena *arena, const Arg *arg)
 {
     static const char *const kinds[] = {[ARG_TENSOR] = "a tensor",
-                                        [ARG_INT] = "a whole number",
-                                        [ARG_INTS] = "a whole number or a list of them",
+                                        [ARG_INT] = "an integer",
+                                        [ARG_INTS] = "an integer or a list of them",
                                         [ARG_FLOAT] = "a number",
                                         [ARG_BOOL] = "true or false",
                                         [ARG_WORD] = "one of",
@@ -254,7 +254,7 @@ static bool set_list(Binder *b, const Arg *arg, const Given *given, Attr *attr)
     for (uint32_t i = 0; i < attr->count; i++) {
         const Val *item = &val.item[i % val.count]; /* pad = [1, 2]: begins, and ends alike */
         if (item->kind != VAL_INT) {
-            lower_error(b->l, b->frame, given->span, "%s: %s takes whole numbers, not %s",
+            lower_error(b->l, b->frame, given->span, "%s: %s takes integers, not %s",
                         b->c->op->name, arg->name, val_text(b->l, *item));
             return false;
         }

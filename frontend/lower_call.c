@@ -176,7 +176,7 @@ static Val call_dim(Lower *l, Frame *frame, const Expr *expr)
     View view = use_view(l->g, val[0].use);
     int64_t axis = val[1].integer;
     if (axis < -view.rank || axis >= view.rank) {
-        lower_error(l, frame, expr->arg.at[1].value->span, "dim: %lld is no axis of %s",
+        lower_error(l, frame, expr->arg.at[1].value->span, "dim: axis %lld is out of range for %s",
                     (long long)axis, use_text(l->g, val[0].use));
         return POISON;
     }

@@ -34,7 +34,7 @@ static bool find_dtype(Lower *l, Frame *frame, Name name, Dtype *dtype)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i][0], name.text) == 0)
             meant = others[i][1];
-    lower_error(l, frame, name.span, "there is no type %s", name.text);
+    lower_error(l, frame, name.span, "unknown type %s", name.text);
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
     else
@@ -61,7 +61,7 @@ static bool lower_type(Lower *l, Frame *frame, const Type *type, Shape *shape)
     }
     const char *error;
     if (good && !dims_check(shape->dtype, shape->rank, shape->dim, &error))
-        return lower_error(l, frame, type->span, "%s cannot be: %s",
+        return lower_error(l, frame, type->span, "%s is invalid: %s",
                            shape_text(l->arena, shape->dtype, shape->rank, shape->dim), error);
     return good;
 }
@@ -193,7 +193,7 @@ static bool no_initializer(Lower *l, Frame *frame, const Expr *expr)
     for (int i = 0; i < INITIALIZERS; i++)
         name[i] = initializers[i].name;
     Span span = expr->kind == EXPR_CALL ? expr->text_span : expr->span;
-    lower_error(l, frame, span, "there is no initializer %s", expr->text);
+    lower_error(l, frame, span, "unknown initializer %s", expr->text);
     const char *meant = suggest(expr->text, name, INITIALIZERS);
     if (meant)
         diag_hint(l->diag, "did you mean %s?", meant);
@@ -215,7 +215,7 @@ static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, cons
                            expr->text, dtype_name(dtype));
     if (which >= UNIFORM && !dtype_computes(dtype))
         return lower_error(l, frame, expr->span,
-                           "%s draws f32, but this is %s, which is only stored", expr->text,
+                           "%s draws f32, but this is %s, a storage-only dtype", expr->text,
                            dtype_name(dtype));
     return true;
 }

@@ -87,7 +87,7 @@ static Val divide(Lower *l, const Frame *frame, const Expr *expr, int64_t a, int
         return val_int(a / b);
     lower_error(l, frame, expr->span, "%lld / %lld leaves a remainder of %lld", (long long)a,
                 (long long)b, (long long)(a % b));
-    diag_hint(l->diag, "whole numbers must divide; for a float write %lld.0/%lld", (long long)a,
+    diag_hint(l->diag, "integers must divide; for a float write %lld.0/%lld", (long long)a,
               (long long)b);
     return POISON;
 }
@@ -202,7 +202,7 @@ static Val fold_floats(Lower *l, const Frame *frame, const Expr *expr, size_t ro
         return val_bool((result != 0) != (folds[row].how == UNEQUAL));
     if (!isfinite(result)) {
         bool zero = folds[row].two == quotient && b == 0;
-        lower_error(l, frame, expr->span, zero ? "division by zero" : "the result is no number");
+        lower_error(l, frame, expr->span, zero ? "division by zero" : "the result is not a number");
         return POISON;
     }
     bool whole = folds[row].how == GIVES_INT && val[0].kind == VAL_INT &&
@@ -244,8 +244,7 @@ bool eval_int(Lower *l, Frame *frame, const Expr *expr, const char *what, int64_
         return true;
     }
     if (val.kind != VAL_POISON)
-        lower_error(l, frame, expr->span, "%s must be a whole number, not %s", what,
-                    val_text(l, val));
+        lower_error(l, frame, expr->span, "%s must be an integer, not %s", what, val_text(l, val));
     return false;
 }
 

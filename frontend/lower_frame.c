@@ -237,7 +237,7 @@ bool unknown_op(Lower *l, const Frame *frame, const char *name, Span span)
         diag_note(l->diag, binding->span, "it is bound here");
         return false;
     }
-    lower_error(l, frame, span, "there is no op or block %s", name);
+    lower_error(l, frame, span, "unknown op or block %s", name);
     const Stmt *below = find_block(&l->ast->body, name);
     if (below) {
         diag_note(l->diag, below->name.span, "block %s is declared here, further down", name);

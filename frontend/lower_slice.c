@@ -40,7 +40,7 @@ static bool take_range(Lower *l, Frame *frame, const Expr *expr, Use use, const 
     if (!inside)
         return slice_error(l, frame, expr, use, s->span,
                            arena_printf(l->arena,
-                                        "the slice is outside axis %d, whose size is %lld", axis,
+                                        "the slice is out of range for axis %d of size %lld", axis,
                                         (long long)size));
     if (step > 0 ? stop <= start : stop >= start)
         return slice_error(l, frame, expr, use, s->span, "the slice is empty");
@@ -61,17 +61,16 @@ static bool take_index(Lower *l, Frame *frame, const Expr *expr, Use use, const 
     if (val.kind == VAL_POISON)
         return false;
     if (val.kind != VAL_INT) {
-        lower_error(l, frame, s->span, "an index must be a whole number, not %s", val_text(l, val));
+        lower_error(l, frame, s->span, "an index must be an integer, not %s", val_text(l, val));
         if (val.kind == VAL_TENSOR)
-            diag_hint(l->diag, "gather(x, index, axis = %d) reads at places given by a tensor",
-                      axis);
+            diag_hint(l->diag, "to index with a tensor, use gather(x, index, axis = %d)", axis);
         return false;
     }
     at = val.integer < 0 ? val.integer + size : val.integer;
     if (at < 0 || at >= size)
         return slice_error(l, frame, expr, use, s->span,
                            arena_printf(l->arena,
-                                        "index %lld is outside axis %d, whose size is %lld",
+                                        "index %lld is out of range for axis %d of size %lld",
                                         (long long)val.integer, axis, (long long)size));
     view->offset += at * view->stride[axis];
     view->dim[axis] = 0; /* dropped below */
@@ -100,7 +99,7 @@ static bool count_axes(Lower *l, Frame *frame, const Expr *expr, Use use, int ra
         axes += !ellipsis;
         if (ellipses > 1)
             return slice_error(l, frame, expr, use, expr->subscript.at[i].span,
-                               "only one ... can stand in a slice");
+                               "a slice can have only one ...");
     }
     if (axes > rank)
         return slice_error(l, frame, expr, use, expr->span,
@@ -121,8 +120,8 @@ Val eval_slice(Lower *l, Frame *frame, const Expr *expr)
             return POISON;
         if (at < (int64_t)base.count && at >= -(int64_t)base.count)
             return base.item[at < 0 ? at + base.count : at];
-        lower_error(l, frame, expr->subscript.at[0].span, "index %lld is outside a list of %u",
-                    (long long)at, base.count);
+        lower_error(l, frame, expr->subscript.at[0].span,
+                    "index %lld is out of range for a list of %u", (long long)at, base.count);
         return POISON;
     }
     if (base.kind != VAL_TENSOR) {

@@ -72,7 +72,7 @@ static bool unknown(Lower *l, Name name, const char *what, const char *names)
     const char *list = "";
     for (size_t i = 0; i < words; i++)
         list = arena_printf(l->arena, "%s%s%s", list, i ? ", " : "", word[i]);
-    diag_hint(l->diag, "there is %s", list);
+    diag_hint(l->diag, "available: %s", list);
     return false;
 }
 
@@ -81,7 +81,7 @@ static bool unknown(Lower *l, Name name, const char *what, const char *names)
 static bool check_setting(Lower *l, const Setting *setting, Val val, Span span, Attr *attr)
 {
     static const char *const kinds[] = {
-        [ARG_FLOAT] = "a number", [ARG_INT] = "a whole number", [ARG_BOOL] = "true or false"};
+        [ARG_FLOAT] = "a number", [ARG_INT] = "an integer", [ARG_BOOL] = "true or false"};
     *attr = (Attr){.given = true, .count = 1};
     if (val.kind == VAL_WORD && word_place(setting->words, val.text) >= 0) {
         attr->is_word = true;
@@ -98,7 +98,7 @@ static bool check_setting(Lower *l, const Setting *setting, Val val, Span span, 
     attr->number = val_number(val);
     attr->list[0] = val.kind == VAL_FLOAT ? 0 : val.integer;
     if (attr->number < setting->low || attr->number >= setting->high) {
-        diag_error(l->diag, span, "%s = %g is out of its range", setting->name, attr->number);
+        diag_error(l->diag, span, "%s = %g is out of range", setting->name, attr->number);
         if (setting->high < ANY)
             diag_hint(l->diag, "at least %g and less than %g", setting->low, setting->high);
         else
@@ -154,7 +154,7 @@ static const Kind *find_kind(Lower *l, const Kind *kinds, size_t count, Name nam
             return &kinds[i];
         names = arena_printf(l->arena, "%s%s%s", names, i ? " " : "", kinds[i].name);
     }
-    unknown(l, name, arena_printf(l->arena, "there is no %s", what), names);
+    unknown(l, name, arena_printf(l->arena, "unknown %s", what), names);
     return NULL;
 }
 
@@ -226,7 +226,7 @@ static void lower_group(Lower *l, Frame *frame, const Stmt *group, const Kind *o
     for (size_t i = 0; i < group->body.count; i++) {
         const Stmt *stmt = group->body.at[i];
         if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1) {
-            diag_error(l->diag, stmt->span, "a group holds settings: name = value");
+            diag_error(l->diag, stmt->span, "a group may only have settings: name = value");
             continue;
         }
         lower_setting(l, frame, "", takes, "a group", stmt->target.at[0], stmt->value,
@@ -243,7 +243,8 @@ static void lower_train_body(Lower *l, Frame *frame, const Stmts *body, const Ki
         if (stmt->kind == STMT_GROUP)
             lower_group(l, frame, stmt, optimizer);
         else if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1)
-            diag_error(l->diag, stmt->span, "train holds settings and groups: name = value");
+            diag_error(l->diag, stmt->span,
+                       "train may only have settings and groups: name = value");
         else if (strcmp(stmt->target.at[0].text, "schedule") == 0)
             lower_schedule(l, frame, stmt->target.at[0], stmt->value);
         else
@@ -267,7 +268,7 @@ static void lower_loss(Lower *l, Frame *frame, const Stmt *stmt)
     }
     diag_error(l->diag, stmt->value->span, "the loss must be one f32, not %s", val_text(l, loss));
     if (loss.kind == VAL_TENSOR && use_view(l->g, loss.use).rank > 0)
-        diag_hint(l->diag, "mean(x) or sum(x) makes one number of it");
+        diag_hint(l->diag, "reduce it with mean(x) or sum(x)");
 }
 
 /* One number of all samples, for eval and the step. */
@@ -358,8 +359,7 @@ void lower_groups(Lower *l)
                 freeze(l->g, value, setting);
         }
         if (!any) {
-            diag_error(l->diag, setting->span, "no parameter is named like \"%s\"",
-                       setting->pattern);
+            diag_error(l->diag, setting->span, "no parameter matches \"%s\"", setting->pattern);
             return;
         }
     }

@@ -135,10 +135,9 @@ static bool end_program(Check *c, int program, uint32_t time)
         if (c->g->node.at[node].program != program)
             continue;
         if (last == NONE || c->content.at[last].value != output->use.value)
-            return check_fail(c, "the output %s is never written where it is looked for",
-                              output->name);
+            return check_fail(c, "the output %s is never written to its buffer", output->name);
         if (c->content.at[last].covered != END)
-            return check_fail(c, "the output %s is not there at the end: step %u wrote over it",
+            return check_fail(c, "the output %s is overwritten by step %u before its program ends",
                               output->name, c->content.at[last].covered);
         c->content.at[last].last_read = time;
     }

@@ -80,14 +80,14 @@ static bool check_views(GraphCheck *v, const Node *node)
         View view = use_view(v->g, use);
         bool strided = i < 32 ? node->op->strided >> i & 1 : node->op->strided == UINT32_MAX;
         if (elementwise && !same_dims(&view, &v->g->value.at[node->value]))
-            return fail(v, "%s: an operand has other dims than the result", node->name);
+            return fail(v, "%s: an operand has other dims than the output", node->name);
         if (!elementwise && v->g->value.at[use.value].kind == VALUE_LITERAL)
             return fail(v, "%s: %s does not take a literal", node->name, node->op->name);
         if (!op_takes(node->op, (Dtype)v->g->value.at[use.value].dtype))
-            return fail(v, "%s: %s cannot take %s, which is only stored", node->name,
+            return fail(v, "%s: %s does not take %s, a storage-only dtype", node->name,
                         node->op->name, use_text(v->g, use));
         if (!elementwise && !strided && !view_is_dense(&view))
-            return fail(v, "%s: %s takes its operand %u only dense", node->name, node->op->name, i);
+            return fail(v, "%s: %s needs its operand %u contiguous", node->name, node->op->name, i);
     }
     return true;
 }
@@ -117,7 +117,7 @@ static bool check_shape(GraphCheck *v, const Node *node)
         return fail(v, "%s: %s", node->name, rule_message(v));
     }
     if ((Id)c.outs != node->values)
-        return fail(v, "%s: %s has %d results, not %u", node->name, node->op->name, c.outs,
+        return fail(v, "%s: %s has %d outputs, not %u", node->name, node->op->name, c.outs,
                     node->values);
     for (Id i = 0; i < node->values; i++) {
         const Value *out = &v->g->value.at[node_value(node, i)];
@@ -178,7 +178,7 @@ static bool check_nodes(GraphCheck *v)
     for (Id i = 0; i < v->g->value.count; i++) {
         const Value *value = &v->g->value.at[i];
         if (value->kind != VALUE_RESULT && value->previous != NONE)
-            return fail(v, "%s is made by no node", value->name);
+            return fail(v, "%s is not computed by any node", value->name);
     }
     for (Id i = 0; i < v->g->node.count; i++) {
         const Node *node = &v->g->node.at[i];
@@ -258,7 +258,7 @@ static bool check_reads(GraphCheck *v, Id *seen, bool *read)
                 if (inside)
                     continue;
                 if (seen[use.value] != i + 1 && !read[use.value])
-                    return fail(v, "%s reads %s, which is no operand of cluster %u", node->name,
+                    return fail(v, "%s reads %s, which is not an operand of cluster %u", node->name,
                                 v->g->value.at[use.value].name, i);
                 found += seen[use.value] == i + 1;
                 seen[use.value] = 0;
@@ -295,13 +295,14 @@ static bool check_results(GraphCheck *v)
             if (v->g->value.at[value].node == NONE || c->of[v->g->value.at[value].node] != i)
                 return fail(v, "cluster %u does not make %s", i, v->g->value.at[value].name);
             if (!wanted[value])
-                return fail(v, "cluster %u has the result %s twice, or nothing reads it", i,
+                return fail(v, "cluster %u has the output %s twice, or nothing reads it", i,
                             v->g->value.at[value].name);
             wanted[value] = false;
         }
     for (Id i = 0; i < v->g->value.count; i++)
         if (wanted[i])
-            return fail(v, "%s is read, but is no cluster's result", v->g->value.at[i].name);
+            return fail(v, "%s is read, but is not an output of any cluster",
+                        v->g->value.at[i].name);
     return true;
 }
 

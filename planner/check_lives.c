@@ -149,7 +149,7 @@ static bool check_step(Lives *v, int program, uint32_t time, const Occurrence *o
     for (Id k = 0; k < c->operands + c->results; k++) {
         Id buffer = v->plan->arg[o->arg + k];
         if (buffer >= v->plan->buffers)
-            return fail(v, "step %u: argument %u is no buffer", time, k);
+            return fail(v, "step %u: argument %u is not a buffer", time, k);
         if (!touch(v, buffer, time, k < c->operands ? "reads" : "writes"))
             return false;
         if (k >= c->operands && v->plan->buffer[buffer].program != program)

@@ -93,7 +93,7 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
     find_windowed(c, o, time);
     for (Id i = 0; i < cluster->operands; i++) {
         if (o->workspace != NONE && extents_overlap(&c->extents, in[i], o->workspace))
-            return check_fail(c, "step %u: workspace covers its operand %s", time,
+            return check_fail(c, "step %u: workspace overlaps its operand %s", time,
                               check_name(c, in[i]));
         for (Id k = 0; k < cluster->results; k++) {
             if (!extents_overlap(&c->extents, in[i], out[k]))
@@ -107,17 +107,17 @@ static bool check_pairs(Check *c, const Occurrence *o, uint32_t time, Id *keep, 
                 keep[(*keeps)++] = in[i];
             else if (!extents_same(&c->extents, in[i], out[k]) || made->output != 0 ||
                      !may_take(c, cluster, c->plan->buffer[in[i]].value))
-                return check_fail(c, "step %u: the result %s covers the operand %s", time,
+                return check_fail(c, "step %u: the output %s overlaps the operand %s", time,
                                   check_name(c, out[k]), check_name(c, in[i]));
         }
     }
     for (Id k = 0; k < cluster->results; k++) {
         if (o->workspace != NONE && extents_overlap(&c->extents, out[k], o->workspace))
-            return check_fail(c, "step %u: workspace covers its result %s", time,
+            return check_fail(c, "step %u: workspace overlaps its output %s", time,
                               check_name(c, out[k]));
         for (Id m = 0; m < k; m++)
             if (extents_overlap(&c->extents, out[k], out[m]))
-                return check_fail(c, "step %u: the results %s and %s overlap", time,
+                return check_fail(c, "step %u: the outputs %s and %s overlap", time,
                                   check_name(c, out[k]), check_name(c, out[m]));
     }
     return true;
@@ -161,17 +161,18 @@ static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
             Use use = node_use(c->g, node, i);
             bool takes = loop || node->op->strided >> (i < 31 ? i : 31) & 1;
             if (has_gaps(c, argument(c, use.value, time)) && (!takes || use.view != NONE))
-                return check_fail(c, "step %u: %s reads operand %u with gaps", time, node->name, i);
+                return check_fail(c, "step %u: %s needs operand %u contiguous", time, node->name,
+                                  i);
         }
         for (Id i = 0; i < node->values; i++)
             if (has_gaps(c, argument(c, node_value(node, i), time)) && !loop &&
                 !(node->op->out_strided >> i & 1))
-                return check_fail(c, "step %u: %s writes output %u with gaps", time, node->name, i);
+                return check_fail(c, "step %u: %s needs output %u contiguous", time, node->name, i);
     }
     const Node *kernel = step_kernel(c, cluster);
     if (kernel && !(kernel->op->out_strided & 1) &&
         has_gaps(c, c->plan->arg[o->arg + cluster->operands]))
-        return check_fail(c, "step %u: %s writes what its epilogue makes with gaps", time,
+        return check_fail(c, "step %u: %s needs the output of its epilogue contiguous", time,
                           kernel->name);
     return true;
 }

@@ -25,12 +25,12 @@ static void explain_none(const Question *q, const char *model, const Largest *l)
     const char *name = q->options->max;
     if (!l->least)
         diag_error(q->diag, (Span){0},
-                   "--max %s: no value of it makes a model that can be planned; without --max, "
-                   "gplan says why",
+                   "--max %s: no value gives a model that can be planned; run without --max to "
+                   "see why",
                    name);
     else if (l->cut)
         diag_error(q->diag, (Span){0},
-                   "--max %s: the search was cut before it found a value that fits", name);
+                   "--max %s: the search was cut short before it found a value that fits", name);
     else
         diag_error(q->diag, (Span){0}, "--max %s: %s does not fit even with %s = %lld", name, model,
                    name, (long long)l->least);
@@ -41,12 +41,13 @@ static void explain_next(const Question *q, const Largest *l, const char *how)
 {
     const char *name = q->options->max;
     if (l->cut)
-        diag_note(q->diag, (Span){0}, "the search was cut: larger values of %s may fit", name);
+        diag_note(q->diag, (Span){0}, "the search was cut short: larger values of %s may fit",
+                  name);
     else if (!l->next)
-        diag_note(q->diag, (Span){0}, "no larger value of %s near it makes a model", name);
+        diag_note(q->diag, (Span){0}, "no larger value of %s nearby gives a valid model", name);
     else
-        diag_note(q->diag, (Span){0}, "%s = %lld, the next that makes a model, would need %s%s%s",
-                  name, (long long)l->next, l->floor ? "at least " : "",
+        diag_note(q->diag, (Span){0}, "%s = %lld, the next valid value, would need %s%s%s", name,
+                  (long long)l->next, l->floor ? "at least " : "",
                   size_text(q->arena, l->need + q->options->reserve), how);
 }
 
@@ -139,7 +140,7 @@ int answer_min_budget(const Question *q, const Built *smallest)
         built_free(&with);
     }
     if (cut && !o->quiet)
-        diag_note(q->diag, (Span){0}, "the search was cut: a smaller budget may do");
+        diag_note(q->diag, (Span){0}, "the search was cut short: a smaller budget may do");
     return 0;
 }
 
@@ -201,7 +202,8 @@ int answer_pareto(const Question *q)
     if (kind && strcmp(kind, "json") == 0)
         puts("\n]");
     if (search.cut && !q->options->quiet)
-        diag_note(q->diag, (Span){0}, "the search was cut: smaller and cheaper plans may exist");
+        diag_note(q->diag, (Span){0},
+                  "the search was cut short: smaller and cheaper plans may exist");
     return 0;
 }
 

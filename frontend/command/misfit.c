@@ -211,21 +211,20 @@ void explain_misfit(const Question *q, const Built *built, const LivePeak *live_
     const Node *node = node_at(plan, live_peak->time);
     diag_error(q->diag, node ? node->span : (Span){0},
                built->search.cut
-                   ? "%s does not fit so far: the search was cut when the smallest plan "
+                   ? "%s does not fit so far: the search was cut short when the smallest plan "
                      "needed %s%s, %s more than the budget"
                    : "%s does not fit: the smallest plan needs %s%s, %s more than the budget",
                plan->graph->name, size_text(q->arena, plan->arena), micro_text(q, built),
                size_text(q->arena, plan->arena - budget));
     if (node)
         diag_note(q->diag, (Span){0},
-                  "most is live here, at step %u of %u, while %s runs: %s, of which %s is "
-                  "persistent; the "
-                  "largest:",
+                  "the peak is here, at step %u of %u, while %s runs: %s are live, %s of it "
+                  "persistent; the largest:",
                   live_peak->time, plan->end, node->op->name, size_text(q->arena, live_peak->bytes),
                   size_text(q->arena, plan->persistent));
     list_largest(q, plan, live_peak->time);
     explain_coupled(q, &built->coupled);
-    diag_hint(q->diag, "--budget %s would do%s, with %s",
+    diag_hint(q->diag, "--budget %s would fit%s, with %s",
               size_enough(q->arena, plan->arena + o->reserve), micro_text(q, built),
               extra_text(q, plan->cost, built->search.least_cost));
     if (built->search.cut)

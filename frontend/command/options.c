@@ -71,7 +71,7 @@ static int read_whole(const Options *o, const Option *option, const char *text, 
     if (errno || !isdigit((unsigned char)*text) || *end || read > most ||
         (read == 0 && !option->zero))
         return wrong(o, option, text,
-                     option->zero ? "expected a whole number" : "expected a positive whole number");
+                     option->zero ? "expected an integer" : "expected a positive integer");
     *number = read;
     return -1;
 }

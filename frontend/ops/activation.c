@@ -35,7 +35,7 @@ static bool prelu_build(Graph *g, Call *c)
     Use use[2] = {call_operand(c, 0), call_operand(c, 1)};
     if (slope.rank == 1 && x.rank > 2 && slope.dim[0] != 1) {
         if (slope.dim[0] != x.dim[1])
-            return call_error_at(g, c, 1, "%lld slopes for the %lld channels of %s",
+            return call_error_at(g, c, 1, "slope has %lld elements for the %lld channels of %s",
                                  (long long)slope.dim[0], (long long)x.dim[1], use_text(g, use[0]));
         use[1] = use_along(g, use[1], 1, x.rank);
     }

@@ -29,10 +29,10 @@ static bool check_qkv(Graph *g, const Call *c)
         return call_error_at(g, c, 2, "batch, heads and length of k and v differ: %s and %s",
                              k_text, use_text(g, call_operand(c, 2)));
     if (q.dim[1] % k.dim[1] != 0)
-        return call_error_at(g, c, 1, "the %lld heads of k %s must divide the %lld of q %s",
+        return call_error_at(g, c, 1, "the %lld heads of k %s do not divide the %lld heads of q %s",
                              (long long)k.dim[1], k_text, (long long)q.dim[1], q_text);
     if (call_int(c, "causal") && q.dim[2] > k.dim[2] && call_int(c, "align") == ALIGN_END) {
-        call_error_at(g, c, 0, "causal, but there are more queries than keys: q %s, k %s", q_text,
+        call_error_at(g, c, 0, "causal needs at least as many keys as queries: q %s, k %s", q_text,
                       k_text);
         diag_hint(g->diag, "align = start: query i sees keys 0 to i, and all where there is none");
         return false;
@@ -62,13 +62,14 @@ static bool check_mask(Graph *g, const Call *c, const int64_t *dim)
     View mask = call_view(g, c, 3);
     int64_t joined[MAX_RANK];
     if (call_dtype(g, c, 3) != BOOL && call_dtype(g, c, 3) != F32)
-        return call_error_at(g, c, 3, "the mask is bool (what is seen) or f32 (added), not %s",
-                             use_text(g, call_operand(c, 3)));
+        return call_error_at(
+            g, c, 3, "mask must be bool (true: attend) or f32 (added to the scores), not %s",
+            use_text(g, call_operand(c, 3)));
     bool fits = mask.rank <= 4 && dims_broadcast(4, dim, mask.rank, mask.dim, joined) == 4;
     for (int i = 0; fits && i < 4; i++)
         fits = joined[i] == dim[i];
     return fits ||
-           call_error_at(g, c, 3, "the mask %s does not broadcast to %s, the scores",
+           call_error_at(g, c, 3, "mask %s does not broadcast to the scores %s",
                          use_text(g, call_operand(c, 3)), shape_text(g->arena, DTYPES, 4, dim));
 }
 
@@ -246,11 +247,11 @@ static bool check_layer(Graph *g, Call *c)
                                  c->op->args[i].name, use_text(g, call_operand(c, i)));
     View x = call_view(g, c, X);
     if (call_view(g, c, source).dim[0] != x.dim[0])
-        return call_error_at(g, c, source, "batches differ: x %s, context %s",
+        return call_error_at(g, c, source, "batch sizes differ: x %s, context %s",
                              use_text(g, call_operand(c, X)), use_text(g, call_operand(c, source)));
     if (heads < 1 || x.dim[2] % heads != 0)
-        return call_error(g, c, "heads = %lld does not divide the size of x %s", (long long)heads,
-                          use_text(g, call_operand(c, X)));
+        return call_error(g, c, "heads = %lld does not divide the last dimension of x %s",
+                          (long long)heads, use_text(g, call_operand(c, X)));
     kv_heads = kv_heads ? kv_heads : heads;
     if (kv_heads < 1 || heads % kv_heads != 0)
         return call_error(g, c, "kv_heads = %lld does not divide heads = %lld", (long long)kv_heads,
@@ -357,7 +358,7 @@ static bool shape_rope(Graph *g, Call *c)
     if (!want_f32(g, c, 0))
         return false;
     if (view.rank < 2 || view.dim[view.rank - 1] % 2 != 0)
-        return call_error_at(g, c, 0, "takes [..., length, size] with an even size, not %s",
+        return call_error_at(g, c, 0, "x must be [..., length, size] with an even size, not %s",
                              use_text(g, call_operand(c, 0)));
     if (call_attr(c, "base")->number <= 0)
         return call_error(g, c, "base = %g must be positive", call_attr(c, "base")->number);

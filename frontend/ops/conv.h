@@ -35,7 +35,7 @@ static inline bool check_weights(Graph *g, const Call *c)
     if (!check_groups(g, c, x.dim[1], "input") || !check_groups(g, c, w.dim[0], "output"))
         return false;
     if (w.dim[1] != x.dim[1] / groups)
-        return call_error_at(g, c, 1, "w %s is for %lld input channels%s, but x %s has %lld%s",
+        return call_error_at(g, c, 1, "w %s expects %lld input channels%s, but x %s has %lld%s",
                              dims_text(g, c, 1), (long long)w.dim[1],
                              groups > 1 ? " in each group" : "", dims_text(g, c, 0),
                              (long long)(x.dim[1] / groups), groups > 1 ? " in each" : "");
@@ -44,7 +44,7 @@ static inline bool check_weights(Graph *g, const Call *c)
 
 static inline bool too_small(Graph *g, const Call *c)
 {
-    return call_error_at(g, c, 0, "the window of w %s does not fit into x %s with its padding",
+    return call_error_at(g, c, 0, "the kernel of w %s is larger than x %s with its padding",
                          dims_text(g, c, 1), dims_text(g, c, 0));
 }
 
@@ -118,7 +118,7 @@ static inline bool transpose_window(Graph *g, Call *c, WindowAxis *axis, int axe
     if (!check_groups(g, c, x.dim[1], "input"))
         return false;
     if (w.dim[0] != x.dim[1])
-        return call_error_at(g, c, 1, "w %s is for %lld input channels, but x %s has %lld",
+        return call_error_at(g, c, 1, "w %s expects %lld input channels, but x %s has %lld",
                              dims_text(g, c, 1), (long long)w.dim[0], dims_text(g, c, 0),
                              (long long)x.dim[1]);
     dim[0] = x.dim[0];
@@ -134,11 +134,11 @@ static inline bool transpose_window(Graph *g, Call *c, WindowAxis *axis, int axe
             return call_error(g, c, "output_pad = %lld must be less than stride or dilation",
                               (long long)extra);
         if (x.dim[2 + i] > INT64_MAX / 4 / stride)
-            return call_error(g, c, "stride = %lld makes the result too large", (long long)stride);
+            return call_error(g, c, "stride = %lld makes the output too large", (long long)stride);
         dim[2 + i] = (x.dim[2 + i] - 1) * stride - axis[i].begin - axis[i].end +
                      dilation * (w.dim[2 + i] - 1) + extra + 1;
         if (dim[2 + i] < 1)
-            return call_error(g, c, "pad takes away all of the result");
+            return call_error(g, c, "pad leaves the output empty");
     }
     return true;
 }

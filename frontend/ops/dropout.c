@@ -8,7 +8,7 @@ static bool build_dropout(Graph *g, Call *c)
     if (!want_f32(g, c, 0))
         return false;
     if (!(rate >= 0 && rate < 1))
-        return call_error(g, c, "rate = %g must be from 0 to less than 1", rate);
+        return call_error(g, c, "rate = %g must be in [0, 1)", rate);
     if (!g->training || rate == 0) {
         call_result(g, c, call_operand(c, 0));
         return true;

@@ -17,7 +17,7 @@ static bool check_shape(Graph *g, const Call *c, Dtype dtype, int rank, const in
 {
     const char *error;
     return dims_check(dtype, rank, dim, &error) ||
-           call_error(g, c, "shape %s cannot be: %s", shape_text(g->arena, DTYPES, rank, dim),
+           call_error(g, c, "shape %s is invalid: %s", shape_text(g->arena, DTYPES, rank, dim),
                       error);
 }
 

@@ -40,7 +40,7 @@ static bool build_embedding(Graph *g, Call *c)
     if (!want_index(g, c, 0))
         return false;
     if (table.rank < 1)
-        return call_error_at(g, c, 1, "the table has a row for each index, but is %s",
+        return call_error_at(g, c, 1, "table must have at least one dimension, but is %s",
                              use_text(g, call_operand(c, 1)));
     Use out = call_op(g, c, "gather", 2, (Use[]){call_operand(c, 1), call_operand(c, 0)});
     call_result(g, c, out);
@@ -87,8 +87,8 @@ static Use zeros(Grad *grad, int rank, const int64_t *dim)
     return grad_op(grad, "copy", 1, &zero);
 }
 
-/* Rows that were picked add their gradients up: with the axis turned to the front, scatter_add. The
- * rows of a table are added to what has come of its gradient from elsewhere. */
+/* scatter_add of the gradients, with the axis moved to the front. The rows of a table are added to
+ * what its gradient has from elsewhere. */
 static bool grad_gather(Grad *grad)
 {
     Graph *g = grad->g;

@@ -30,7 +30,7 @@ static bool check_any(Graph *g, const Call *c)
     for (int i = 0; i < (int)c->use.count; i++)
         if (!call_has(c, i))
             return call_error(g, c, "argument %d is missing", i + 1);
-    return c->use.count > 0 || call_error(g, c, "takes one tensor or more");
+    return c->use.count > 0 || call_error(g, c, "needs at least one tensor");
 }
 
 static bool shape_concat(Graph *g, Call *c)
@@ -45,7 +45,7 @@ static bool shape_concat(Graph *g, Call *c)
     for (int i = 1; i < (int)c->use.count; i++) {
         int64_t more = call_view(g, c, i).dim[axis];
         if (out.dim[axis] > INT64_MAX - more)
-            return call_error(g, c, "axis %d would be longer than 2^63", axis);
+            return call_error(g, c, "the size of axis %d would exceed 2^63", axis);
         out.dim[axis] += more;
     }
     return call_output(g, c, call_dtype(g, c, 0), out.rank, out.dim);
@@ -88,8 +88,7 @@ static bool margins(Graph *g, const Call *c, const char *setting, int rank, int6
     for (int i = 0; i < rank; i++) {
         margin[i] = list->list[list->count == 1 ? 0 : i];
         if (margin[i] < -(INT64_C(1) << 60) || margin[i] > INT64_C(1) << 60)
-            return call_error(g, c, "%s = %lld is not a count of elements", setting,
-                              (long long)margin[i]);
+            return call_error(g, c, "%s = %lld is out of range", setting, (long long)margin[i]);
     }
     return true;
 }

@@ -49,9 +49,10 @@ static bool check_classes(Graph *g, const Call *c)
         return false;
     bool fits =
         scores.rank == ids.rank + 1 && memcmp(scores.dim, ids.dim, ids.rank * sizeof *ids.dim) == 0;
-    return fits || call_error_at(g, c, 1, "%s [..., classes] and ids [...] do not agree: %s and %s",
-                                 c->op->args[0].name, use_text(g, call_operand(c, 0)),
-                                 use_text(g, call_operand(c, 1)));
+    return fits || call_error_at(
+                       g, c, 1, "shapes of %s [..., classes] and ids [...] do not match: %s and %s",
+                       c->op->args[0].name, use_text(g, call_operand(c, 0)),
+                       use_text(g, call_operand(c, 1)));
 }
 
 /* Losses of the kernel `rows`; their mean is over the rows that are not ignored. */
@@ -80,7 +81,7 @@ static bool build_cross_entropy(Graph *g, Call *c)
     if (!check_classes(g, c))
         return false;
     if (!(smoothing >= 0 && smoothing <= 1))
-        return call_error(g, c, "label_smoothing = %g must be from 0 to 1", smoothing);
+        return call_error(g, c, "label_smoothing = %g must be in [0, 1]", smoothing);
     Call rows = call_begin(g, c, "cross_entropy_rows");
     call_set(&rows, "label_smoothing", smoothing);
     return finish_classes(g, c, &rows);

@@ -37,7 +37,8 @@ static bool matmul_shape(Graph *g, Call *c)
     View given[2] = {call_view(g, c, 0), call_view(g, c, 1)};
     for (int i = 0; i < 2; i++)
         if (given[i].rank == 0)
-            return call_error_at(g, c, i, "a single number has no rows or columns; use *");
+            return call_error_at(g, c, i,
+                                 "operands need at least one dimension; use * for a scalar");
     View a = as_matrix(given[0], false), b = as_matrix(given[1], true);
     if (a.dim[a.rank - 1] != b.dim[b.rank - 2])
         return call_error_at(g, c, 1, "inner sizes differ: %s @ %s", dims_text(g, c, 0),
@@ -61,7 +62,7 @@ static bool matmul_shape(Graph *g, Call *c)
     int rank = batch, vectors = find_vectors(c, given);
     if ((vectors & VECTOR_LEFT && a.dim[a.rank - 2] != 1) ||
         (vectors & VECTOR_RIGHT && b.dim[b.rank - 1] != 1))
-        return call_error(g, c, "a vector is one row or one column");
+        return call_error(g, c, "a vector operand must have a single row or column");
     if (!(vectors & VECTOR_LEFT))
         dim[rank++] = a.dim[a.rank - 2];
     if (!(vectors & VECTOR_RIGHT))
@@ -183,7 +184,7 @@ static bool dense_params(Graph *g, Call *c)
                               ? "units must be positive"
                               : "needs units, as in dense(x, 10), or a weight");
     if (x.rank == 0)
-        return call_error_at(g, c, 0, "a single number has no features");
+        return call_error_at(g, c, 0, "x needs at least one dimension, not a scalar");
     int64_t inputs = x.dim[x.rank - 1];
     return call_param(g, c, "w", init_xavier(inputs, units), 2, (int64_t[]){inputs, units}) &&
            (!call_int(c, "bias") || call_has(c, 2) ||

@@ -14,8 +14,8 @@ static bool check_axes(Graph *g, const Call *c, const View *view)
     int64_t axes = call_int(c, "axes");
     if (axes >= 1 && axes <= view->rank)
         return true;
-    return call_error_at(g, c, 0, "axes = %lld of the last axes, but x is %s", (long long)axes,
-                         use_text(g, call_operand(c, 0)));
+    return call_error_at(g, c, 0, "axes = %lld: cannot normalize so many of the last axes of x %s",
+                         (long long)axes, use_text(g, call_operand(c, 0)));
 }
 
 static bool params_rows(Graph *g, Call *c)
@@ -121,7 +121,7 @@ static bool check_channels(Graph *g, const Call *c)
     View view = call_view(g, c, 0);
     if (view.rank >= 2)
         return true;
-    return call_error_at(g, c, 0, "takes [N, C, ...] with the channels on axis 1, not %s",
+    return call_error_at(g, c, 0, "x must be [N, C, ...] with the channels on axis 1, not %s",
                          use_text(g, call_operand(c, 0)));
 }
 
@@ -216,17 +216,17 @@ static bool check_running(Graph *g, const Call *c)
         const Value *value = &g->value.at[use.value];
         if ((value->kind == VALUE_PARAM || value->kind == VALUE_STATE) && use.view == NONE)
             continue;
-        call_error_at(g, c, i, "a step cannot keep the running %s in %s", c->op->args[i].name,
+        call_error_at(g, c, i, "the running %s cannot be updated in %s", c->op->args[i].name,
                       value->kind == VALUE_CONST   ? "a const"
                       : value->kind == VALUE_INPUT ? "an input"
                       : value->kind != VALUE_PARAM ? "a result"
                                                    : "a part of a param");
-        diag_hint(g->diag, "declare a param of its own for it, or leave it out");
+        diag_hint(g->diag, "declare a param for it, or leave it out");
         return false;
     }
     if (call_operand(c, 3).value != call_operand(c, 4).value)
         return true;
-    call_error_at(g, c, 4, "the running mean and var are one tensor");
+    call_error_at(g, c, 4, "running mean and var must be different tensors");
     diag_hint(g->diag, "declare a param for each of them, or leave both out");
     return false;
 }

@@ -40,7 +40,7 @@ static bool pool_windows(Graph *g, Call *c, WindowAxis *axis, int axes, int64_t 
             return false;
         dim[i] = window_count(&axis[i], x.dim[2 + i], call_int(c, "ceil"));
         if (dim[i] == 0)
-            return call_error_at(g, c, 0, "the window %s%s does not fit into x %s",
+            return call_error_at(g, c, 0, "the kernel %s%s is larger than x %s with its padding",
                                  shape_text(g->arena, DTYPES, axes, kernel),
                                  axis[i].dilation > 1 ? " with its dilation" : "",
                                  use_text(g, call_operand(c, 0)));

@@ -69,7 +69,8 @@ static bool shape_var(Graph *g, Call *c)
     int64_t count = reduced_count(&view, (uint32_t)call_int(c, "axes"));
     int64_t correction = call_int(c, "correction");
     if (correction < 0 || correction >= count)
-        return call_error(g, c, "correction = %lld must be from 0 to less than the %lld elements",
+        return call_error(g, c,
+                          "correction = %lld must be 0 or more, and less than the %lld elements",
                           (long long)correction, (long long)count);
     return true;
 }
@@ -81,7 +82,7 @@ static bool shape_arg(Graph *g, Call *c)
         return false;
     int64_t count = reduced_count(&view, (uint32_t)call_int(c, "axes"));
     if (count > INT32_MAX)
-        return call_error(g, c, "the index of one out of %lld elements does not fit in i32",
+        return call_error(g, c, "an index into %lld elements does not fit in i32",
                           (long long)count);
     return true;
 }

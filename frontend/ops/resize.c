@@ -13,12 +13,12 @@ static bool upsample2d_shape(Graph *g, Call *c)
     if (!window_setting(g, c, scaled ? "scale" : "size", 2, 1))
         return false;
     if (call_int(c, "align_corners") && call_int(c, "mode") == 0)
-        return call_error(g, c, "align_corners means nothing for mode = nearest");
+        return call_error(g, c, "align_corners has no effect with mode = nearest");
     View x = call_view(g, c, 0);
     for (int i = 0; i < 2; i++) {
         int64_t number = call_attr(c, scaled ? "scale" : "size")->list[i];
         if (scaled && x.dim[2 + i] > INT64_MAX / number)
-            return call_error(g, c, "scale = %lld makes the result too large", (long long)number);
+            return call_error(g, c, "scale = %lld makes the output too large", (long long)number);
         x.dim[2 + i] = scaled ? x.dim[2 + i] * number : number;
     }
     return call_output(g, c, F32, 4, x.dim);

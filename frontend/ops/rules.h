@@ -11,7 +11,7 @@ static inline bool want_f32(Graph *g, const Call *c, int i)
     if (call_dtype(g, c, i) == F32)
         return true;
     call_error_at(g, c, i, "takes f32, not %s", use_text(g, call_operand(c, i)));
-    diag_hint(g->diag, "cast(x, f32) converts");
+    diag_hint(g->diag, "use cast(x, f32)");
     return false;
 }
 
@@ -27,8 +27,8 @@ static inline bool want_index(Graph *g, const Call *c, int i)
 {
     if (call_dtype(g, c, i) == I32 || call_dtype(g, c, i) == I64)
         return true;
-    call_error_at(g, c, i, "indices are i32 or i64, not %s", use_text(g, call_operand(c, i)));
-    diag_hint(g->diag, "cast(x, i32) converts");
+    call_error_at(g, c, i, "indices must be i32 or i64, not %s", use_text(g, call_operand(c, i)));
+    diag_hint(g->diag, "use cast(x, i32)");
     return false;
 }
 
@@ -40,11 +40,11 @@ static inline bool axes_bits(Graph *g, const Call *c, const char *setting, int r
     for (int i = 0; i < attr->count; i++) {
         int64_t axis = attr->list[i];
         if (axis < -rank || axis >= rank)
-            return call_error(g, c, "%s = %lld is outside a tensor of %d dimension%s", setting,
-                              (long long)axis, rank, rank == 1 ? "" : "s");
+            return call_error(g, c, "%s = %lld is out of range for a tensor of %d dimension%s",
+                              setting, (long long)axis, rank, rank == 1 ? "" : "s");
         uint32_t bit = 1u << (axis < 0 ? axis + rank : axis);
         if (*bits & bit)
-            return call_error(g, c, "%s names the dimension %lld twice", setting, (long long)axis);
+            return call_error(g, c, "%s repeats %lld", setting, (long long)axis);
         *bits |= bit;
     }
     return true;

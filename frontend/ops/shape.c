@@ -90,19 +90,18 @@ static bool build_reshape(Graph *g, Call *c)
     for (int i = 0; i < rank; i++) {
         dim[i] = shape.list[i];
         if (dim[i] == -1 && free_axis >= 0)
-            return call_error(g, c, "shape %s leaves more than one size open",
-                              list_text(g, &shape));
+            return call_error(g, c, "shape %s has more than one -1", list_text(g, &shape));
         if (dim[i] == -1)
             dim[free_axis = i] = 1;
         else if (dim[i] < 1)
-            return call_error(g, c, "shape %s: a size is positive, or -1 for what is left",
+            return call_error(g, c, "shape %s: sizes must be positive, or -1 to infer one",
                               list_text(g, &shape));
     }
     int64_t given = product(rank, dim);
     if (free_axis >= 0 && given > 0 && count % given == 0)
         dim[free_axis] = count / given;
     else if (given != count)
-        return call_error_at(g, c, 0, "%s has %lld elements, which do not make %s",
+        return call_error_at(g, c, 0, "cannot reshape %s with %lld elements to %s",
                              use_text(g, call_operand(c, 0)), (long long)count,
                              list_text(g, &shape));
     Use out = use_reshape(g, c, call_operand(c, 0), rank, dim);
@@ -116,11 +115,11 @@ static bool build_flatten(Graph *g, Call *c)
     int64_t from = call_int(c, "axis"), end = call_int(c, "end"), dim[MAX_RANK];
     from = from < 0 ? from + view.rank : from;
     if (from < 0 || from > view.rank || from == MAX_RANK)
-        return call_error_at(g, c, 0, "axis = %lld is outside %s", (long long)call_int(c, "axis"),
-                             use_text(g, call_operand(c, 0)));
+        return call_error_at(g, c, 0, "axis = %lld is out of range for %s",
+                             (long long)call_int(c, "axis"), use_text(g, call_operand(c, 0)));
     end = end < 0 ? end + view.rank : end;
     if (end >= view.rank || (end < from && from < view.rank))
-        return call_error_at(g, c, 0, "end = %lld is outside %s, or before axis %lld",
+        return call_error_at(g, c, 0, "end = %lld is out of range for %s, or before axis %lld",
                              (long long)call_int(c, "end"), use_text(g, call_operand(c, 0)),
                              (long long)from);
     int after = from < view.rank ? view.rank - 1 - (int)end : 0;
@@ -141,16 +140,15 @@ static bool build_transpose(Graph *g, Call *c)
         perm[i] = i;
     if (list->count == 0) {
         if (view.rank < 2)
-            return call_error_at(g, c, 0, "%s has no two axes to change places",
+            return call_error_at(g, c, 0, "%s has fewer than two axes to transpose",
                                  use_text(g, call_operand(c, 0)));
         perm[view.rank - 1] = view.rank - 2;
         perm[view.rank - 2] = view.rank - 1;
     } else {
         uint32_t seen;
         if (list->count != view.rank)
-            return call_error_at(g, c, 0, "perm %s names %d of the %d axes of %s",
-                                 list_text(g, list), list->count, view.rank,
-                                 use_text(g, call_operand(c, 0)));
+            return call_error_at(g, c, 0, "perm %s has %d of the %d axes of %s", list_text(g, list),
+                                 list->count, view.rank, use_text(g, call_operand(c, 0)));
         if (!axes_bits(g, c, "perm", view.rank, &seen))
             return false;
         for (int i = 0; i < view.rank; i++)
@@ -169,7 +167,7 @@ static bool build_squeeze(Graph *g, Call *c)
     for (int i = 0; i < view.rank; i++) {
         bool named = call_attr(c, "axis")->count > 0;
         if (bits >> i & 1 && view.dim[i] != 1 && named)
-            return call_error_at(g, c, 0, "axis %d of %s is not of size 1", i,
+            return call_error_at(g, c, 0, "axis %d of %s does not have size 1", i,
                                  use_text(g, call_operand(c, 0)));
         if (bits >> i & 1 && view.dim[i] == 1)
             continue;
@@ -209,7 +207,7 @@ static bool build_expand(Graph *g, Call *c)
     for (int i = 0; i < shape->count; i++)
         dim[i] = shape->list[i] == -1 && i >= before ? view.dim[i - before] : shape->list[i];
     if (!dims_check(call_dtype(g, c, 0), shape->count, dim, &error))
-        return call_error(g, c, "shape %s cannot be: %s", list_text(g, shape), error);
+        return call_error(g, c, "shape %s is invalid: %s", list_text(g, shape), error);
     for (int i = 0; i < view.rank; i++)
         if (before < 0 || (view.dim[i] != 1 && view.dim[i] != dim[before + i]))
             return call_error_at(g, c, 0, "%s does not broadcast to %s",
@@ -230,7 +228,7 @@ static bool build_split(Graph *g, Call *c)
     bool equal = parts->count == 1; /* a number of parts; else their sizes */
     int64_t count = equal ? parts->list[0] : parts->count;
     if (equal && (count < 1 || length % count != 0))
-        return call_error_at(g, c, 0, "axis %d of %s does not fall into %lld equal parts", axis,
+        return call_error_at(g, c, 0, "axis %d of %s cannot be split into %lld equal parts", axis,
                              use_text(g, call_operand(c, 0)), (long long)count);
     for (int64_t i = 0; i < count; i++) {
         int64_t size = equal ? length / count : parts->list[i];
@@ -241,7 +239,7 @@ static bool build_split(Graph *g, Call *c)
     }
     if (start == length && (int64_t)c->result.count == count)
         return true;
-    return call_error_at(g, c, 0, "parts %s do not add up to the %lld of axis %d of %s",
+    return call_error_at(g, c, 0, "parts %s do not sum to %lld, the size of axis %d of %s",
                          list_text(g, parts), (long long)length, axis,
                          use_text(g, call_operand(c, 0)));
 }
@@ -253,18 +251,18 @@ static bool build_slice(Graph *g, Call *c)
     const Attr *start = call_attr(c, "start"), *stop = call_attr(c, "stop");
     const Attr *step = call_attr(c, "step");
     if (start->count > view.rank || stop->count > view.rank || step->count > view.rank)
-        return call_error_at(g, c, 0, "%s has only %d axes to slice",
+        return call_error_at(g, c, 0, "too many indices: %s has %d axes",
                              use_text(g, call_operand(c, 0)), view.rank);
     for (int i = 0; i < view.rank; i++) {
         int64_t from = i < start->count ? start->list[i] : 0;
         int64_t to = i < stop->count ? stop->list[i] : view.dim[i];
         int64_t by = i < step->count ? step->list[i] : 1;
         if (from < 0 || from >= to || to > view.dim[i])
-            return call_error_at(g, c, 0, "%lld:%lld is empty or outside axis %d of %s",
+            return call_error_at(g, c, 0, "%lld:%lld is empty or out of range for axis %d of %s",
                                  (long long)from, (long long)to, i,
                                  use_text(g, call_operand(c, 0)));
         if (by == 0 || by == INT64_MIN)
-            return call_error(g, c, "the step of axis %d is 0", i);
+            return call_error(g, c, "the slice step of axis %d must not be 0", i);
         view.offset += (by > 0 ? from : to - 1) * view.stride[i];
         view.dim[i] = (to - from - 1) / (by > 0 ? by : -by) + 1;
         view.stride[i] *= view.dim[i] > 1 ? by : 1;
@@ -299,11 +297,12 @@ static bool build_tile(Graph *g, Call *c)
     for (int i = 0; i < view.rank; i++) {
         int64_t n = times->list[i];
         if (n < 1 || n > (INT64_C(1) << 56) / view.dim[i])
-            return call_error(g, c, "times %s: too small or too large", list_text(g, times));
+            return call_error(g, c, "times %s: out of range", list_text(g, times));
         dim[i] = n * view.dim[i];
         int axes = n > 1 && view.dim[i] > 1 ? 2 : 1;
         if (wide.rank + axes > MAX_RANK)
-            return call_error(g, c, "times %s repeats too many axes at once", list_text(g, times));
+            return call_error(g, c, "times %s repeats too many axes in one call",
+                              list_text(g, times));
         if (axes == 2)
             wide.dim[wide.rank++] = n; /* stride 0 */
         wide.dim[wide.rank] = axes == 2 ? view.dim[i] : dim[i];

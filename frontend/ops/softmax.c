@@ -8,7 +8,7 @@ static bool shape_softmax(Graph *g, Call *c)
     if (!want_f32(g, c, 0))
         return false;
     if (view.rank == 0)
-        return call_error_at(g, c, 0, "takes a tensor of one dimension or more, not a number");
+        return call_error_at(g, c, 0, "needs at least one dimension, not a scalar");
     if (!call_axis(g, c, "axis", view.rank, &axis))
         return false;
     call_set(c, "axis", axis);

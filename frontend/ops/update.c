@@ -43,7 +43,7 @@ static bool shape_collect(Graph *g, Call *c)
     for (int i = 0; i < all.rank && fits; i++)
         fits = i == axis ? all.dim[i] % part.dim[i] == 0 : all.dim[i] == part.dim[i];
     if (!fits)
-        return call_error(g, c, "%s is no part of %s", use_text(g, call_operand(c, 1)),
+        return call_error(g, c, "%s is not a part of %s", use_text(g, call_operand(c, 1)),
                           use_text(g, call_operand(c, 0)));
     return call_output(g, c, call_dtype(g, c, 0), all.rank, all.dim);
 }

@@ -40,13 +40,13 @@ static inline bool window_setting(Graph *g, Call *c, const char *name, int count
 {
     Attr *attr = &c->attr[op_arg(c->op, name)];
     if (attr->count != 1 && attr->count != count)
-        return call_error(g, c, "%s takes one number or %d, not %d", name, count, attr->count);
+        return call_error(g, c, "%s takes 1 or %d numbers, not %d", name, count, attr->count);
     for (int i = 0; i < count; i++) {
         if (i >= attr->count)
             attr->list[i] = attr->list[0];
         if (attr->list[i] < least || attr->list[i] > MAX_WINDOW)
-            return call_error(g, c, "%s = %lld: it must be %lld%s", name, (long long)attr->list[i],
-                              (long long)least, attr->list[i] < least ? " or more" : " to 2^31");
+            return call_error(g, c, "%s = %lld must be in [%lld, 2^31]", name,
+                              (long long)attr->list[i], (long long)least);
     }
     attr->count = (uint8_t)count;
     return true;
@@ -75,14 +75,15 @@ static inline bool window_pad(Graph *g, Call *c, WindowAxis *axis, int axes, con
     } else {
         int given = attr->count;
         if (given != 1 && given != axes && given != 2 * axes)
-            return call_error(g, c, "pad takes one number, %s%d (all begins, then all ends)",
-                              axes == 1 ? "" : "2 or ", 2 * axes);
+            return call_error(
+                g, c, "pad takes 1%s %d numbers, the latter the start of each axis, then the end",
+                axes == 1 ? " or" : ", 2 or", 2 * axes);
         for (int i = 0; i < axes; i++) {
             axis[i].begin = attr->list[given == 1 ? 0 : i];
             axis[i].end = attr->list[given == 2 * axes ? axes + i : given == 1 ? 0 : i];
             if (axis[i].begin < 0 || axis[i].end < 0 || axis[i].begin > MAX_WINDOW ||
                 axis[i].end > MAX_WINDOW)
-                return call_error(g, c, "pad must lie between 0 and 2^31");
+                return call_error(g, c, "pad must be in [0, 2^31]");
         }
     }
     *attr = (Attr){.count = (uint8_t)(2 * axes), .given = attr->given};

@@ -156,7 +156,7 @@ static bool read_header(Reader *reader)
     return true;
 }
 
-/* A whole number of at most 64 bits with a sign; says what is wrong with any other text. */
+/* An integer of at most 64 bits with a sign; says what is wrong with any other text. */
 static bool read_number(Reader *reader, const char *column, const char *text, int64_t least,
                         uint64_t most, int64_t *number)
 {
@@ -165,7 +165,7 @@ static bool read_number(Reader *reader, const char *column, const char *text, in
     const char *why = *digit ? NULL : "is missing";
     for (; *digit && !why; digit++) {
         if (*digit < '0' || *digit > '9')
-            why = "is not a whole number";
+            why = "is not an integer";
         else if (value > (most - (uint64_t)(*digit - '0')) / 10)
             why = "is too large";
         else

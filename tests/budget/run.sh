@@ -33,7 +33,7 @@ smallest() { # NAME OPTIONS...
     check "$name: it is reported"
     run "$@" --budget $((least - 1))
     [ $? -eq 1 ] && grep -q "does not fit" "$work/err" &&
-        size=$(sed -n 's/.*hint: --budget \([0-9.]*[KMGT]*\) would do, with.*/\1/p' "$work/err") &&
+        size=$(sed -n 's/.*hint: --budget \([0-9.]*[KMGT]*\) would fit, with.*/\1/p' "$work/err") &&
         [ -n "$size" ] && run "$@" --budget "$size" --report
     check "$name: a byte less is refused, and the budget that is named does"
 }
@@ -50,7 +50,7 @@ least=$(least_budget net.g --effort 5)
 run net.g --accumulate 1 --budget $((least * 95 / 100))
 grep -q '^net.g:[0-9]*:[0-9]*: error: net does not fit' "$work/err"
 check "a misfit has a place in the source"
-grep -q 'most is live here, at step' "$work/err" && grep -q 'note: .* f32\[512' "$work/err"
+grep -q 'the peak is here, at step' "$work/err" && grep -q 'note: .* f32\[512' "$work/err"
 check "a misfit lists the largest tensors"
 batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit.*/\1/p' "$work/err")
 run net.g --accumulate 1 --budget $((least * 95 / 100)) -D B="${batch:-0}"
@@ -122,7 +122,7 @@ same_costs() { # NAME OPTIONS...
         grep -q "[^0-9.]$said% extra time in a training step" "$work/out"
     check "$name: the picture says the same"
     run "$@" --budget $((least - 1))
-    grep -q "budget [0-9.]*[KMGT]* would do, with $said% extra time in a training step" "$work/err"
+    grep -q "budget [0-9.]*[KMGT]* would fit, with $said% extra time in a training step" "$work/err"
     check "$name: the hint says the same"
 }
 same_costs net net.g --accumulate 1
@@ -238,7 +238,7 @@ check "--budget takes the line with micro-batches as it is printed"
 run net.g --budget $((with - 1))
 [ $? -eq 1 ] && grep -q "does not fit: the smallest plan needs .*, in $times micro-batches, " "$work/err" &&
     ! grep -q 'hint: --accumulate' "$work/err" &&
-    grep -q "hint: --budget $(enough "$with") would do, in $times micro-batches, with" "$work/err"
+    grep -q "hint: --budget $(enough "$with") would fit, in $times micro-batches, with" "$work/err"
 check "where no number of them fits, the smallest is named"
 run net.g --budget $((least - 1)) --accumulate 1
 [ $? -eq 1 ] && grep -q 'hint: --accumulate 2 would fit, with' "$work/err"
@@ -301,7 +301,7 @@ run $gpt --budget "$least" --report &&
     grep -q '^  chunked loss  *yes  logits are never stored' "$work/out"
 check "a chunked loss is chosen where the budget asks for it, and the report says why"
 run $gpt --budget "$least" --chunked-loss never
-[ $? -eq 1 ] && grep -q "budget $(enough "$never") would do" "$work/err"
+[ $? -eq 1 ] && grep -q "budget $(enough "$never") would fit" "$work/err"
 check "--chunked-loss never is kept"
 run $gpt -d simplify && ! grep -q linear_cross_entropy "$work/out"
 check "nothing is sliced without a budget"

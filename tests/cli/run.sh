@@ -109,9 +109,9 @@ refuses 2 'one PROBLEM.csv at a time, but there is also b' pack a b
 refuses 2 "--emit 'png': expected one of: csv svg" pack a --emit png
 refuses 2 'gplan remat: which PROBLEM?' remat --budget 1
 refuses 2 'within which --budget?' remat a
-refuses 2 "--effort '1.5': expected a positive whole number" pack a --effort 1.5
+refuses 2 "--effort '1.5': expected a positive integer" pack a --effort 1.5
 refuses 2 "--effort '1e99': expected" pack a --effort 1e99
-refuses 2 "--seed '-1': expected a whole number" remat a --seed -1
+refuses 2 "--seed '-1': expected an integer" remat a --seed -1
 
 # ---- Wrong input -----------------------------------------------------------------------------
 

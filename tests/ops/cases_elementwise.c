@@ -391,7 +391,7 @@ OP_CASES(elementwise) = {
 };
 
 OP_ERRORS(elementwise) = {
-    {"add", "f32[2, 3] f32[4]", "", "add: shapes do not agree: [2, 3] and [4]"},
+    {"add", "f32[2, 3] f32[4]", "", "add: shapes do not broadcast: [2, 3] and [4]"},
     {"add", "bool[2] bool[2]", "", "add: takes numbers, not bool"},
     {"add", "f32[2]", "", "add: the argument y is missing"},
     {"and", "f32[2] f32[2]", "", "and: takes bool, not f32"},
@@ -400,7 +400,8 @@ OP_ERRORS(elementwise) = {
     {"shift_left", "bool[2] bool[2]", "", "shift_left: takes integers, not bool"},
     {"mod", "bool[2] bool[2]", "", "takes integers, not bool"},
     {"xor", "i32[2] i32[2]", "", "xor: takes bool, not i32"},
-    {"add", "f16[2] f32[2]", "", "add: cannot take f16[2]: f16 is only stored"},
-    {"prelu", "f32[2, 3, 4] f32[4]", "", "prelu: 4 slopes for the 3 channels of f32[2, 3, 4]"},
+    {"add", "f16[2] f32[2]", "", "add: does not take f16[2]: f16 is a storage-only dtype"},
+    {"prelu", "f32[2, 3, 4] f32[4]", "",
+     "prelu: slope has 4 elements for the 3 channels of f32[2, 3, 4]"},
     {0},
 };

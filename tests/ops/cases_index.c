@@ -98,11 +98,12 @@ OP_CASES(index) = {
 };
 
 OP_ERRORS(index) = {
-    {"gather", "f32[5, 3] f32[2]", "", "indices are i32 or i64, not f32[2]"},
-    {"gather", "f32[5, 3] i32[2]", "axis = 2", "axis = 2 is outside a tensor of 2 dimensions"},
+    {"gather", "f32[5, 3] f32[2]", "", "indices must be i32 or i64, not f32[2]"},
+    {"gather", "f32[5, 3] i32[2]", "axis = 2",
+     "axis = 2 is out of range for a tensor of 2 dimensions"},
     {"gather", "f32[1, 1, 1, 1, 1] i32[1, 1, 1, 1, 1]", "", "more than 8 dimensions"},
     {"embedding", "i32[2] -", "", "needs a table, or count and size to make one"},
-    {"embedding", "f32[2] f32[4, 5]", "", "indices are i32 or i64"},
+    {"embedding", "f32[2] f32[4, 5]", "", "indices must be i32 or i64"},
     {"one_hot", "i32[2]", "depth = 0", "depth = 0 must be positive"},
     {"scatter_add", "f32[5, 3] i32[7] f32[7, 2]", "",
      "x f32[5, 3], index i32[7], updates f32[7, 2]"},

@@ -248,10 +248,10 @@ OP_CASES(loss) = {
 };
 
 OP_ERRORS(loss) = {
-    {"cross_entropy", "f32[3, 5] i32[4]", "", "do not agree: f32[3, 5] and i32[4]"},
-    {"cross_entropy", "f32[3, 5] f32[3]", "", "indices are i32 or i64, not f32[3]"},
-    {"cross_entropy", "f32[3, 5] i32[3]", "label_smoothing = 2", "must be from 0 to 1"},
-    {"nll", "f32[3, 5] i32[3, 5]", "", "log_probs [..., classes] and ids [...] do not agree"},
+    {"cross_entropy", "f32[3, 5] i32[4]", "", "do not match: f32[3, 5] and i32[4]"},
+    {"cross_entropy", "f32[3, 5] f32[3]", "", "indices must be i32 or i64, not f32[3]"},
+    {"cross_entropy", "f32[3, 5] i32[3]", "label_smoothing = 2", "must be in [0, 1]"},
+    {"nll", "f32[3, 5] i32[3, 5]", "", "log_probs [..., classes] and ids [...] do not match"},
     {"mse", "f32[3, 1] f32[3]", "",
      "target f32[3] does not broadcast to f32[3, 1], the shape of x"},
     {"l1", "f32[3] f32[2, 3]", "", "target f32[2, 3] does not broadcast to f32[3]"},

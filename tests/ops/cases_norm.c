@@ -170,11 +170,12 @@ OP_CASES(norm) = {
 
 OP_ERRORS(norm) = {
     {"layernorm", "f32[3, 5] f32[3]", "", "scale must be f32[5], as the last axes of x f32[3, 5]"},
-    {"layernorm", "f32[3, 5]", "axes = 3", "axes = 3 of the last axes, but x is f32[3, 5]"},
+    {"layernorm", "f32[3, 5]", "axes = 3",
+     "axes = 3: cannot normalize so many of the last axes of x f32[3, 5]"},
     {"layernorm", "f32[3, 5]", "eps = -1", "eps = -1 must not be negative"},
     {"layernorm", "i32[3, 5]", "", "takes f32, not i32[3, 5]"},
     {"groupnorm", "f32[2, 6]", "groups = 4", "groups = 4 does not divide the 6 channels"},
-    {"groupnorm", "f32[6]", "groups = 2", "takes [N, C, ...] with the channels on axis 1"},
+    {"groupnorm", "f32[6]", "groups = 2", "x must be [N, C, ...] with the channels on axis 1"},
     {"batchnorm", "f32[2, 6] f32[5]", "", "scale must be f32[6], one for each channel of x"},
     {0},
 };

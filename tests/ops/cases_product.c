@@ -105,7 +105,7 @@ OP_ERRORS(product) = {
     {"matmul", "f32[3] f32[4]", "", "matmul: inner sizes differ: [3] @ [4]"},
     {"matmul", "f32[2, 3, 4] f32[5, 4, 3]", "",
      "matmul: batch sizes differ: [2, 3, 4] @ [5, 4, 3]"},
-    {"matmul", "f32[] f32[4]", "", "matmul: a single number has no rows or columns"},
+    {"matmul", "f32[] f32[4]", "", "matmul: operands need at least one dimension"},
     {"matmul", "i32[2, 2] i32[2, 2]", "", "matmul: takes f32, not i32[2, 2]"},
     {"dense", "f32[2, 3] - -", "", "dense: needs units"},
     {"dense", "f32[2, 3] - -", "units = 0", "dense: units must be positive"},

@@ -22,7 +22,7 @@ OP_CASES(random) = {
 };
 
 OP_ERRORS(random) = {
-    {"dropout", "f32[3]", "rate = 1", "rate = 1 must be from 0 to less than 1"},
+    {"dropout", "f32[3]", "rate = 1", "rate = 1 must be in [0, 1)"},
     {"dropout", "i32[3]", "", "takes f32, not i32[3]"},
     {0},
 };

@@ -316,12 +316,13 @@ OP_CASES(reduce) = {
 };
 
 OP_ERRORS(reduce) = {
-    {"sum", "f32[2, 3]", "axis = 2", "axis = 2 is outside a tensor of 2 dimensions"},
-    {"sum", "f32[2, 3]", "axis = [0, -2]", "axis names the dimension -2 twice"},
-    {"var", "f32[2, 3]", "axis = 0, correction = 2", "correction = 2 must be from 0 to less than"},
+    {"sum", "f32[2, 3]", "axis = 2", "axis = 2 is out of range for a tensor of 2 dimensions"},
+    {"sum", "f32[2, 3]", "axis = [0, -2]", "axis repeats -2"},
+    {"var", "f32[2, 3]", "axis = 0, correction = 2",
+     "correction = 2 must be 0 or more, and less than"},
     {"var", "i32[2, 3]", "", "takes f32, not i32[2, 3]"},
-    {"cumsum", "f32[2, 3]", "axis = -3", "axis = -3 is outside"},
+    {"cumsum", "f32[2, 3]", "axis = -3", "axis = -3 is out of range"},
     {"softmax", "i32[2, 3]", "", "takes f32, not i32[2, 3]"},
-    {"softmax", "f32[]", "", "takes a tensor of one dimension or more"},
+    {"softmax", "f32[]", "", "needs at least one dimension"},
     {0},
 };

@@ -205,11 +205,11 @@ OP_CASES(scatter) = {
 };
 
 OP_ERRORS(scatter) = {
-    {"gather_elements", "f32[5, 3] f32[2, 3]", "", "indices are i32 or i64, not f32[2, 3]"},
+    {"gather_elements", "f32[5, 3] f32[2, 3]", "", "indices must be i32 or i64, not f32[2, 3]"},
     {"gather_elements", "f32[5, 3] i32[2, 4]", "",
      "index i32[2, 4] must have the dims of f32[5, 3] or smaller, save axis 0"},
     {"gather_elements", "f32[5, 3] i32[2]", "", "or smaller, save axis 0"},
-    {"gather_elements", "f32[] i32[]", "", "axis = 0 is outside a tensor of 0 dimensions"},
+    {"gather_elements", "f32[] i32[]", "", "axis = 0 is out of range for a tensor of 0 dimensions"},
     {"gather_nd", "f32[5, 3] i32[2, 3]", "", "the last axis of index i32[2, 3] names places"},
     {"gather_nd", "f32[5, 3] i32[]", "", "the last axis of index i32[] names places"},
     {"gather_nd", "f32[5, 3] i32[4, 1]", "batch_dims = 1", "names places on axes of f32[5, 3]"},
@@ -222,9 +222,9 @@ OP_ERRORS(scatter) = {
      "x f32[5, 3], index i32[2, 1], updates f32[2, 2]"},
     {"topk", "f32[5, 3]", "k = 4", "k = 4 must be from 1 to the 3 of axis 1 of f32[5, 3]"},
     {"topk", "f32[5, 3]", "k = 0", "k = 0 must be from 1"},
-    {"topk", "f32[]", "k = 1", "axis = -1 is outside a tensor of 0 dimensions"},
-    {"arange", "", "count = 0", "shape [0] cannot be"},
+    {"topk", "f32[]", "k = 1", "axis = -1 is out of range for a tensor of 0 dimensions"},
+    {"arange", "", "count = 0", "shape [0] is invalid"},
     {"arange", "", "count = 3, step = 0.5", "start and step of i64 must be whole numbers"},
-    {"random_normal", "", "shape = [3, 0]", "shape [3, 0] cannot be"},
+    {"random_normal", "", "shape = [3, 0]", "shape [3, 0] is invalid"},
     {0},
 };

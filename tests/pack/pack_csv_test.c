@@ -123,7 +123,7 @@ Test(csv, what_is_wrong_is_named_with_its_line)
     refused(HEAD "a,0,1,99999999999999999999999\n", 2, "too large");
     refused(HEAD "a,0,1,4611686018427387905\n", 2, "too large");
     refused(HEAD "a,0,9223372036854775808,4\n", 2, "too large");
-    refused(HEAD "a,0,1,4k\n", 2, "whole number");
+    refused(HEAD "a,0,1,4k\n", 2, "not an integer");
     refused(HEAD "a,0,1,\n", 2, "size is missing");
     refused(HEAD "a,0,-,1\n", 2, "is missing");
     refused(HEAD "a,0,1\n", 2, "3 fields");

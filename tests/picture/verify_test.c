@@ -291,7 +291,7 @@ Test(verify, refuses_a_cluster_that_hides_an_operand)
     json_t *cluster = row(c.json, "clusters", 0);
     json_array_remove(json_object_get(cluster, "operands"), 0);
     json_array_remove(json_object_get(json_array_get(steps(c.json, 0), 0), "operands"), 0);
-    expect(&c, c.json, "which is no operand");
+    expect(&c, c.json, "which is not an operand");
     case_free(&c);
 }
 

@@ -161,7 +161,7 @@ check 'nor rotary positions' turned rope 'rope(reshape(x, [1, 1, B, 16]))'
 added() {
     sed 's/train cross_entropy(fc2, labels) using OPTIMIZER/param w : [3] = ones\
 train cross_entropy(fc2, labels) + sum(w*w) using sgd()/' "$here/tiny.g" >added.g &&
-        "$gplan" added.g --quiet && refuses 'no loss of a sample' added.g --accumulate 2
+        "$gplan" added.g --quiet && refuses 'not a loss over samples' added.g --accumulate 2
 }
 check 'a term of its own is not counted twice' added
 check 'a model without train' refuses 'has no train statement' "$here/../emit/affine.g" --train
