@@ -90,11 +90,24 @@ bool memory_holds(Check *c, Id buffer, uint32_t time)
 /* ---- How much is live -------------------------------------------------------------------------
  */
 
+/* By step: where its program ends. Callers read outputs then, before another program begins. */
+static const uint32_t *program_ends(const Check *c)
+{
+    uint32_t *end = ARENA_ARRAY(c->arena, uint32_t, c->plan->end + 1);
+    for (int p = 0; p < PROGRAMS; p++) {
+        const Program *program = &c->plan->program[p];
+        for (Id i = 0; i < program->count; i++)
+            end[program->begin + i] = program->begin + program->count;
+    }
+    return end;
+}
+
 /* Bytes of contents between the step that wrote them and the last that reads them. What a result
  * was written over or around is counted with the result from then on. */
 LivePeak memory_live_peak(Check *c)
 {
     int64_t *change = ARENA_ARRAY(c->arena, int64_t, c->plan->end + 2);
+    const uint32_t *end = program_ends(c);
     bool *counted = ARENA_ARRAY(c->arena, bool, c->plan->buffers); /* every program finds them */
     for (size_t i = 0; i < c->content.count; i++) {
         const Content *content = &c->content.at[i];
@@ -114,6 +127,8 @@ LivePeak memory_live_peak(Check *c)
             death = content->covered;
         if (death > content->absorbed)
             death = content->absorbed;
+        if (!content->persistent && death > end[content->written])
+            death = end[content->written];
         change[content->persistent ? 0 : content->written] += (int64_t)b->bytes;
         change[death] -= (int64_t)b->bytes;
     }

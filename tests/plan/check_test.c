@@ -467,6 +467,18 @@ Test(check, counts_what_persists_once_where_there_is_no_output)
     planned_free(&p);
 }
 
+/* The caller reads outputs of one program before the next begins. */
+Test(check, counts_outputs_until_their_program_ends)
+{
+    Planned p = planned_training("model fit(batch B = 100)\ninput x : f32[B, 50]\n"
+                                 "input y : f32[B, 10]\noutput o = dense(x, 10)\n"
+                                 "train mse(o, y) using adam(lr = 0.1)\n",
+                                 NULL);
+    cr_assert_null(p.fault, "%s", p.fault);
+    cr_assert_leq(p.live_peak.bytes, p.plan->arena);
+    planned_free(&p);
+}
+
 Test(check, what_passes_computes_the_right_bits_on_models)
 {
     int refused = 0, passed = 0;
