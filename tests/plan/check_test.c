@@ -479,6 +479,65 @@ Test(check, counts_outputs_until_their_program_ends)
     planned_free(&p);
 }
 
+/* Every buffer gets bytes of its own for the whole of its program, so that only what is read and
+ * written can be wrong. */
+static void lay_apart(Victim *v)
+{
+    uint64_t at = v->plan.arena;
+    for (Id i = 0; i < v->plan.buffers; i++) {
+        Buffer *b = &v->plan.buffer[i];
+        if (b->death - b->birth == v->plan.end)
+            continue;
+        for (int p = 0; p < PROGRAMS; p++) {
+            const Program *program = &v->plan.program[p];
+            if (b->birth >= program->begin && b->birth < program->begin + program->count) {
+                b->birth = program->begin;
+                b->death = program->begin + program->count;
+                break;
+            }
+        }
+        if (is_root(v, i)) {
+            move_root(v, i, at);
+            at += (b->bytes + 255) / 256 * 256;
+        }
+    }
+    v->plan.arena = at;
+}
+
+/* As a pass that settles orders could get it wrong: a step moves before one that it reads from. */
+Test(check, refuses_a_training_step_moved_before_what_it_needs)
+{
+    Victim v = {.right = planned_training("model fit(batch B = 4)\ninput x : f32[B, 32]\n"
+                                          "input y : f32[B, 8]\nh = relu(dense(x, 64))\n"
+                                          "recompute h\ng = tanh(dense(h, 16))\n"
+                                          "train mse(dense(g, 8), y) using adam(lr = 0.1)\n",
+                                          NULL)};
+    const Plan *right = v.right.plan;
+    const Program *step = &right->program[PROGRAM_STEP];
+    cr_assert_null(v.right.fault, "%s", v.right.fault);
+    for (Id a = 0; a < step->count; a++)
+        for (Id b = a + 1; b < step->count; b++) {
+            begin(&v);
+            lay_apart(&v);
+            const char *apart = plan_check(&v.plan, &v.right.target, NULL);
+            cr_assert_null(apart, "%s", apart);
+            Program *moved = &v.plan.program[PROGRAM_STEP];
+            moved->at = copy(step->at, step->count * sizeof *step->at);
+            memmove(moved->at + a + 1, moved->at + a, (b - a) * sizeof *moved->at);
+            moved->at[a] = step->at[b];
+            const char *fault = plan_check(&v.plan, &v.right.target, NULL);
+            if (feeds(right, &step->at[a], &step->at[b])) {
+                cr_expect(fault && strstr(fault, "before it is written"), "%u to %u: %s", b, a,
+                          fault ? fault : "passed");
+                v.refused++;
+            }
+            free(moved->at);
+            end(&v);
+        }
+    cr_assert_gt(v.refused, 10);
+    planned_free(&v.right);
+}
+
 Test(check, what_passes_computes_the_right_bits_on_models)
 {
     int refused = 0, passed = 0;
