@@ -263,8 +263,8 @@ static void lower_repeat(Lower *l, Frame *frame, const Stmt *stmt)
                     (long long)stop);
         return;
     }
-    if (__builtin_sub_overflow(stop, start, &iterations) || iterations > MAX_ITERATIONS) {
-        lower_error(l, frame, range, "a repeat has at most %d iterations", MAX_ITERATIONS);
+    if (__builtin_sub_overflow(stop, start, &iterations) || iterations > MAX_REPEAT_ITERATIONS) {
+        lower_error(l, frame, range, "a repeat has at most %d iterations", MAX_REPEAT_ITERATIONS);
         return;
     }
     for (int64_t iteration = 0; iteration < iterations && lower_step(l, stmt->span); iteration++)

@@ -13,8 +13,8 @@ enum { LIMITS_PART = 1 };
 #endif
 
 enum {
-    MAX_NODES = 250000 / LIMITS_PART,       /* of the graph */
-    MAX_ITERATIONS = 1000000 / LIMITS_PART, /* of one repeat */
+    MAX_NODES = 250000 / LIMITS_PART,              /* of the graph */
+    MAX_REPEAT_ITERATIONS = 1000000 / LIMITS_PART, /* of one repeat */
     MAX_STEPS = 10000000 / LIMITS_PART, /* expressions and statements lowered: ends what makes no
                                            nodes */
     MAX_CALLS = 64,                     /* of blocks within each other */
@@ -116,7 +116,7 @@ typedef struct {
     size_t earlier;  /* values that were there before: of other lowerings */
     NameTable *used; /* names of layers -> place in used_span */
     ARRAY(Span) used_span;
-    NameTable *outputs;  /* names of outputs and metrics -> their places in output_span */
+    NameTable *outputs; /* names of outputs and metrics -> their places in output_span */
     ARRAY(Span) output_span;
     ARRAY(bool) shown;   /* by value: an output has its bytes */
     Span metric;         /* the first; line 0: there is none */

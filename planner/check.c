@@ -226,8 +226,7 @@ static bool check_commits(Check *c, const Program *program)
         const Node *last =
             &c->g->node.at[clusters->node[clusters->at[id].node + clusters->at[id].nodes - 1]];
         if (left && (node_commits(c->g, node) || node_commits(c->g, last)))
-            return check_fail(c,
-                              "step %u: %s changes what is saved before all that can fail has run",
+            return check_fail(c, "step %u: %s updates state before all ops that can fail have run",
                               program->begin + i, last->name);
     }
     return true;

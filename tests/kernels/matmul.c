@@ -36,7 +36,7 @@ static void product(Shape s)
         CROSS(GP_NC, s.n);
         CROSS(GP_NC_LARGEST, s.n);
         if (s.b == DENSE && s.c == DENSE)
-            CROSS(GP_GEMM_AS_IT_LIES, gp_ceil_div(s.m, GP_MR));
+            CROSS(GP_GEMM_IN_PLACE, gp_ceil_div(s.m, GP_MR));
         CROSS(GP_ASIDE_PANELS, gp_ceil_div(s.m, GP_MR));
     }
     const Case t = {.kernel = gp_matmul,

@@ -140,7 +140,7 @@ OP_ERRORS(resize) = {
     {"resize", IMAGE, "scale = 0.1", "an axis of 5 would have nothing left"},
     {"resize", IMAGE, "scale = 900000000.0", "more than 2^31 elements"},
     {"resize", IMAGE, "size = 0", "would have nothing left"},
-    {"resize", IMAGE, "size = [2, 3, 4]", "size takes one number or 2"},
+    {"resize", IMAGE, "size = [2, 3, 4]", "size takes 1 or 2 numbers"},
     {"resize", IMAGE, "size = 3, axis = 4", "axis = 4 is outside"},
     {"resize", IMAGE, "size = 3, antialias = true", "antialias means nothing"},
     {"resize", "f32[4, 5]", "size = 3", "x must be [N, C, ...], or axis given"},
