@@ -235,6 +235,7 @@ GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *wor
         c.at += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
+    (void)work; /* thin products need none */
     if (GP_WAY(matmul_aside, end.call->aside)) {
         gp_product_aside(p, c, a, b, m, n, work, end);
         return;
