@@ -21,6 +21,24 @@ if [ -d "$data" ] && [ -x "$score" ]; then
     check a_sample_of_onnx_tests_passes_as_before sample
 fi
 
+# The example: what is imported is trained, within a budget, from the file's own weights.
+finetune() {
+    (cd "$work" && "$gplan" "$root/examples/finetune/shapes.onnx" "$root/examples/finetune/last_layer.g" \
+        -D batch=32 --threads 2 --budget 768K --quiet -o shapes.c &&
+        cc -O1 -I. shapes.c "$root/examples/finetune/finetune.c" -lm -o finetune &&
+        ./finetune shapes.safetensors tuned.safetensors >said) || return 1
+    awk 'NR == 1 { first = $4 } { last = $4; share = $6 }
+        END { exit !(NR == 6 && last < first / 4 && share > 0.9) }' "$work/said"
+}
+last_layer_alone() {
+    "$gplan" params "$root/examples/finetune/shapes.onnx" "$root/examples/finetune/last_layer.g" -D batch=1 |
+        awk '$4 ~ /^[0-9]+$/ && $5 == "trainable" { names = names " " $1 }
+            $5 ~ /^[0-9]+$/ && $6 == "trainable" { names = names " " $1 }
+            END { exit names != " fc.weight fc.bias" }'
+}
+check the_last_layer_of_an_imported_classifier_is_trained finetune
+check nothing_else_of_it_is_trained last_layer_alone
+
 # Attention written out, with the results of ONNX Runtime: as one op where nobody else reads the
 # scores or the weights.
 own() {
