@@ -186,7 +186,7 @@ param table : [700, 64] = normal(0.02)
 output y = relu(x @ table[0:S])
 END
 run "$work/rows.g" --max S --budget 1G
-[ "$(cat "$work/out")" = 700 ] && grep -q 'note: no larger value of S near it' "$work/err"
+[ "$(cat "$work/out")" = 700 ] && grep -q 'note: no larger value of S nearby' "$work/err"
 check "--max ends where no value makes a model"
 
 # ---- A search that the time ends. What was found before is kept, and a misfit says that it may be
