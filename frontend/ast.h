@@ -15,6 +15,9 @@ enum {
     MAX_QUOTED = 1000, /* bytes of one in quotes, or of a string */
 };
 
+/* In the text of a name: around what the index of a repeat is put in for, "h.{i}.w". */
+enum { SPELL_OPEN = 1, SPELL_CLOSE = 2 };
+
 typedef struct {
     const char *text;
     Span span;

@@ -429,6 +429,7 @@ Lower *lower_begin(Graph *g, const Model *model, Frame **frame)
                  .ast = model->ast,
                  .earlier = g->value.count,
                  .used = names_new(g->arena),
+                 .spelt = names_new(g->arena),
                  .outputs = names_new(g->arena)};
     *frame = frame_new(l, NULL, NULL, false);
     (*frame)->path = "";

@@ -114,6 +114,8 @@ typedef struct {
     const Model *from; /* what is lowered */
     const Stmt *model;
     size_t earlier;  /* values that were there before: of other lowerings */
+    NameTable *spelt; /* names that spell made -> place in spelling */
+    ARRAY(const char *) spelling;
     NameTable *used; /* names of layers -> place in used_span */
     ARRAY(Span) used_span;
     NameTable *outputs; /* names of outputs and metrics -> their places in output_span */
@@ -148,6 +150,10 @@ const char *layer_name(Lower *l, Frame *frame, const char *op, bool keyed, const
                        const char *given, Span span);
 const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *bound,
                        const char *given, Span span);
+/* A name with the index of a repeat put in: "h.{i}.w", "{2*i+1}"; itself where it has no braces.
+ * NULL with a message. */
+const char *spell(Lower *l, Frame *frame, const char *text, Span span);
+bool is_spelt(const char *text); /* it has such braces */
 const char *param_name(Lower *l, Frame *frame, const char *name, Span span);
 bool reserve_name(Lower *l, const char *name, Span span);
 

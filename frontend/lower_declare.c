@@ -315,19 +315,22 @@ static bool lower_init(Lower *l, Frame *frame, const Expr *expr, const Shape *sh
     return init_value(l, frame, expr, shape, init);
 }
 
-static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kind)
+static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, const char *spelt,
+                         ValueKind kind)
 {
     Shape shape;
-    if (!lower_type(l, frame, &stmt->type, &shape))
+    if (!spelt || !lower_type(l, frame, &stmt->type, &shape))
         return NONE;
     Init init = shape.rank < 2 || !dtype_is_real(shape.dtype)
                     ? init_const(0)
                     : init_xavier(fan_in(&shape), fan_out(&shape));
     if (stmt->value && !lower_init(l, frame, stmt->value, &shape, &init))
         return NONE;
-    if (frame_find_here(frame, stmt->name.text))
+    if (frame_find_here(frame, spelt))
         return NONE; /* reported when it is bound */
-    const char *name = param_name(l, frame, stmt->name.text, stmt->name.span);
+    /* With the index in it, the name is whole: no turn is added. */
+    const char *name =
+        is_spelt(stmt->name.text) ? spelt : param_name(l, frame, spelt, stmt->name.span);
     Id id = declare(l, frame, kind, name, &shape, stmt->name.span);
     if (id == NONE)
         return NONE;
@@ -339,15 +342,19 @@ static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, ValueKind kin
 
 void lower_param(Lower *l, Frame *frame, const Stmt *stmt)
 {
-    Id id = declare_filled(l, frame, stmt, VALUE_PARAM);
-    bind_declared(l, frame, stmt->name, BOUND_PARAM, id);
+    Name name = {spell(l, frame, stmt->name.text, stmt->name.span), stmt->name.span};
+    Id id = declare_filled(l, frame, stmt, name.text, VALUE_PARAM);
+    if (name.text)
+        bind_declared(l, frame, name, BOUND_PARAM, id);
 }
 
 void lower_const(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt->type.given) {
-        Id id = declare_filled(l, frame, stmt, VALUE_CONST);
-        bind_declared(l, frame, stmt->name, BOUND_CONST, id);
+        Name name = {spell(l, frame, stmt->name.text, stmt->name.span), stmt->name.span};
+        Id id = declare_filled(l, frame, stmt, name.text, VALUE_CONST);
+        if (name.text)
+            bind_declared(l, frame, name, BOUND_CONST, id);
         return;
     }
     Val val = eval(l, frame, stmt->value, NULL);

@@ -313,10 +313,13 @@ static Val eval_name(Lower *l, Frame *frame, const Expr *expr)
 }
 
 /* A name in quotes; or a string, where nothing has that name. */
-static Val eval_string(const Frame *frame, const Expr *expr)
+static Val eval_string(Lower *l, Frame *frame, const Expr *expr)
 {
-    const Binding *binding = frame_find(frame, expr->text);
-    return binding ? binding->val : (Val){.kind = VAL_STRING, .text = expr->text};
+    const char *text = spell(l, frame, expr->text, expr->span);
+    if (!text)
+        return POISON;
+    const Binding *binding = frame_find(frame, text);
+    return binding ? binding->val : (Val){.kind = VAL_STRING, .text = text};
 }
 
 static Val eval_list(Lower *l, Frame *frame, const Expr *expr)
@@ -344,7 +347,7 @@ static Val eval_kind(Lower *l, Frame *frame, const Expr *expr, const Bound *boun
     case EXPR_BOOL:
         return val_bool(expr->integer);
     case EXPR_STRING:
-        return eval_string(frame, expr);
+        return eval_string(l, frame, expr);
     case EXPR_LIST:
         return eval_list(l, frame, expr);
     case EXPR_CALL:

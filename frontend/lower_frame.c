@@ -6,6 +6,7 @@
  */
 #include "frontend/lower.h"
 
+#include <ctype.h>
 #include <string.h>
 
 Frame *frame_new(Lower *l, Frame *parent, const Stmt *stmt, bool iteration)
@@ -351,6 +352,67 @@ const char *block_path(Lower *l, Frame *frame, const char *block, const Bound *b
         return layer_name(l, frame, block, true, bound, given, span);
     /* The first call has the block's own name, so that a second one changes nothing for it. */
     return next_of(l, frame, block, block, !frame->iteration, span);
+}
+
+bool is_spelt(const char *text)
+{
+    return strchr(text, SPELL_OPEN) != NULL;
+}
+
+/* Between braces: NUMBER * NAME + NUMBER, of which the name must be there. */
+static bool spell_number(Lower *l, Frame *frame, const char **text, Span span, int64_t *number)
+{
+    char name[MAX_NAME + 1] = "";
+    int length = 0, used = 0;
+    long factor = 1, more = 0;
+    if (sscanf(*text, "%9ld*%n", &factor, &used) != 1 || !used) {
+        factor = 1;
+        used = 0;
+    }
+    *text += used;
+    while ((isalnum((unsigned char)**text) || **text == '_') && length < MAX_NAME)
+        name[length++] = *(*text)++;
+    name[length] = 0;
+    used = 0;
+    if (**text == '+' && sscanf(*text, "+%9ld%n", &more, &used) == 1)
+        *text += used;
+    const Binding *binding = NULL;
+    for (const Frame *f = frame; f && !binding; f = f->turn ? f->parent : NULL)
+        if (f->turn && strcmp(f->stmt->name.text, name) == 0)
+            binding = frame_find(f, f->stmt->name.text);
+    if (**text != SPELL_CLOSE || !binding || binding->val.kind != VAL_INT) {
+        lower_error(l, frame, span, "braces in a name are for the index of a repeat around it");
+        diag_hint(l->diag, "\"h.{i}.w\", \"{2*i+1}\"; a brace of the name is written \\{");
+        return false;
+    }
+    ++*text;
+    *number = factor * binding->val.integer + more;
+    return true;
+}
+
+const char *spell(Lower *l, Frame *frame, const char *text, Span span)
+{
+    if (!is_spelt(text))
+        return text;
+    const char *full = "";
+    while (*text) {
+        size_t plain = strcspn(text, (char[]){SPELL_OPEN, 0});
+        int64_t number = 0;
+        full = arena_printf(l->arena, "%s%.*s", full, (int)plain, text);
+        text += plain;
+        if (!*text)
+            break;
+        text++;
+        if (!spell_number(l, frame, &text, span, &number))
+            return NULL;
+        full = arena_printf(l->arena, "%s%lld", full, (long long)number);
+    }
+    uint32_t *at = names_at(l->spelt, full);
+    if (*at == UINT32_MAX) {
+        *at = (uint32_t)l->spelling.count;
+        ARRAY_PUSH(l->arena, &l->spelling, full);
+    }
+    return l->spelling.at[*at];
 }
 
 const char *param_name(Lower *l, Frame *frame, const char *name, Span span)

@@ -22,9 +22,9 @@ static void put_quoted(const char *text, FILE *to)
 {
     fputc('"', to);
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
+        if (strchr("\"\\{}", *text))
             fputc('\\', to);
-        fputc(*text, to);
+        fputc(*text == SPELL_OPEN ? '{' : *text == SPELL_CLOSE ? '}' : *text, to);
     }
     fputc('"', to);
 }
