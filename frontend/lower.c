@@ -139,8 +139,9 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
         if (!frame_bind(l, frame, stmt->name, BOUND_VALUE, val))
             return;
     } else {
-        const Binding *binding = frame_find(frame, stmt->name.text);
-        if (!binding)
+        const char *spelt = spell(l, frame, stmt->name.text, stmt->name.span);
+        const Binding *binding = spelt ? frame_find(frame, spelt) : NULL;
+        if (spelt && !binding)
             unknown_name(l, frame, stmt->name.text, stmt->name.span);
         val = binding ? binding->val : POISON;
     }

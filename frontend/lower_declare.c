@@ -118,7 +118,7 @@ void lower_input(Lower *l, Frame *frame, const Stmt *stmt)
 {
     Shape shape;
     Id id = NONE;
-    bool good = lower_type(l, frame, &stmt->type, &shape);
+    bool good = lower_type(l, frame, &stmt->type, &shape) && !is_spelt(stmt->name.text);
     if (good && !frame_find_here(frame, stmt->name.text)) {
         id = declare(l, frame, VALUE_INPUT, stmt->name.text, &shape, stmt->name.span);
         reserve_name(l, stmt->name.text, stmt->name.span);
@@ -328,7 +328,7 @@ static Id declare_filled(Lower *l, Frame *frame, const Stmt *stmt, const char *s
         return NONE;
     if (frame_find_here(frame, spelt))
         return NONE; /* reported when it is bound */
-    /* With the index in it, the name is whole: no turn is added. */
+    /* With the index in it, the name is whole: no iteration is added. */
     const char *name =
         is_spelt(stmt->name.text) ? spelt : param_name(l, frame, spelt, stmt->name.span);
     Id id = declare(l, frame, kind, name, &shape, stmt->name.span);

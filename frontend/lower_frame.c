@@ -104,6 +104,8 @@ static bool may_bind(Lower *l, const Frame *frame, Name name, BoundKind kind, co
 
 bool frame_bind(Lower *l, Frame *frame, Name name, BoundKind kind, Val val)
 {
+    if (is_spelt(name.text))
+        return lower_error(l, frame, name.span, "only a param or a const has braces in its name");
     Frame *home = frame;
     while (kind != BOUND_INDEX && home->iteration && !find_in(home, name.text))
         home = home->parent;
@@ -377,8 +379,8 @@ static bool spell_number(Lower *l, Frame *frame, const char **text, Span span, i
     if (**text == '+' && sscanf(*text, "+%9ld%n", &more, &used) == 1)
         *text += used;
     const Binding *binding = NULL;
-    for (const Frame *f = frame; f && !binding; f = f->turn ? f->parent : NULL)
-        if (f->turn && strcmp(f->stmt->name.text, name) == 0)
+    for (const Frame *f = frame; f && !binding; f = f->iteration ? f->parent : NULL)
+        if (f->iteration && strcmp(f->stmt->name.text, name) == 0)
             binding = frame_find(f, f->stmt->name.text);
     if (**text != SPELL_CLOSE || !binding || binding->val.kind != VAL_INT) {
         lower_error(l, frame, span, "braces in a name are for the index of a repeat around it");

@@ -343,6 +343,7 @@ static Import *begin(Arena *arena, Arena *kept, Diag *diag, const OnnxOptions *o
     m->names = names_new(arena);
     m->taken = names_new(arena);
     m->output = names_new(arena);
+    m->small = names_new(arena);
     m->ast = ARENA_NEW(arena, Ast);
     m->parse = ARENA_NEW(arena, Parse);
     m->parse->arena = arena;
@@ -385,6 +386,7 @@ static bool translate(Import *m, const char *path)
     find_attention(m);
     drop_unused(m);
     name_outputs(m);
+    roll(m);
     return true;
 }
 

@@ -42,6 +42,7 @@ struct Import {
     ARRAY(const Tensor *) tensor;
     NameTable *taken;  /* names of the tree */
     NameTable *output; /* names of the graph's outputs -> their place */
+    NameTable *small;  /* constants that stand in the text, by what they are -> place in declared */
     ARRAY(Declared) declared;
     ARRAY(Id) declared_as;   /* by value of the first scratch graph: 1 + place in declared, or 0 */
     ARRAY(bool) known_value; /* likewise: all it is made of is known */
@@ -77,6 +78,8 @@ OnnxTensor *folded(Import *m, const Tensor *tensor); /* NULL: not known */
 /* Ops on numbers that are followed (follow.c). *done: the node was one. */
 bool follow(Import *m, bool *done);
 
+/* Equal layers become a repeat (roll.c). */
+void roll(Import *m);
 /* Constants of a graph (import.c). */
 bool import_initializers(Import *m, const OnnxGraph *graph);
 /* Nodes (node.c). */

@@ -256,6 +256,19 @@ static const OnnxTensor *data_of(Import *m, const Tensor *constant)
     return data;
 }
 
+/* Where the place of a constant with these numbers stands. */
+static uint32_t *find_small(Import *m, const Tensor *constant, const OnnxTensor *data)
+{
+    const char *key = dtype_name(constant->dtype);
+    for (int i = 0; i < data->rank; i++)
+        key = arena_printf(m->arena, "%s,%lld", key, (long long)data->dim[i]);
+    for (int64_t i = 0; i < data->count; i++)
+        key = elem_is_float(data->elem)
+                  ? arena_printf(m->arena, "%s %a", key, onnx_number(data, i))
+                  : arena_printf(m->arena, "%s %lld", key, (long long)onnx_integer(data, i));
+    return names_at(m->small, key);
+}
+
 const Tensor *declare(Import *m, const Tensor *constant)
 {
     const OnnxTensor *data = constant->data ? constant->data : data_of(m, constant);
@@ -263,7 +276,12 @@ const Tensor *declare(Import *m, const Tensor *constant)
         return declare_numbers(m, constant);
     bool param = constant->initializer && elem_is_float(constant->elem);
     bool inside = data->count <= MOST_IN_TEXT && !param && !any_nan(data);
+    uint32_t *same = inside && !constant->initializer ? find_small(m, constant, data) : NULL;
+    if (same && *same != UINT32_MAX)
+        return m->declared.at[*same].tensor;
     const char *name = constant->initializer ? intern(m, constant->name) : claim(m, constant->name);
+    if (same)
+        *same = (uint32_t)m->declared.count;
     Stmt *stmt = stmt_make(m, param ? STMT_PARAM : STMT_CONST, name);
     stmt->type = type_of(m, constant->dtype, data->rank, data->dim);
     stmt->frozen = param;
@@ -322,6 +340,22 @@ static bool is_needed(const Needed *needed, const Stmt *stmt)
     return false;
 }
 
+/* Small constants stand before all else that is computed: several layers may read one. */
+static void hoist_small(Import *m)
+{
+    Stmts *body = &m->ast->body, sorted = {0};
+    for (int pass = 0; pass < 3; pass++)
+        for (size_t i = 0; i < body->count; i++) {
+            const Stmt *stmt = body->at[i];
+            int kind = stmt->kind == STMT_MODEL || stmt->kind == STMT_INPUT    ? 0
+                       : stmt->kind == STMT_CONST && stmt->value && !m->pinned ? 1
+                                                                               : 2;
+            if (kind == pass)
+                ARRAY_PUSH(m->arena, &sorted, body->at[i]);
+        }
+    *body = sorted;
+}
+
 void drop_unused(Import *m)
 {
     Needed needed = {names_new(m->arena)};
@@ -339,4 +373,5 @@ void drop_unused(Import *m)
         if (is_needed(&needed, m->declared.at[i].stmt))
             m->declared.at[left++] = m->declared.at[i];
     m->declared.count = left;
+    hoist_small(m);
 }

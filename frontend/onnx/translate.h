@@ -145,8 +145,8 @@ bool result_data(Import *m, int i, const OnnxTensor *data);
 /* Its elements are known: dims that no free dimension changes. */
 bool result_numbers(Import *m, int i, int elem, int rank, const int64_t *dim, const Number *number);
 
-/* The nodes of a graph within this one: a branch of If, a turn of Loop. Names of the graphs around
- * it are seen. */
+/* The nodes of a graph within this one: a branch of If, an iteration of Loop. Names of the graphs
+ * around it are seen. */
 bool translate_body(Import *m, const OnnxGraph *graph, const Tensor *const *in, const Tensor **out);
 
 #endif

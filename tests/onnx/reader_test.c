@@ -1,5 +1,6 @@
 /* Files that nobody should be able to hurt us with: cut, changed, absurd. The models are written
  * here, field by field. */
+#define _DEFAULT_SOURCE /* mkstemps */
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/proto.h"
 
@@ -155,6 +156,36 @@ static const char *say(const unsigned char *data, size_t length)
     return text;
 }
 
+/* The text that a model becomes. */
+static void becomes(const Bytes *graph, const char *words)
+{
+    Bytes model = model_of(graph);
+    char path[] = "/tmp/onnx_layers_XXXXXX.onnx";
+    int file = mkstemps(path, 5);
+    cr_assert(file >= 0 && write(file, model.at, model.length) == (ssize_t)model.length);
+    close(file);
+    Arena *arena = arena_new();
+    Diag *diag = diag_new(arena, stderr, false);
+    OnnxImport *import = onnx_import(arena, diag, path, &(OnnxOptions){.quiet = true});
+    unlink(path);
+    cr_assert(import);
+    cr_assert(strstr(import->source->text, words), "%s", import->source->text);
+    const Ast *ast = parse(arena, diag, import->source);
+    cr_assert(ast && lower(arena, diag, &(Model){.source = import->source, .ast = ast}));
+    onnx_end(import);
+    arena_free(arena);
+}
+
+static void put_layer(Bytes *graph, int layer, const char *from, const char *weight)
+{
+    char sum[16], out[16];
+    snprintf(sum, sizeof sum, "s%d", layer);
+    snprintf(out, sizeof out, "r%d", layer);
+    put_node(graph, "Add", from, weight, sum);
+    put_node(graph, "Relu", sum, NULL, out);
+    put_weight(graph, weight, 4, 16);
+}
+
 static void refuses(const Bytes *graph, const char *words)
 {
     Bytes model = model_of(graph);
@@ -166,6 +197,49 @@ Test(onnx, takes_a_small_model)
 {
     Bytes graph = small_graph(), model = model_of(&graph);
     cr_assert_str_eq(say(model.at, model.length), "");
+}
+
+Test(onnx, prints_equal_layers_as_a_repeat)
+{
+    Bytes graph = {.length = 0};
+    for (int layer = 0; layer < 6; layer++) {
+        char weight[16], from[16] = "x";
+        snprintf(weight, sizeof weight, "h.%d.w", layer);
+        if (layer)
+            snprintf(from, sizeof from, "r%d", layer - 1);
+        put_layer(&graph, layer, from, weight);
+    }
+    put_node(&graph, "Relu", "r5", NULL, "y");
+    put_info(&graph, 11, "x", 1, four);
+    put_info(&graph, 12, "y", 1, four);
+    becomes(&graph, "repeat i in 0..6 {\n  param \"h.{i}.w\" : f32[4]\n");
+}
+
+Test(onnx, keeps_layers_apart_whose_names_do_not_grow_evenly)
+{
+    static const char *const weight[] = {"h.0.w", "h.1.w", "h.3.w", "h.4.w", "h.8.w", "h.9.w"};
+    Bytes graph = {.length = 0};
+    for (int layer = 0; layer < 6; layer++) {
+        char from[16] = "x";
+        if (layer)
+            snprintf(from, sizeof from, "r%d", layer - 1);
+        put_layer(&graph, layer, from, weight[layer]);
+    }
+    put_node(&graph, "Relu", "r5", NULL, "y");
+    put_info(&graph, 11, "x", 1, four);
+    put_info(&graph, 12, "y", 1, four);
+    becomes(&graph, "\"h.8.w\" : f32[4]");
+}
+
+Test(onnx, keeps_names_that_are_no_identifiers)
+{
+    Bytes graph = {.length = 0};
+    put_node(&graph, "Add", "x/\"{0}\\", "w:0", "a.b");
+    put_node(&graph, "Relu", "a.b", NULL, "\xc3\xa9");
+    put_weight(&graph, "w:0", 4, 16);
+    put_info(&graph, 11, "x/\"{0}\\", 1, four);
+    put_info(&graph, 12, "\xc3\xa9", 1, four);
+    becomes(&graph, "input \"x/\\\"\\{0\\}\\\\\" : f32[4]");
 }
 
 Test(onnx, says_what_is_wrong_with_a_file_cut_at_any_byte)
