@@ -548,6 +548,7 @@ const OpRow ops_loss[] = {
     {.name = "valid_part",
      .kernel = "loss",
      .expr = "gp_loss_weight(run, i, rows, each) > 0 ? a : 0",
+     .dexpr = {"gp_loss_weight(run, i, rows, each) > 0 ? dy : 0"},
      .args = {{.name = "x"},
               {.name = "rows", .kind = ARG_INT, .flags = ARG_BATCH},
               {.name = "each", .kind = ARG_INT}},

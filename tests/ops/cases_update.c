@@ -162,6 +162,15 @@ static Tensor ref_loss_mean(const Case *c)
     return y;
 }
 
+/* The whole batch counts. */
+static Tensor ref_valid_sum(const Case *c)
+{
+    Tensor y = case_new(c, F32, 0, NULL);
+    for (int64_t i = 0; i < c->in[0].count; i++)
+        y.at[0] += c->in[0].at[i];
+    return y;
+}
+
 #define TWO_STATES "f32[7, 3] f32[7, 3] - f32[7, 3] f32[7, 3]:0..2"
 
 OP_CASES(update) = {
@@ -196,5 +205,6 @@ OP_CASES(update) = {
     {"add_window", "f32[6] f32[3]", "offset = 1, stride = [2, 0, 0, 0, 0, 0, 0, 0]",
      ref_add_window},
     {"loss_mean", "f32[6, 2]", "", ref_loss_mean},
+    {"valid_sum", "f32[6, 2]", "", ref_valid_sum},
     {0},
 };
