@@ -116,7 +116,7 @@ const char *onnx_external(OnnxFiles *files, OnnxTensor *tensor)
         int file;
         const char *fault = open_beside(files, tensor->location, &file);
         if (!fault)
-            fault = map(files, file, tensor->location, &made);
+            fault = map(files, file, arena_printf(files->arena, "%s", tensor->location), &made);
         if (fault)
             return arena_printf(files->arena, "the file \"%s\": %s", tensor->location, fault);
         mapping = &made;

@@ -449,9 +449,10 @@ static void say_notes(Import *m)
                   "the free dimensions are fixed at these sizes: what is computed hangs on them");
 }
 
-/* One go at it. *again: it found that sizes must be fixed. */
-static bool attempt(OnnxImport *import, Arena *arena, Diag *diag, const char *path, Wire wire,
-                    const OnnxOptions *options, bool *again)
+/* One go at it, with errors to `diag` and notes to `notes`. *free: there are free dimensions, and
+ * either it failed or an answer hangs on them. */
+static bool attempt(OnnxImport *import, Arena *arena, Diag *diag, Diag *notes, const char *path,
+                    Wire wire, const OnnxOptions *options, bool *free)
 {
     Arena *scratch = arena_new();
     Import *m = begin(scratch, arena, diag, options);
@@ -461,16 +462,18 @@ static bool attempt(OnnxImport *import, Arena *arena, Diag *diag, const char *pa
     if (!good)
         diag_error(diag, (Span){0}, "%s", m->read.fault);
     good = good && translate(m, path);
-    *again = good && m->pinned && m->defines;
-    if (good && !*again) {
+    *free = m->defines && !m->fixed && (!good || m->pinned);
+    if (good && !*free) {
         keep_weights(m, import);
         import->source = print(m, arena, path);
+        m->diag = notes;
         say_notes(m);
     }
     arena_free(scratch);
-    return good;
+    return good && !*free;
 }
 
+/* With free dimensions first, and where that cannot be, with the sizes that they have. */
 OnnxImport *onnx_import(Arena *arena, Diag *diag, const char *path, const OnnxOptions *options)
 {
     OnnxImport *import = ARENA_NEW(arena, OnnxImport);
@@ -484,11 +487,11 @@ OnnxImport *onnx_import(Arena *arena, Diag *diag, const char *path, const OnnxOp
         diag_error(diag, (Span){0}, "cannot open the file: %s", fault);
         return NULL;
     }
-    bool again;
-    bool good = attempt(import, arena, diag, path, wire, options, &again);
-    import->fixed = again;
-    if (again)
-        good = attempt(import, arena, diag, path, wire, options, &again);
+    Diag *unsaid = diag_new(arena, NULL, false);
+    diag_source(unsaid, file);
+    bool good = attempt(import, arena, unsaid, diag, path, wire, options, &import->fixed);
+    if (!good)
+        good = attempt(import, arena, diag, diag, path, wire, options, &(bool){false});
     if (!good)
         onnx_close(import->files);
     return good ? import : NULL;

@@ -54,4 +54,12 @@ fi
 check attention_with_a_condition_is_one_op recognised 1 attention_where
 check attention_with_a_sum_is_one_op recognised 1 attention_added
 check attention_whose_weights_are_read_stays_as_it_is recognised 0 attention_read_twice
+
+fixes_sizes() { # reflect pads along a free dimension
+    cp "$root/tests/fuzz/corpus/onnx/fixed" "$work/fixed.onnx"
+    head -c 16 /dev/zero >"$work/data"
+    "$gplan" "$work/fixed.onnx" -D N=3 --infer --emit g >"$work/fixed.g" 2>"$work/said" &&
+        grep -q 'x : f32\[3, 4\]' "$work/fixed.g" && grep -q 'dimensions are fixed' "$work/said"
+}
+check free_dimensions_are_fixed_where_nothing_else_can_be fixes_sizes
 finish
