@@ -19,6 +19,7 @@ try() { # DOOR CHANGES
 
 try command 1000
 try language 2000
+try onnx 2000
 try pack 5000
 try profile 1000
 try remat 3000
