@@ -1,11 +1,9 @@
 /* Constants that are too long for the C text: a safetensors file beside it. */
 #include "codegen/internal.h"
+#include "frontend/safetensors.h"
 #include "runtime/c/stored.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_IN_TEXT = 64 }; /* numbers of a list that the C text holds */
 
@@ -108,12 +106,5 @@ Text emit_constants(const Plan *plan, const EmitOptions *options)
 
 bool constants_may_replace(const char *path)
 {
-    char start[8 + sizeof mark - 1];
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR; /* there is none, and writing says so */
-    bool ours = read(file, start, sizeof start) == (ssize_t)sizeof start &&
-                memcmp(start + 8, mark, sizeof mark - 1) == 0;
-    close(file);
-    return ours;
+    return safetensors_may_replace(path, mark);
 }

@@ -314,27 +314,6 @@ void lower_train(Lower *l, Frame *frame, const Stmt *stmt)
     lower_train_body(l, frame, &stmt->body, optimizer);
 }
 
-/* * is any run of characters, ? is one. Keeps the last * to come back to: no recursion. */
-static bool matches(const char *pattern, const char *name)
-{
-    const char *star = NULL, *from = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            from = name;
-        } else if (*pattern == '?' || *pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++from;
-        } else {
-            return false;
-        }
-    }
-    return !pattern[strspn(pattern, "*")];
-}
-
 static void freeze(const Graph *g, Value *value, const TrainSetting *setting)
 {
     value->frozen = setting->value.number != 0;
@@ -352,7 +331,7 @@ void lower_groups(Lower *l)
         bool any = !setting->pattern;
         for (size_t j = 0; setting->pattern && j < l->g->value.count; j++) {
             Value *value = &l->g->value.at[j];
-            if (value->kind != VALUE_PARAM || !matches(setting->pattern, value->name))
+            if (value->kind != VALUE_PARAM || !name_matches(setting->pattern, value->name))
                 continue;
             any = true;
             if (strcmp(setting->name, "frozen") == 0)

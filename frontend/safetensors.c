@@ -3,9 +3,12 @@
  * two tensors or of none are refused. */
 #include "frontend/safetensors.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_HEADER = 100 << 20 }; /* bytes; the format's own limit is about this */
 
@@ -209,4 +212,17 @@ Text safetensors_header(Arena *arena, const Value *const *value, size_t count)
     json_dumpb(entries, text + 8, length, JSON_COMPACT);
     json_decref(entries);
     return (Text){text, 8 + padded};
+}
+
+bool safetensors_may_replace(const char *path, const char *mark)
+{
+    char start[256];
+    size_t length = 8 + strlen(mark);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return errno == ENOENT || errno == ENOTDIR; /* there is none, and writing says so */
+    bool ours = length <= sizeof start && read(file, start, length) == (ssize_t)length &&
+                memcmp(start + 8, mark, length - 8) == 0;
+    close(file);
+    return ours;
 }

@@ -75,3 +75,24 @@ uint32_t names_find(const NameTable *table, const char *name)
     const Slot *slot = probe(table, name, hash_bytes(name, strlen(name), 0));
     return slot->name ? slot->number : UINT32_MAX;
 }
+
+/* Keeps the last * to come back to: no recursion. */
+bool name_matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    return !pattern[strspn(pattern, "*")];
+}

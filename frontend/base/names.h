@@ -4,6 +4,8 @@
 
 #include "frontend/base/arena.h"
 
+#include <stdbool.h>
+
 typedef struct NameTable NameTable;
 
 NameTable *names_new(Arena *arena);
@@ -11,6 +13,9 @@ NameTable *names_new(Arena *arena);
  * until the next call. */
 uint32_t *names_at(NameTable *table, const char *name);
 uint32_t names_find(const NameTable *table, const char *name); /* UINT32_MAX: not there */
+
+/* Whether a name is like a pattern: * stands for anything, ? for one character. */
+bool name_matches(const char *pattern, const char *name);
 
 uint64_t hash_bytes(const void *bytes, size_t count, uint64_t seed); /* FNV-1a, mixed */
 

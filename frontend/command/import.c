@@ -2,6 +2,7 @@
 #include "frontend/command/import.h"
 
 #include "codegen/codegen.h"
+#include "frontend/safetensors.h"
 #include "runtime/c/replace.h"
 #include "runtime/runtime.h"
 
@@ -185,12 +186,5 @@ bool import_stream(int file, const void *what)
 
 bool import_may_replace(const char *path)
 {
-    char start[8 + sizeof mark - 1];
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR; /* there is none, and writing says so */
-    bool ours = read(file, start, sizeof start) == (ssize_t)sizeof start &&
-                memcmp(start + 8, mark, sizeof mark - 1) == 0;
-    close(file);
-    return ours;
+    return safetensors_may_replace(path, mark);
 }

@@ -183,26 +183,6 @@ static const char *fill(Line *l, const Token *pattern, Variables *v)
     return text;
 }
 
-/* * stands for anything. */
-static bool matches_stars(const char *pattern, const char *name)
-{
-    const char *star = NULL, *from = NULL;
-    while (*name)
-        if (*pattern == '*') {
-            star = pattern++;
-            from = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++from;
-        } else {
-            return false;
-        }
-    return !pattern[strspn(pattern, "*")];
-}
-
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
 static int64_t read_sum(Line *l);
@@ -487,7 +467,7 @@ static bool ignore(Line *l)
     /* a file without it is fine: the map is for all files of a kind */
     for (size_t i = 0; !l->failed && i < l->w->foreign.count; i++)
         if (l->w->foreign.at[i].fate == UNUSED &&
-            matches_stars(name.text, l->w->foreign.at[i].tensor->name))
+            name_matches(name.text, l->w->foreign.at[i].tensor->name))
             l->w->foreign.at[i].fate = IGNORED;
     if (!l->failed && !at_end(l))
         complain(l, span_here(l, 1), "expected the end of the line");
