@@ -419,10 +419,7 @@ static bool place_argument(Binder *b, const Given *given)
 
 bool bind_arguments(Lower *l, Frame *frame, Call *c, const Given *given, size_t count)
 {
-    Binder *b = ARENA_NEW(l->arena, Binder);
-    b->l = l;
-    b->frame = frame;
-    b->c = c;
+    Binder bound = {.l = l, .frame = frame, .c = c}, *b = &bound;
     /* Names first, so that what stands by position fills the rest. */
     for (size_t i = 0; i < count; i++)
         if (given[i].name.text && !place_argument(b, &given[i]))

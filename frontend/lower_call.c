@@ -43,8 +43,7 @@ static Call begin(Lower *l, const Frame *frame, const char *op, Span span)
 Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
                   const Val *operands, const Span *spans, const Bound *bound)
 {
-    Call *c = ARENA_NEW(l->arena, Call);
-    *c = begin(l, frame, op, expr->span);
+    Call made = begin(l, frame, op, expr->span), *c = &made;
     c->use_span = ARENA_ARRAY(l->arena, Span, (size_t)count);
     memcpy(c->use_span, spans, (size_t)count * sizeof *spans);
     for (int i = 0; i < count; i++)
@@ -149,8 +148,7 @@ static Val call_row(Lower *l, Frame *frame, const Expr *expr, const OpRow *op, c
     Val result;
     if (!name && fold_call(l, frame, expr, given, count, &result))
         return result;
-    Call *c = ARENA_NEW(l->arena, Call);
-    *c = begin(l, frame, op->name, expr->span);
+    Call made = begin(l, frame, op->name, expr->span), *c = &made;
     if (!bind_arguments(l, frame, c, given, count))
         return POISON;
     return finish_call(l, frame, c, bound, name);

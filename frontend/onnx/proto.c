@@ -576,9 +576,6 @@ bool onnx_read_graph(OnnxRead *r, Wire wire, int depth, OnnxGraph *graph)
         case 12:
             ARRAY_PUSH(r->arena, &graph->output, read_info(r, message(r, &field)));
             break;
-        case 13:
-            ARRAY_PUSH(r->arena, &graph->value, read_info(r, message(r, &field)));
-            break;
         case 15:
             fault(r, "sparse initializers are not read");
             break;

@@ -10,7 +10,7 @@ enum {
     MAX_GRAPHS = 16,       /* within each other */
     MAX_NUMBERS = 1 << 20, /* in a list of an attribute */
     MAX_ONNX_NAME = 1000,  /* bytes */
-    MAX_ONNX_RANK = 64,    /* of what is read; gplan itself has MAX_RANK */
+    MAX_ONNX_RANK = 16,    /* of what is read; gplan itself has MAX_RANK */
 };
 
 /* The types of TensorProto, with their numbers there. */
@@ -89,7 +89,7 @@ typedef struct {
     const char *name;
     ARRAY(OnnxNode) node;
     ARRAY(OnnxTensor) initializer;
-    ARRAY(OnnxInfo) input, output, value;
+    ARRAY(OnnxInfo) input, output; /* what stands between is shaped by gplan's own rules */
 } OnnxGraph;
 
 typedef struct {

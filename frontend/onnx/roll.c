@@ -22,6 +22,7 @@ enum {
 
 typedef struct {
     Import *m;
+    Arena *arena; /* for as long as a repeat is looked for */
     Stmt **at;
     size_t count;
     uint64_t *shape; /* of each statement, names left out */
@@ -108,8 +109,8 @@ static void survey(Roll *r, const Stmts *body)
 {
     r->at = body->at;
     r->count = body->count;
-    r->shape = ARENA_ARRAY(r->m->arena, uint64_t, r->count + 1);
-    r->made = names_new(r->m->arena);
+    r->shape = ARENA_ARRAY(r->arena, uint64_t, r->count + 1);
+    r->made = names_new(r->arena);
     for (size_t i = 0; i < r->count; i++) {
         const Stmt *stmt = r->at[i];
         r->shape[i] = shape_of_stmt(stmt, i);
@@ -124,11 +125,11 @@ static void survey(Roll *r, const Stmts *body)
 /* The distances at which equal shapes stand most often. */
 static size_t find_periods(Roll *r, size_t *period)
 {
-    uint32_t *votes = ARENA_ARRAY(r->m->arena, uint32_t, r->count + 1);
-    NameTable *last = names_new(r->m->arena);
+    uint32_t *votes = ARENA_ARRAY(r->arena, uint32_t, r->count + 1);
+    NameTable *last = names_new(r->arena);
     for (size_t i = 0; i < r->count; i++) {
         uint32_t *at =
-            names_at(last, arena_printf(r->m->arena, "%llx", (unsigned long long)r->shape[i]));
+            names_at(last, arena_printf(r->arena, "%llx", (unsigned long long)r->shape[i]));
         if (*at != UINT32_MAX)
             votes[i - *at]++;
         *at = (uint32_t)i;
@@ -205,35 +206,41 @@ static bool same_names(Roll *r, size_t j, size_t iteration, const Expr *a, const
  * not grow evenly. */
 static const char *pattern(Roll *r, size_t j, bool drop)
 {
-    const char *name[2] = {made_name(r->at[r->start + j]),
-                           made_name(r->at[r->start + r->period + j])};
-    const char *a = name[0], *b = name[1], *text = "";
+    const char *a = made_name(r->at[r->start + j]);
+    const char *b = made_name(r->at[r->start + r->period + j]);
+    char text[MAX_QUOTED + MOST_FIELDS * 40 + 1];
+    size_t length = 0;
+    int fields = 0;
     bool grows = false;
     while (*a || *b) {
         if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
-            if (*a++ != *b++)
+            text[length++] = *a;
+            if (*a++ != *b++ || length > MAX_QUOTED)
                 return NULL;
-            text = arena_printf(r->m->arena, "%s%c", text, a[-1]);
             continue;
         }
-        char *end_a, *end_b;
-        long from = strtol(a, &end_a, 10), to = strtol(b, &end_b, 10), step = to - from;
+        char *end_a, *end_b, *to = text + length;
+        long from = strtol(a, &end_a, 10), step = strtol(b, &end_b, 10) - from;
         bool padded = (*a == '0' && end_a > a + 1) || (*b == '0' && end_b > b + 1);
-        if (end_a - a > 8 || end_b - b > 8 || step < 0 || (padded && step))
+        if (end_a - a > 8 || end_b - b > 8 || step < 0 || (padded && step) ||
+            ++fields > MOST_FIELDS || length > MAX_QUOTED)
             return NULL;
         if (step == 0) {
-            text = arena_printf(r->m->arena, "%s%.*s", text, (int)(end_a - a), a);
+            length += (size_t)sprintf(to, "%.*s", (int)(end_a - a), a);
         } else if (!drop) {
-            const char *factor = step == 1 ? "" : arena_printf(r->m->arena, "%ld*", step);
-            const char *more = from ? arena_printf(r->m->arena, "+%ld", from) : "";
-            text = arena_printf(r->m->arena, "%s%c%s%s%s%c", text, SPELL_OPEN, factor, r->index,
-                                more, SPELL_CLOSE);
+            length += (size_t)sprintf(text + length, "%c", SPELL_OPEN);
+            if (step > 1)
+                length += (size_t)sprintf(text + length, "%ld*", step);
+            length += (size_t)sprintf(text + length, "%s", r->index);
+            if (from)
+                length += (size_t)sprintf(text + length, "+%ld", from);
+            length += (size_t)sprintf(text + length, "%c", SPELL_CLOSE);
         }
         grows |= step != 0;
         a = end_a;
         b = end_b;
     }
-    return grows ? text : NULL;
+    return grows ? arena_copy(r->arena, text, length) : NULL;
 }
 
 static const char *spelt_at(Roll *r, const char *pattern_text, size_t iteration)
@@ -241,7 +248,7 @@ static const char *spelt_at(Roll *r, const char *pattern_text, size_t iteration)
     const char *text = "";
     for (const char *at = pattern_text; *at;) {
         size_t plain = strcspn(at, (char[]){SPELL_OPEN, 0});
-        text = arena_printf(r->m->arena, "%s%.*s", text, (int)plain, at);
+        text = arena_printf(r->arena, "%s%.*s", text, (int)plain, at);
         at += plain;
         if (!*at)
             break;
@@ -258,7 +265,7 @@ static const char *spelt_at(Roll *r, const char *pattern_text, size_t iteration)
             at = end;
         }
         at++;
-        text = arena_printf(r->m->arena, "%s%ld", text, factor * (long)iteration + more);
+        text = arena_printf(r->arena, "%s%ld", text, factor * (long)iteration + more);
     }
     return text;
 }
@@ -273,7 +280,7 @@ static bool name_declared(Roll *r, size_t j)
         if (strcmp(spelt_at(r, text, iteration),
                    made_name(r->at[r->start + iteration * r->period + j])) != 0)
             return false;
-    r->local[j] = intern(r->m, text);
+    r->local[j] = text;
     return true;
 }
 
@@ -306,8 +313,8 @@ static bool read_after(Roll *r, const Expr *expr)
 static size_t examine(Roll *r)
 {
     size_t carried = 0;
-    r->first = ARENA_ARRAY(r->m->arena, const char *, r->period);
-    r->local = ARENA_ARRAY(r->m->arena, const char *, r->period);
+    r->first = ARENA_ARRAY(r->arena, const char *, r->period);
+    r->local = ARENA_ARRAY(r->arena, const char *, r->period);
     for (size_t iteration = 1; iteration < r->iterations; iteration++)
         for (size_t j = 0; j < r->period; j++) {
             const Stmt *a = r->at[r->start + (iteration - 1) * r->period + j],
@@ -430,8 +437,7 @@ static Stmts build(Roll *r)
     for (size_t i = 0; i < r->start; i++)
         ARRAY_PUSH(m->arena, &body, r->at[i]);
     for (size_t j = 0; j < r->period; j++)
-        if (!r->local[j])
-            r->local[j] = local_name(r, j);
+        r->local[j] = r->local[j] ? intern(m, r->local[j]) : local_name(r, j);
     for (size_t j = 0; j < r->period; j++)
         if (r->first[j]) { /* what the first iteration begins with */
             Stmt *begin = stmt_make(m, STMT_ASSIGN, r->local[j]);
@@ -459,13 +465,12 @@ static Stmts build(Roll *r)
 
 /* ---- Proof ---------------------------------------------------------------------------------- */
 
-static const Graph *lowered(Import *m, const Stmts *body)
+static const Graph *lowered(Arena *arena, const Import *m, const Stmts *body)
 {
-    Ast *ast = ARENA_NEW(m->arena, Ast);
-    ast->body = *body;
-    Diag *quiet = diag_new(m->arena, NULL, false);
-    Model model = {NULL, ast, m->define[0], m->fixed ? 0 : m->defines, true};
-    return lower(m->arena, quiet, &model);
+    Ast ast = {.body = *body};
+    Diag *quiet = diag_new(arena, NULL, false);
+    Model model = {NULL, &ast, m->define[0], m->fixed ? 0 : m->defines, true};
+    return lower(arena, quiet, &model);
 }
 
 /* Node by node and value by value: names of results alone may differ. */
@@ -509,18 +514,13 @@ static bool same_graph(const Graph *a, const Graph *b)
 }
 
 /* The repeat that does without the most statements; false: there is none. */
-static bool roll_once(Import *m, const Graph *plain)
+static bool find_best(Roll *r)
 {
-    Roll r = {.m = m};
     size_t period[MOST_PERIODS], best = 0, start = 0, iterations = 0, length = 0;
-    r.index = names_find(m->taken, "i") == UINT32_MAX ? "i" : "layer";
-    if (names_find(m->taken, r.index) != UINT32_MAX)
-        return false;
-    survey(&r, &m->ast->body);
-    size_t periods = find_periods(&r, period);
+    size_t periods = find_periods(r, period);
     for (size_t k = 0; k < periods; k++) {
         size_t from = 0, count = 0, carried;
-        if (!find_run(&r, period[k], &from, &count, &carried))
+        if (!find_run(r, period[k], &from, &count, &carried))
             continue;
         size_t saved = (count - 1) * period[k] - carried;
         if (carried < period[k] && saved >= LEAST_SAVED && saved > best) {
@@ -530,14 +530,23 @@ static bool roll_once(Import *m, const Graph *plain)
             length = period[k];
         }
     }
-    if (!best)
+    r->start = start;
+    r->period = length;
+    r->iterations = iterations;
+    return best > 0 && examine(r) != SIZE_MAX;
+}
+
+static bool roll_once(Import *m, const Graph *plain, Arena *arena)
+{
+    Roll r = {.m = m, .arena = arena};
+    r.index = names_find(m->taken, "i") == UINT32_MAX ? "i" : "layer";
+    if (names_find(m->taken, r.index) != UINT32_MAX)
         return false;
-    r.start = start;
-    r.period = length;
-    r.iterations = iterations;
-    examine(&r);
+    survey(&r, &m->ast->body);
+    if (!find_best(&r))
+        return false;
     Stmts body = build(&r);
-    if (!same_graph(plain, lowered(m, &body)))
+    if (!same_graph(plain, lowered(arena, m, &body)))
         return false;
     m->ast->body = body;
     return true;
@@ -545,7 +554,13 @@ static bool roll_once(Import *m, const Graph *plain)
 
 void roll(Import *m)
 {
-    const Graph *plain = lowered(m, &m->ast->body);
-    for (int i = 0; plain && i < MOST_ROLLS && roll_once(m, plain); i++)
-        ;
+    Arena *arena = arena_new();
+    const Graph *plain = lowered(arena, m, &m->ast->body);
+    bool more = plain != NULL;
+    for (int i = 0; more && i < MOST_ROLLS; i++) {
+        Arena *once = arena_new();
+        more = roll_once(m, plain, once);
+        arena_free(once);
+    }
+    arena_free(arena);
 }
