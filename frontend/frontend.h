@@ -65,7 +65,7 @@ typedef struct {
 } Message;
 const Message *diag_first(const Diag *diag);
 Message message_copy(Arena *arena, const Message *message); /* NULL: without text */
-bool diag_full(const Diag *diag);                   /* so many that it is time to give up */
+bool diag_full(const Diag *diag);                           /* so many that it is time to give up */
 
 /* `file:line:col: error: text`, the source line, a caret. Always returns false, so that a rule
  * can say `return diag_error(...)`. The first word of the text is the op where there is one. */
@@ -523,7 +523,7 @@ typedef struct {
     const Ast *ast;
     const Define *define;
     size_t defines;
-    bool infer; /* the forward program alone, also where there is a train statement */
+    bool infer;       /* the forward program alone, also where there is a train statement */
     uint8_t programs; /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
 } Model;
 

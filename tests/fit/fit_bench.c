@@ -49,7 +49,7 @@ static Result plan_here(const Case *c)
     const Source *source =
         source_read(arena, diag, arena_printf(arena, "%s/%s", root, c->path), SOURCE_LIMIT);
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
-    Model model = {source, ast, c->define, c->defines, false};
+    Model model = {.source = source, .ast = ast, .define = c->define, .defines = c->defines};
     Choice choice = {.micro = 1, .chunked_loss = c->chunked_loss, .epilogues = true};
     Target target = target_make(target_find("c"), 1);
     Built built = ast ? build(&model, &target, &choice, diag) : (Built){0};

@@ -284,7 +284,8 @@ int main(int argc, char **argv)
     const Ast *ast = source ? parse(arena, diag, source) : NULL;
     if (!ast)
         return 1;
-    const Model text = {source, ast, options.define, options.defines, false};
+    const Model text = {
+        .source = source, .ast = ast, .define = options.define, .defines = options.defines};
     Graph *infer = lower_for(arena, diag, &text, false);
     Graph *train = lower_for(arena, diag, &text, true);
     Reference model = {.infer = machine_new(infer), .train = machine_new(train)};
