@@ -276,7 +276,7 @@ static void run_free(Run *r)
 static bool explains(const Run *r)
 {
     static const char *const words[] = {"cannot be written", "cannot write",
-                                        "constants that gplan wrote", "error: Input/output error",
+                                        "not a file that gplan wrote", "error: Input/output error",
                                         "error: No space left on device"};
     const char *line = r->err;
     for (const char *at = r->err; *at; at++)
