@@ -113,7 +113,7 @@ typedef struct {
     const Ast *ast;
     const Model *from; /* what is lowered */
     const Stmt *model;
-    size_t earlier;  /* values that were there before: of other lowerings */
+    size_t earlier;   /* values that were there before: of other lowerings */
     NameTable *spelt; /* names that spell made -> place in spelling */
     ARRAY(const char *) spelling;
     NameTable *used; /* names of layers -> place in used_span */

@@ -38,8 +38,11 @@ static void explain(Graph *g, const OnnxImport *import)
     for (size_t i = 0; i < import->weight.count; i++) {
         const OnnxWeight *weight = &import->weight.at[i];
         Id value = graph_find(g, weight->name);
-        if (value != NONE && !g->value.at[value].why)
-            g->value.at[value].why = weight->role ? weight->role : others[weight->kind];
+        if (value == NONE)
+            continue;
+        g->value.at[value].why = weight->role ? weight->role : others[weight->kind];
+        if (weight->kind == WEIGHT_STATE) /* in the text it is a param that takes no gradient */
+            g->value.at[value].kind = VALUE_STATE;
     }
 }
 

@@ -1,6 +1,7 @@
 /* Normalization. */
 #include "frontend/onnx/translate.h"
 
+#include <math.h>
 #include <string.h>
 
 /* [C] along axis 1 of a tensor. */
@@ -31,10 +32,11 @@ static bool batch_statistics(Import *m)
     if (!var)
         return false;
     const Expr *spread = CALL(m, "sqrt", {binary(m, "add", var->expr, real(m, eps))});
-    const Expr *factor = along(m, binary(m, "div", use(m, 1), spread), given(m, 1), x->rank);
+    const Expr *factor =
+        along(m, binary(m, "div", weight(m, 1, "scale"), spread), given(m, 1), x->rank);
     const Expr *centred = binary(m, "sub", use(m, 0), along(m, mean->expr, mean, x->rank));
     const Expr *y = binary(m, "add", binary(m, "mul", centred, factor),
-                           along(m, use(m, 2), given(m, 2), x->rank));
+                           along(m, weight(m, 2, "bias"), given(m, 2), x->rank));
     const Expr *now[] = {mean->expr, var->expr};
     if (!result(m, 0, y))
         return false;
@@ -68,7 +70,7 @@ static bool batch_norm(Import *m)
                       CALL(m, "batchnorm", {use(m, 0)}, {weight(m, 1, "scale"), "scale"},
                            {weight(m, 2, "bias"), "bias"}, {running(m, 3, "mean"), "mean"},
                            {running(m, 4, "var"), "var"}, {real(m, eps), "eps"},
-                           {real(m, 1 - keep), "momentum"}));
+                           {real(m, rint((1 - keep) * 1e6) / 1e6), "momentum"}));
     const Expr *spread = CALL(m, "sqrt", {binary(m, "add", use(m, 4), real(m, eps))});
     const Expr *factor = along(m, binary(m, "div", use(m, 1), spread), given(m, 1), x->rank);
     const Expr *centred = binary(m, "sub", use(m, 0), along(m, use(m, 3), given(m, 3), x->rank));
