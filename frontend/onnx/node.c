@@ -14,6 +14,8 @@ static const Translation *const families[] = {
 };
 #undef ONNX
 
+enum { MAX_OPERANDS = 4096 }; /* of a node: an expression of all of them is walked by recursion */
+
 bool refuse(Import *m, const char *format, ...)
 {
     va_list args;
@@ -482,6 +484,8 @@ static bool translate_node(Import *m, const OnnxNode *node)
     m->node = node;
     const int version = version_of(m, node->domain);
     const Translation *found = m->translation = find_translation(node, version);
+    if (node->input.count > MAX_OPERANDS || node->output.count > MAX_OPERANDS)
+        return refuse(m, "it has more than %d operands or results", MAX_OPERANDS);
     if (!operands_stand(m))
         return false;
     if (!found && *node->domain)

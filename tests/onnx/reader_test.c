@@ -361,6 +361,19 @@ Test(onnx, reads_external_data_from_the_models_own_folder_alone)
     rmdir(folder);
 }
 
+Test(onnx, refuses_a_node_with_operands_without_end)
+{
+    Bytes graph = {.length = 0}, node = {.length = 0};
+    for (int i = 0; i < 5000; i++)
+        put_text(&node, 1, "x");
+    put_text(&node, 2, "y");
+    put_text(&node, 4, "Sum");
+    put_message(&graph, 1, &node);
+    put_info(&graph, 11, "x", 1, four);
+    put_info(&graph, 12, "y", 1, four);
+    refuses(&graph, "it has more than 4096 operands");
+}
+
 Test(onnx, refuses_graphs_that_are_nested_without_end)
 {
     Bytes graph = {.length = 0};
