@@ -161,8 +161,8 @@ const char *attr_word(Import *m, const char *name, const char *fallback)
 {
     const OnnxAttribute *a = find_attr(m, name);
     size_t length = a ? wire_length(a->s) : 0;
-    return a && length <= MAX_ONNX_NAME ? arena_copy(m->arena, (const char *)a->s.at, length)
-                                        : fallback;
+    bool text = a && a->s.at && length <= MAX_ONNX_NAME;
+    return text ? arena_copy(m->arena, (const char *)a->s.at, length) : fallback;
 }
 
 const int64_t *attr_ints(const Import *m, const char *name, size_t *count)
