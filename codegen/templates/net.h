@@ -171,9 +171,9 @@ int net_forward(net *m);
 int net_eval(net *m, float *loss);
 #endif
 #if MODEL_TRAINS
-/* One training step on the batch; the loss is from before the update. For eval and step, loss may be NULL:
- * then nobody waits for the device. An index out of range is skipped, and whoever waits next gets
- * the error: load or reset then. */
+/* One training step on the batch; the loss is from before the update. For eval and step, loss may
+ * be NULL: then nobody waits for the device. An index out of range is skipped, and whoever waits
+ * next gets the error: load or reset then. */
 int net_step(net *m, float *loss);
 /* The step as a CUDA graph. Capture once, after a plain step; each replay is the next step, with
  * its learning rate and random numbers. Replay captures where there is no graph yet. The progress

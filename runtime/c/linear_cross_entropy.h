@@ -127,8 +127,8 @@ GP_FUNCTION void gp_slice_weights(const gp_call *c, const gp_slices *s, int64_t 
     const gp_matrix d = {slope, s->classes, 1};
     gp_real *dw = c->out[1].data;
     if (dw && turned)
-        gp_slice_product(c, s, (gp_matrix){dw, s->inner, 1}, gp_transposed(d), x, s->classes, s->inner,
-                         count, add);
+        gp_slice_product(c, s, (gp_matrix){dw, s->inner, 1}, gp_transposed(d), x, s->classes,
+                         s->inner, count, add);
     else if (dw)
         gp_slice_product(c, s, (gp_matrix){dw, s->classes, 1}, gp_transposed(x), d, s->inner,
                          s->classes, count, add);

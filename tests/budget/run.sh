@@ -427,7 +427,7 @@ run $gpt --budget $((all - 1))
 check "where an output holds the peak, a misfit says so and what would fit"
 run $gpt --programs step,eval --budget $((all - 1)) && run $gpt --io external --budget $((all - 1))
 check "both fit as is said"
-for list in '' step,step2 ,step step, 'step eval' update; do
+for list in '' step,step2 ,step 'step,' 'step eval' update; do
     run net.g --programs "$list"
     [ $? -eq 2 ] && grep -q 'expected some of forward,eval,step' "$work/err"
     check "--programs '$list' is refused"
