@@ -71,7 +71,8 @@ static void reorder(Emission *e, const Guests *g, Id count)
 {
     EmitCall *old = ARENA_ARRAY(e->arena, EmitCall, count), *call = e->call.at + g->begin;
     Id *now = ARENA_ARRAY(e->arena, Id, count), next = 0;
-    memcpy(old, call, count * sizeof *old);
+    if (count) /* where there is none, there may be no list */
+        memcpy(old, call, count * sizeof *old);
     for (Id i = 0; i < count; i++)
         if (g->before[i] == NONE) {
             now[i] = g->begin + next;
