@@ -66,5 +66,10 @@ unnamed_dimensions() { # "?" twice: not one size
     "$gplan" "$work/unnamed.onnx" -D x_1=5 --infer --emit g | grep -q 'x : f32\[x_0, x_1\]'
 }
 check dimensions_without_a_name_are_apart unnamed_dimensions
+one_zero_point() { # a constant without dimensions
+    cp "$root/tests/fuzz/corpus/onnx/integers" "$work/integers.onnx"
+    "$gplan" "$work/integers.onnx" --infer --emit g >"$work/integers.g"
+}
+check a_zero_point_may_be_one_constant one_zero_point
 check free_dimensions_are_fixed_where_nothing_else_can_be fixes_sizes
 finish

@@ -23,7 +23,8 @@ static const Expr *along(Import *m, const Tensor *tensor, const Expr *x, int ran
 
 static const Expr *operand(Import *m, int i, int rank, int axis)
 {
-    return along(m, given(m, i), use(m, i), rank, axis);
+    const Tensor *tensor = given(m, i); /* a zero point is cast, which no bare number can be */
+    return along(m, tensor, tensor->dtype == F32 ? use(m, i) : use_declared(m, i), rank, axis);
 }
 
 static bool range_of(Import *m, int elem, double *low, double *high)
