@@ -278,7 +278,8 @@ static bool v_range(Import *m, const Numbers *in, bool *done)
 {
     Numbers out = {.elem = in[0].elem, .rank = 1};
     for (int i = 0; i < 3; i++)
-        if (in[i].at[0].expr || !is_whole(in[i].elem))
+        if (in[i].at[0].expr || !is_whole(in[i].elem) || in[i].at[0].integer > INT32_MAX ||
+            in[i].at[0].integer < INT32_MIN)
             return true;
     int64_t from = in[0].at[0].integer, to = in[1].at[0].integer, step = in[2].at[0].integer;
     int64_t span = step > 0 ? to - from : from - to, size = step < 0 ? -step : step;
