@@ -52,6 +52,9 @@ bool access_is_done(const Plan *plan, const Occurrence *o)
     const Cluster *c = &plan->clusters->at[o->cluster];
     Id id = plan->clusters->node[c->node];
     const Node *node = &g->node.at[id];
+    Id all = node_collects(g, node);
+    if (all != NONE)
+        return g->value.at[node_use(g, node, 1).value].whole == all;
     if (c->nodes != 1 || !(node->op->flags & OP_JOINS) || c->results == 0)
         return false;
     const Buffer *result = &plan->buffer[access_buffer(plan, o, node->value, 0)];

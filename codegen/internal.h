@@ -152,7 +152,8 @@ Address access_address(const Api *api, Id buffer, const View *view);
 /* The buffer of an operand or result of an occurrence. The operand of a node's use i is its i-th,
  * or stands a little before that: it is looked for from there. */
 Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i);
-/* All operands of a concat were written in their place by those who made them. */
+/* All operands of a concat, or what is collected of a micro-batch, were written in their place by
+ * those who made them. */
 bool access_is_done(const Plan *plan, const Occurrence *o);
 /* It collects an output from micro-batches: a part of the result is there after each. */
 bool access_is_part(const Plan *plan, const Occurrence *o);

@@ -160,10 +160,10 @@ static void add_result(const Emission *e, TableRows *rows, size_t op, const Buff
     }
     Id id = (Id)(b - e->plan->buffer);
     Address a = access_address(api, id, &view);
-    rows_add(rows, "{" ROW_NUMBER "%zu, %s%d, " ROW_NUMBER "%llu, %lld, %lld, %lld}", op,
+    rows_add(rows, "{" ROW_NUMBER "%zu, %s%d, " ROW_NUMBER "%llu, %llu, %lld, %lld, %lld}", op,
              a.kind == AT_EXTERNAL ? ROW_NUMBER : "", a.kind == AT_EXTERNAL ? (int)a.slot : -1,
-             (unsigned long long)a.offset, (long long)row_count, (long long)count,
-             (long long)stride);
+             (unsigned long long)a.offset, (unsigned long long)a.micro_stride, (long long)row_count,
+             (long long)count, (long long)stride);
 }
 
 void tables_results(const Emission *e, Out *o)
@@ -179,7 +179,7 @@ void tables_results(const Emission *e, Out *o)
                 add_result(e, &rows, i, b, b->layout);
         }
     }
-    rows_add(&rows, "{%d, -1, 0, 0, 0, 0}", (int)e->call.count);
+    rows_add(&rows, "{%d, -1, 0, 0, 0, 0, 0}", (int)e->call.count);
     rows_write(&rows, o, "", "");
 }
 

@@ -118,7 +118,8 @@ typedef struct {
 typedef struct {
     Id node;          /* who makes it; NONE for inputs, parameters, literals */
     Id previous;      /* the version whose bytes it takes over: w@0 of w@1; NONE */
-    Id whole;         /* an input of a micro-batch: the input it is a window of; NONE */
+    Id whole;         /* of a micro-batch: the input, or the output of the whole batch, that it is a
+                         window of; NONE */
     const char *name; /* unique; the key in a parameter file, the comment in emitted code */
     Span span;        /* where it was declared, for notes */
     uint8_t output;   /* which output of the node */
@@ -264,6 +265,8 @@ Id value_first(const Graph *g, Id value); /* the version that it began as, or it
 bool node_may_fail(const Node *node);
 /* Whether it changes what is saved, so that a step which fails must not have come to it. */
 bool node_commits(const Graph *g, const Node *node);
+/* The output of the whole batch that the node puts a micro-batch's part into, or NONE. */
+Id node_collects(const Graph *g, const Node *node);
 
 static inline uint32_t program_times(const Graph *g, int program)
 {
@@ -579,6 +582,9 @@ bool gradients(Graph *g, Use loss, Use **gradient);
 bool updates(Graph *g, const Use *gradient);
 /* Removes what no output, loss or effect needs, merges equal nodes; order is kept. */
 void simplify(Graph *g);
+/* What micro-batches write straight into their window of an output of the whole batch. Requires a
+ * simplified graph. */
+void output_windows(Graph *g);
 /* The graph as stable text, for -d. */
 void graph_dump(const Graph *g, FILE *to);
 /* The table of ops in LANGUAGE.md, from the rows. */

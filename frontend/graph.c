@@ -70,6 +70,12 @@ bool value_is_persistent(const Graph *g, Id value)
     return kind != VALUE_RESULT && kind != VALUE_LITERAL && kind != VALUE_OUTPUT;
 }
 
+Id node_collects(const Graph *g, const Node *node)
+{
+    Id all = node->values == 1 ? g->value.at[node->value].previous : NONE;
+    return all != NONE && g->value.at[all].kind == VALUE_OUTPUT && node->uses == 2 ? all : NONE;
+}
+
 bool node_commits(const Graph *g, const Node *node)
 {
     for (Id i = 0; i < node->values; i++) {

@@ -51,5 +51,8 @@ Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag 
 
     /* what nobody needs goes, equal nodes merge */
     simplify(g);
+
+    /* what micro-batches make in its place in an output */
+    output_windows(g);
     return g;
 }

@@ -11,6 +11,7 @@
  *    names; so does every output, whole, when its program ends; those that micro-batches fill are
  *    nobody else's while it runs;
  *  - what is saved changes only behind all that can fail;
+ *  - what is of a micro-batch lies in its window of the input or output of all of them;
  *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once; a program
  *    runs as often as its micro-batches make up the whole;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
@@ -91,15 +92,35 @@ static bool check_homes(Check *c)
     return true;
 }
 
-/* An input of a micro-batch moves over the whole input, and nowhere else. */
+/* What is of a micro-batch moves over the whole input or output, and nowhere else; nothing else
+ * lies there, for it would have to move too. */
 static bool check_micro(Check *c, Id id)
 {
     const Buffer *b = &c->plan->buffer[id];
-    Id whole = c->g->value.at[b->value].whole;
     const Buffer *root = b->root < c->plan->buffers ? &c->plan->buffer[b->root] : b;
-    if (root->value != whole || root->offset != b->offset || b->layout.offset != 0 ||
-        !view_is_dense(&b->layout) || root->space != b->space)
-        return check_fail(c, "%s is not a window of the whole input", check_name(c, id));
+    if (b->value == NONE || root->value == NONE)
+        return true;
+    const Value *value = &c->g->value.at[b->value];
+    if (value->whole == NONE)
+        return c->g->value.at[root->value].kind != VALUE_OUTPUT ||
+               check_first(c->g, b->value) == root->value ||
+               check_fail(c, "%s lies in the output %s of all micro-batches", check_name(c, id),
+                          check_name(c, b->root));
+    if (root->value != value->whole ||
+        c->g->value.at[root->value].kind !=
+            (value->kind == VALUE_INPUT ? VALUE_INPUT : VALUE_OUTPUT) ||
+        root->offset != b->offset || b->layout.offset != 0 || !view_is_dense(&b->layout) ||
+        root->space != b->space)
+        return check_fail(c, "%s is not a window of the whole %s", check_name(c, id),
+                          value->kind == VALUE_INPUT ? "input" : "output");
+    return true;
+}
+
+static bool check_micros(Check *c)
+{
+    for (Id i = 0; i < c->plan->buffers; i++)
+        if (!check_micro(c, i))
+            return false;
     return true;
 }
 
@@ -117,7 +138,7 @@ static bool begin_program(Check *c, const Program *program)
         if (!output && !is_present(c, i))
             continue;
         bool whole = value == NONE || c->g->value.at[value].whole == NONE;
-        if (whole ? !memory_cover(c, i, time, false) : !check_micro(c, i))
+        if (whole && !memory_cover(c, i, time, false))
             return false;
         memory_put(c, i, time, !output);
     }
@@ -261,13 +282,54 @@ static bool check_cuts(Check *c, const Node *node, Shown *shown)
                          value_count(&c->g->value.at[whole]), c->g->value.at[whole].name))
             return false;
     }
-    Id all = c->g->value.at[node->value].previous;
-    if (all == NONE || c->g->value.at[all].kind != VALUE_OUTPUT || node->uses != 2)
+    Id all = node_collects(c->g, node);
+    if (all == NONE)
         return true;
     shown->cut = true;
     View part = use_view(c->g, node_use(c->g, node, 1));
     return makes_whole(c, node->program, view_count(&part), value_count(&c->g->value.at[all]),
                        c->g->value.at[all].name);
+}
+
+/* A part that is written in its place is one run of bytes there, as long as any other's. */
+static bool is_in_place(const Check *c, Id id)
+{
+    Use use = node_use(c->g, &c->g->node.at[id], 1);
+    View part = use_view(c->g, use);
+    const int64_t axis = node_attr(c->g, id, "axis")->list[0];
+    int64_t outside = 1;
+    for (int64_t i = 0; i < axis; i++)
+        outside *= part.dim[i];
+    return outside == 1 && part.offset == 0 && view_is_dense(&part) &&
+           view_count(&part) == value_count(&c->g->value.at[use.value]);
+}
+
+/* What is made in a window of an output is collected there, once, and its only version. */
+static bool check_parts(Check *c)
+{
+    Id *collects = ARENA_ARRAY(c->arena, Id, c->g->value.count + 1); /* by part: how many */
+    bool *output = ARENA_ARRAY(c->arena, bool, c->g->value.count + 1);
+    for (size_t i = 0; i < c->g->output.count; i++)
+        output[c->g->output.at[i].use.value] = true;
+    for (Id n = 0; n < c->g->node.count; n++) {
+        const Node *node = &c->g->node.at[n];
+        Id all = node_collects(c->g, node);
+        Id part = all == NONE ? NONE : node_use(c->g, node, 1).value;
+        if (part == NONE || c->g->value.at[part].whole != all)
+            continue;
+        if (!is_in_place(c, n) || !output[node->value])
+            return check_fail(c, "%s is no window of the output %s", c->g->value.at[part].name,
+                              c->g->value.at[all].name);
+        collects[part]++;
+    }
+    for (Id v = 0; v < c->g->value.count; v++) {
+        const Value *value = &c->g->value.at[v];
+        if (value->whole == NONE || (value->kind == VALUE_INPUT && value->node == NONE))
+            continue;
+        if (collects[v] != 1 || value->node == NONE || value->previous != NONE || output[v])
+            return check_fail(c, "%s is of a micro-batch, but is not collected", value->name);
+    }
+    return true;
 }
 
 static bool divides_batch(const Graph *g, uint32_t times)
@@ -311,7 +373,8 @@ static bool replay(Check *c)
 {
     c->extents.plan = c->plan;
     c->error = check_graph(c->arena, c->g, c->plan->clusters);
-    if (c->error || !check_homes(c) || !has_state(c) || !check_times(c))
+    if (c->error || !check_homes(c) || !has_state(c) || !check_times(c) || !check_parts(c) ||
+        !check_micros(c))
         return false;
     c->error = check_lives(c->arena, c->plan, c->target);
     if (!c->error)

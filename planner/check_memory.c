@@ -29,6 +29,16 @@ static bool replaces(const Check *c, Id buffer, const Content *content)
            extents_same(&c->extents, buffer, content->buffer);
 }
 
+/* The buffer is a micro-batch's part of the output that the content is, before or after the part is
+ * collected: all else of it stays, and the part itself is made again as it was. */
+static bool is_part(const Check *c, Id buffer, const Content *content)
+{
+    Id value = c->plan->buffer[buffer].value;
+    Id whole = value == NONE ? NONE : c->g->value.at[value].whole;
+    return whole != NONE && content->value != NONE && !content->persistent &&
+           (content->value == whole || c->g->value.at[content->value].previous == whole);
+}
+
 /* The outermost of the concat results that a content has become part of, or itself. */
 static Id outermost(Check *c, Id id)
 {
@@ -57,6 +67,7 @@ static bool survives(Id id, void *data)
     if (content->covered != END || useless)
         return false;
     if (!extents_overlap(&c->extents, w->buffer, content->buffer) ||
+        is_part(c, w->buffer, content) ||
         (w->spares && c->content.at[outermost(c, id)].spared == w->time))
         return true;
     if (content->persistent && !replaces(c, w->buffer, content))
@@ -118,7 +129,7 @@ LivePeak memory_live_peak(Check *c)
         if (value && ((check_is_version(c->g, content->value) &&
                        check_is_persistent(c->g, content->value)) ||
                       value->whole != NONE))
-            continue; /* the first version, the whole input is counted */
+            continue; /* the first version, the whole input or output is counted */
         if (content->persistent && counted[content->buffer])
             continue;
         counted[content->buffer] = content->persistent;

@@ -62,12 +62,17 @@ static bool has_strides_of(const View *window, const View *result)
     return window->rank == result->rank;
 }
 
-/* Notes the operands of a concat that lie in their own place in the result. */
+/* Notes the operands that lie in their own place in the result: of a concat, or what is collected.
+ */
 static void find_windowed(Check *c, const Occurrence *o, uint32_t time)
 {
     const Cluster *cluster = &c->plan->clusters->at[o->cluster];
     const Id first = c->plan->clusters->node[cluster->node];
     const Node *node = &c->g->node.at[first];
+    const Id all = node_collects(c->g, node);
+    const Id part = all == NONE ? NONE : node_use(c->g, node, 1).value;
+    if (part != NONE && c->g->value.at[part].whole == all)
+        c->windowed[argument(c, part, time)] = time + 1;
     if (!(node->op->flags & OP_JOINS) || cluster->results == 0)
         return;
     const Id result = c->plan->arg[o->arg + cluster->operands];

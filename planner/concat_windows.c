@@ -79,8 +79,9 @@ static bool may_lie(const Graph *g, const Clusters *clusters, const Readers *rea
                     const Node *concat, Use use, int axis, bool host_is_dense)
 {
     const Value *value = use.value == NONE ? NULL : &g->value.at[use.value];
-    if (!value || value->node == NONE || use.view != NONE || readers->taken[use.value] ||
-        g->node.at[value->node].program != concat->program || value_is_version(g, use.value))
+    if (!value || value->node == NONE || value->whole != NONE || use.view != NONE ||
+        readers->taken[use.value] || g->node.at[value->node].program != concat->program ||
+        value_is_version(g, use.value))
         return false;
     if (host_is_dense && window_is_dense(&g->value.at[concat->value], axis))
         return true;
@@ -109,6 +110,8 @@ void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const O
     memset(windows->host, 0xff, g->value.count * sizeof *windows->host);
     for (Id k = concats->count; k-- > 0;) {
         const Node *node = &g->node.at[concats->node[k]];
+        if (g->value.at[node->value].whole != NONE)
+            continue; /* it moves with the micro-batch */
         int axis = concat_axis(g, concats->node[k]);
         bool host_is_dense = windows->host[node->value] == NONE;
         Id last = NONE; /* the operand made last: nothing is held back by its window */

@@ -192,8 +192,11 @@ static Id open_buffer(Live *l, Id value, uint32_t time, int program)
     if (!l->last[value])
         l->last[value] = l->ends[value];
     Buffer buffer = result_buffer(l, value, time, program);
-    Id host = l->windows->host[value];
-    if (host != NONE) {
+    Id host = l->windows->host[value], whole = l->g->value.at[value].whole;
+    if (whole != NONE) { /* an output's, which is there */
+        buffer.root = l->buffer_of[whole];
+        buffer.space = l->buffer.at[buffer.root].space;
+    } else if (host != NONE) {
         Id host_buffer = open_buffer(l, host, time, program);
         l->opened[host] = true;
         const View *outer = &l->buffer.at[host_buffer].layout;
@@ -231,7 +234,7 @@ bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id oper
 {
     const Value *read = &g->value.at[operand], *made = &g->value.at[result];
     return read->kind == VALUE_RESULT && made->output == 0 && read->dtype == made->dtype &&
-           value_bytes(read) == value_bytes(made) &&
+           value_bytes(read) == value_bytes(made) && read->whole == NONE && made->whole == NONE &&
            !cluster_has_epilogue(g, clusters,
                                  &clusters->at[cluster]) && /* sums lie there on the way */
            read_plainly(g, clusters, &clusters->at[cluster], operand);

@@ -142,8 +142,8 @@ static bool in_arena(const Plan *plan, Id buffer)
     return b->space == SPACE_ARENA && b->kind > BUFFER_INPUT && !version;
 }
 
-/* Values that concats join may lie in each other, so of each such family only the largest counts.
- */
+/* Values that concats join may lie in each other, and a part of an output in the output: of each
+ * such family only the largest counts. */
 typedef struct {
     Id *parent;     /* by value: a family is a tree, its root stands for it */
     uint64_t *most; /* by value: of a root, what its family has in the sum at hand */
@@ -161,7 +161,7 @@ static Families find_families(Arena *arena, const Graph *g)
     Families f = {ARENA_ARRAY(arena, Id, g->value.count),
                   ARENA_ARRAY(arena, uint64_t, g->value.count)};
     for (Id v = 0; v < g->value.count; v++)
-        f.parent[v] = v;
+        f.parent[v] = g->value.at[v].whole == NONE ? v : g->value.at[v].whole;
     for (Id n = 0; n < g->node.count; n++)
         for (Id i = 0; g->node.at[n].op->flags & OP_JOINS && i < g->node.at[n].uses; i++)
             f.parent[family_of(&f, node_use(g, &g->node.at[n], i).value)] =

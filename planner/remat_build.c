@@ -66,9 +66,11 @@ static void add_value(Build *b, Id value, RematId node, bool pinned)
     const Graph *g = b->g;
     uint32_t flags = pinned ? REMAT_PINNED : b->output[value] ? REMAT_OUTPUT : 0;
     int64_t size = (int64_t)round_up(value_bytes(&g->value.at[value]), b->target->align);
+    bool elsewhere = pinned || b->external[value] || b->joined[value] ||
+                     g->value.at[value].whole != NONE; /* in an output that is there */
     b->number[value] = (Id)b->value.count;
     ARRAY_PUSH(b->arena, &b->value,
-               (RematValue){.size = pinned || b->external[value] || b->joined[value] ? 0 : size,
+               (RematValue){.size = elsewhere ? 0 : size,
                             .node = node,
                             .killer = REMAT_NONE,
                             .drop_at = REMAT_NONE,

@@ -104,10 +104,11 @@ static int checked(net *m, int why)
 /* ---- After each op: checks and the progress function ---- */
 
 #ifdef GPLAN_CHECK_NAN
-/* What an op writes of floating point; slot: its index in external[], or -1. */
+/* What an op writes of floating point; slot: its index in external[], or -1; micro_stride:
+ * from one micro-batch to the next, in bytes. */
 static const struct {
     int op, slot;
-    uint64_t offset;
+    uint64_t offset, micro_stride;
     int64_t rows, count, stride; /* of rows, numbers in a row, from row to row */
 } result[] = {
     MODEL_RESULTS
@@ -121,10 +122,11 @@ static const struct {
 #endif
 
 /* -1: the device refused to say. */
-static int makes_nan(net *m, int op)
+static int makes_nan(net *m, int op, int32_t micro)
 {
     for (size_t i = FIND_OP(result, op); result[i].op == op; i++) {
-        const gp_real *at = (const gp_real *)(void *)RESULT(i);
+        const gp_real *at =
+            (const gp_real *)(void *)(RESULT(i) + (size_t)micro * result[i].micro_stride);
         const dim3 grid = gp_blocks(result[i].rows * result[i].count, GP_BLOCK);
         if (GP_START(gp_find_nan, grid, GP_BLOCK, 0, STREAM, &STATE->nan, at, result[i].rows,
                      result[i].count, result[i].stride) != cudaSuccess)
@@ -200,7 +202,7 @@ static GP_NOINLINE int op_end(net *m, const gp_run *run, int op, int code)
     if (code != GP_OK)
         return op_failed(m, op, code);
 #ifdef GPLAN_CHECK_NAN
-    const int found = makes_nan(m, op);
+    const int found = makes_nan(m, op, run->micro);
     if (found)
         return op_failed(m, op, found < 0 ? NET_EDEVICE : NET_ENAN);
 #endif

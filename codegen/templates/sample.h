@@ -154,7 +154,7 @@
 #define MODEL_INIT_LISTS static const double list_0[] = {0, 1, 2, 3};
 #define MODEL_INITS {GP_INIT_LIST, 0, 0, list_0, 4}, INIT(CONST, 0, 0),
 #define MODEL_OP_NAMES "copy y (net.g:3)",
-#define MODEL_RESULTS {0, -1, 64, 1, 4, 0}, {1, -1, 0, 0, 0, 0},
+#define MODEL_RESULTS {0, -1, 64, 0, 1, 4, 0}, {1, -1, 0, 0, 0, 0, 0},
 #define MODEL_DEATHS {0, 0, 16}, {1, 0, 0},
 #define MODEL_CONSTANTS 0
 

@@ -130,6 +130,7 @@ static bool try_graph(uint64_t seed, bool epilogues, Seen *seen)
     bool counts = false;
     if (g) {
         simplify(g);
+        output_windows(g);
         const Clusters *clusters = fuse(arena, g, epilogues);
         uint64_t most = plan_of(seed, g, clusters, (PlanOptions){.no_recompute = true})->arena;
         const Plan *smallest = plan_of(seed, g, clusters, (PlanOptions){.smallest = true});

@@ -6,6 +6,7 @@
  */
 #include "tests/plan/planned.h"
 #include "tests/plan/random_graph.h"
+#include "tests/plan/random_train.h"
 #include "tests/plan/run_plan.h"
 
 #include <criterion/criterion.h>
@@ -43,7 +44,8 @@ enum { MODELS = sizeof models / sizeof *models };
 
 typedef struct {
     Planned right;
-    Plan plan; /* a copy whose arrays are its own */
+    Plan plan;   /* a copy whose arrays are its own */
+    bool micros; /* the forward program runs in micro-batches */
     int refused, passed;
 } Victim;
 
@@ -443,8 +445,10 @@ static void spoil_often(Victim *v, uint64_t seed, int times)
         for (uint64_t n = 1 + random_below(&random, 2); n > 0; n--)
             spoil_at_random(v, &random);
         const char *fault = plan_check(&v->plan, &v->right.target, NULL);
-        const char *wrong =
-            fault ? NULL : plan_differs(v->right.arena, &v->plan, &plain, seed, false);
+        const char *wrong = fault ? NULL
+                            : v->micros
+                                ? plan_trains(v->right.arena, &v->plan, seed, 0).wrong
+                                : plan_differs(v->right.arena, &v->plan, &plain, seed, false);
         cr_expect_null(wrong, "seed %llu, %d: passed, but %s", (unsigned long long)seed, i, wrong);
         v->refused += fault != NULL;
         v->passed += fault == NULL;
@@ -477,6 +481,126 @@ Test(check, counts_outputs_until_their_program_ends)
     cr_assert_null(p.fault, "%s", p.fault);
     cr_assert_leq(p.live_peak.bytes, p.plan->arena);
     planned_free(&p);
+}
+
+/* ---- Parts of outputs ------------------------------------------------------------------------ */
+
+/* Micro-batches make y in its window of the whole batch's; z is copied, since its batch is second;
+ * h is read by both. */
+static const char parts[] =
+    "model parts(batch B = 8)\ninput x : f32[B, 6]\ninput t : f32[B, 5]\n"
+    "h = tanh(dense(x, 5))\ny = dense(h, 5)\noutput o = y\noutput z = transpose(h)\n"
+    "output e = exp(softmax(y))\ntrain mse(y, t) using sgd(lr = 0.1) { accumulate = 4 }\n";
+
+/* What the forward program collects to an output, as a value. */
+static Id part_of(const Graph *g, const char *output)
+{
+    for (size_t n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        Id all = node->program == PROGRAM_FORWARD ? node_collects(g, node) : NONE;
+        if (all != NONE && strcmp(g->value.at[all].name, output) == 0)
+            return node_use(g, node, 1).value;
+    }
+    cr_assert_fail("there is no output %s", output);
+    return NONE;
+}
+
+static Id buffer_of(const Plan *plan, Id value)
+{
+    for (Id i = 0; i < plan->buffers; i++)
+        if (plan->buffer[i].value == value)
+            return i;
+    cr_assert_fail("the value has no buffer");
+    return NONE;
+}
+
+static void refuse_as(Victim *v, const char *why)
+{
+    const char *fault = plan_check(&v->plan, &v->right.target, NULL);
+    cr_expect(fault && strstr(fault, why), "%s: %s", why, fault ? fault : "passed");
+    end(v);
+}
+
+Test(check, takes_parts_of_outputs_in_their_place)
+{
+    Planned p = planned_training(parts, NULL);
+    const Graph *g = p.graph;
+    const Id y = part_of(g, "o"), h = part_of(g, "z");
+    cr_assert_null(p.fault, "%s", p.fault);
+    cr_assert_eq(g->value.at[g->value.at[y].whole].kind, VALUE_OUTPUT);
+    cr_assert_eq(g->value.at[h].whole, NONE);
+    const Buffer *b = &p.plan->buffer[buffer_of(p.plan, y)];
+    cr_assert_eq(p.plan->buffer[b->root].value, g->value.at[y].whole);
+    planned_free(&p);
+}
+
+Test(check, refuses_parts_of_outputs_out_of_their_place)
+{
+    Victim v = {.right = planned_training(parts, NULL)};
+    Graph *g = v.right.graph;
+    const Id y = part_of(g, "o"), h = part_of(g, "z"), e = part_of(g, "e");
+    const Id part = buffer_of(v.right.plan, y);
+    const Id all = g->value.at[y].whole, other = g->value.at[e].whole;
+
+    begin(&v); /* the next micro-batch's window */
+    v.plan.buffer[part].layout.offset = value_count(&g->value.at[y]);
+    refuse_as(&v, "is not a window of the whole output");
+
+    begin(&v); /* another output's */
+    v.plan.buffer[part].root = buffer_of(v.right.plan, other);
+    v.plan.buffer[part].offset = v.plan.buffer[v.plan.buffer[part].root].offset;
+    refuse_as(&v, "is not a window of the whole output");
+
+    begin(&v); /* what is no part of it */
+    const Id stranger = buffer_of(v.right.plan, h), root = buffer_of(v.right.plan, all);
+    v.plan.buffer[stranger].root = root;
+    v.plan.buffer[stranger].offset = v.plan.buffer[root].offset;
+    refuse_as(&v, "lies in the output");
+    planned_free(&v.right);
+}
+
+/* A graph that says so of what is none: its batch is second, or nobody collects it there. */
+Test(check, refuses_parts_that_are_no_windows)
+{
+    static const char *const output[] = {"z", "o", "o"};
+    for (int i = 0; i < 3; i++) {
+        Victim v = {.right = planned_training(parts, NULL)};
+        Graph *g = v.right.graph;
+        Value *value = &g->value.at[part_of(g, output[i])];
+        begin(&v);
+        if (i == 0)
+            for (size_t n = 0; n < g->node.count; n++)
+                if (node_collects(g, &g->node.at[n]) != NONE &&
+                    node_use(g, &g->node.at[n], 1).value == (Id)(value - g->value.at))
+                    value->whole = node_collects(g, &g->node.at[n]);
+        if (i == 1)
+            value->whole = g->value.at[part_of(g, "e")].whole;
+        if (i == 2) /* a copy after all: it lies where the copy goes */
+            value->whole = NONE;
+        refuse_as(&v, i == 0   ? "is no window of the output"
+                      : i == 1 ? "but is not collected"
+                               : "lies in the output");
+        planned_free(&v.right);
+    }
+}
+
+/* What is written to an output's bytes before all of it is collected is lost with the next
+ * micro-batch. */
+Test(check, refuses_another_write_into_an_output_that_is_filled)
+{
+    Victim v = {.right = planned_training(parts, NULL)};
+    const Graph *g = v.right.graph;
+    const Id y = part_of(g, "o"), h = part_of(g, "z");
+    const Buffer *all = &v.right.plan->buffer[buffer_of(v.right.plan, g->value.at[y].whole)];
+    const uint64_t window = value_bytes(&g->value.at[y]);
+    for (uint64_t at = 0; at < all->bytes; at += window) {
+        begin(&v);
+        const Id root = v.plan.buffer[buffer_of(v.right.plan, h)].root;
+        move_root(&v, root, all->offset + at / 64 * 64);
+        refuse(&v, "a buffer in an output's window", (Id)(at / window));
+    }
+    cr_assert_eq(v.refused, 4);
+    planned_free(&v.right);
 }
 
 /* Every buffer gets bytes of its own for the whole of its program, so that only what is read and
@@ -568,4 +692,35 @@ Test(check, what_passes_computes_the_right_bits_on_random_graphs)
     }
     cr_log_info("%d refused, %d passed", refused, passed);
     cr_expect(refused > 100 && passed > 10);
+}
+
+static bool has_parts(const Graph *g)
+{
+    for (size_t v = 0; v < g->value.count; v++)
+        if (g->value.at[v].kind == VALUE_RESULT && g->value.at[v].whole != NONE)
+            return true;
+    return false;
+}
+
+Test(check, what_passes_computes_the_right_bits_in_micro_batches)
+{
+    int refused = 0, passed = 0, graphs = 0;
+    for (uint64_t seed = 0; graphs < 15 && seed < 300; seed++) {
+        Arena *arena = arena_new();
+        Graph *g = random_training(arena, seed);
+        PlanOptions how = {.io_external = seed % 4 == 1, .smallest = seed % 3 == 0, .effort = 1};
+        Victim v = {.micros = true};
+        if (g)
+            v.right = planned_graph(arena, g, &how, NULL);
+        if (g && has_parts(g)) {
+            cr_expect_null(v.right.fault, "seed %llu: %s", (unsigned long long)seed, v.right.fault);
+            spoil_often(&v, seed, 60);
+            graphs++;
+        }
+        refused += v.refused;
+        passed += v.passed;
+        arena_free(arena);
+    }
+    cr_log_info("%d refused, %d passed", refused, passed);
+    cr_expect(graphs == 15 && refused > 100 && passed > 10);
 }

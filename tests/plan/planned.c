@@ -8,6 +8,7 @@ Planned planned_graph(Arena *arena, Graph *g, const PlanOptions *how, const Targ
     Planned p = {
         .arena = arena, .graph = g, .target = target ? *target : target_make(target_find("c"), 1)};
     simplify(g);
+    output_windows(g);
     p.clusters = fuse(arena, g, p.target.epilogues);
     p.plan = plan_make(arena, g, p.clusters, &p.target, how ? how : &(PlanOptions){0}, &p.search);
     p.fault = plan_check(p.plan, &p.target, &p.live_peak);

@@ -52,7 +52,7 @@ unsigned char *plain_block(const PlainRun *run, Id value)
     while (run->graph->value.at[value].previous != NONE)
         value = run->graph->value.at[value].previous;
     const Value *v = &run->graph->value.at[value];
-    if (v->whole != NONE)
+    if (v->whole != NONE && v->kind == VALUE_INPUT)
         return run->block[v->whole] + (uint64_t)run->run.micro * value_bytes(v);
     return run->block[value];
 }
@@ -92,7 +92,8 @@ PlainRun plain_new(const Graph *g, uint64_t seed)
         const Value *value = &g->value.at[v];
         bool made =
             value->node != NONE || value->kind == VALUE_GRADIENT || value->kind == VALUE_OUTPUT;
-        if (value->kind == VALUE_LITERAL || value->whole != NONE || (!persists(value) && !made))
+        bool window = value->kind == VALUE_INPUT && value->whole != NONE;
+        if (value->kind == VALUE_LITERAL || window || (!persists(value) && !made))
             continue;
         run.block[v] = malloc(value_bytes(value));
         memset(run.block[v], POISON, value_bytes(value));

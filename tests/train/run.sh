@@ -187,6 +187,11 @@ for times in 2 4 8; do
     check "outputs in $times micro-batches, in the least memory" outputs $times --budget \
         "$("$gplan" "$here/outputs.g" --accumulate $times --min-budget)"
 done
+in_place() { # of the outputs, the one whose batch is not first is copied, and no other
+    emit outputs "$here/outputs.g" --accumulate 4 &&
+        [ "$(grep -o '"collect [a-z]*' outputs.c | sort -u)" = '"collect turned' ]
+}
+check 'outputs are made in their place' in_place
 memory=-DCALLERS_MEMORY
 loops=3
 not_in_eval=-1
