@@ -130,7 +130,7 @@ static double *numbers(const gp_tensor *t)
 /* Half of the time of the sizes that networks have. */
 static Case draw_case(char *what, size_t size)
 {
-    Case c = {.a.count_include_pad = draw(0, 1)};
+    Case c = {.a = {.count_include_pad = draw(0, 1), .dilation = {1, 1}}};
     int64_t in[4] = {draw(1, 2), draw(1, 3)}, out[4] = {in[0], in[1]};
     const int64_t usual = draw(0, 1) ? draw(2, 3) : 0;
     for (int i = 0; i < 2; i++) {
@@ -161,8 +161,10 @@ static void try_case(void)
     const int64_t width = c.dy.dim[3], size = c.dy.dim[2] * width;
     for (int64_t i = 0; i < gp_count(&c.dy); i++)
         one(&c, i / size, i % size / width, i % width);
-    gp_maxpool2d_attr m;
-    memcpy(&m, &c.a, sizeof m);
+    gp_maxpool2d_attr m = {.dilation = {1, 1}};
+    memcpy(m.kernel, c.a.kernel, sizeof m.kernel);
+    memcpy(m.stride, c.a.stride, sizeof m.stride);
+    memcpy(m.pad, c.a.pad, sizeof m.pad);
     gp_tensor y = tensor(c.dy.dim, draw(0, 3) == 0, 0), dx = tensor(c.x.dim, 0, 0);
     const gp_tensor both[] = {c.x, c.dy};
     snprintf(name, sizeof name, "maxpool2d %s", what);
