@@ -275,13 +275,14 @@ static void cut_ways(Inliner *n, Ways *ways)
 /* Of C files; those for CUDA ask their compiler, and keep count of micro-batches on the device. */
 static const Condition *find_conditions(const Emission *e, bool one)
 {
-    Condition *known = ARENA_ARRAY(e->arena, Condition, 5);
+    Condition *known = ARENA_ARRAY(e->arena, Condition, 6);
     if (e->dialect->device)
         return known;
     known[0] = (Condition){"GP_CUDA", false};
     known[1] = (Condition){"GP_CUDA_ON_CPU", false};
     known[2] = (Condition){"__CUDACC__", false};
-    known[3] = (Condition){"GP_ONE_BATCH", one};
+    known[3] = (Condition){"GP_NO_DEVICE", true};
+    known[4] = (Condition){"GP_ONE_BATCH", one};
     return known;
 }
 

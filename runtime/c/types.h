@@ -39,8 +39,8 @@ typedef struct {
 #endif
     int64_t batch, valid; /* samples of the whole batch, and how many are valid; 0: all */
     double lr;            /* learning rate of this step */
-#ifdef GP_CUDA
-    void *device; /* what the target's kernels need in addition */
+#ifndef GP_NO_DEVICE      /* gplan knows a program of C, and plans the bytes of one for CUDA */
+    void *device;         /* what the target's kernels need in addition */
 #endif
 } gp_run;
 
