@@ -38,7 +38,7 @@ static void reports_progress(layers *m)
 
 static void names_the_op_of_a_wrong_index(layers *m)
 {
-    static const int32_t wrong[] = {50, -1, 2147483647, -2147483647 - 1};
+    static const int32_t wrong[] = {50, -51, 2147483647, -2147483647 - 1};
     for (int i = 0; i < 4; i++) {
         layers_tokens(m)[7] = wrong[i];
         int code = layers_forward(m);
