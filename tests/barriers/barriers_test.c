@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_SITES = 256, MAX_CASES = 4096, SMALL = 3000, TRIES = 40 };
+enum { MAX_SITES = 256, MAX_CASES = 4096, SMALL = 3000, TRIES = 400 };
 
 typedef struct {
     char file[64]; /* without folders */
