@@ -289,7 +289,8 @@ run "$work/product.g" --budget 1G && run "$work/product.g" --min-budget
 check "an update does not overtake a loop"
 
 # ---- Slices and micro-batches, chosen together.
-gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8"
+# Without forward: the whole logits that it leaves would hold the peak, whatever the step does.
+gpt="$models/gpt2.g -D L=2 -D C=48 -D T=64 -D V=3000 -D B=8 --programs step,eval"
 smallest 'gpt2, all open' $gpt
 costs_fall 'gpt2, all open' $gpt
 never=$(least_budget $gpt --chunked-loss never --effort 5)
@@ -315,10 +316,11 @@ check "--pareto as JSON says what is sliced"
 most=$("$gplan" $gpt --effort 5 --max B --budget "$least")
 [ "${most:-0}" -ge 8 ] && run $gpt -D B="$most" --budget "$least"
 check "--max counts chunked losses in"
-small=$(($(least_budget $gpt --chunked-loss never -D B=4 --effort 5) - 1)) # too small for 4
-run $gpt --budget "$small"
+one="$gpt --accumulate 1 -D B=16"
+small=$(($(least_budget $one --chunked-loss never -D B=4 --effort 5) - 1)) # too small for 4
+run $one --budget "$small"
 batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, with a chunked loss, with .* time.*/\1/p' "$work/err")
-[ "${batch:-0}" -ge 4 ] && run $gpt --budget "$small" -D B="$batch"
+[ "${batch:-0}" -ge 4 ] && run $one --budget "$small" -D B="$batch"
 check "a misfit names a batch that a chunked loss makes fit"
 run $models/oom_a.g --accumulate auto --budget 16G --report &&
     grep -q 'micro-batches  *8 .*: fewer would not fit' "$work/out"
