@@ -259,7 +259,7 @@ constants_together() {
     mkdir three && emit lookup three/m && [ "$(ls three | tr '\n' ' ')" = 'm.c m.h m.safetensors ' ] &&
         ! grep -q '250, 249' three/m.c && grep -q '61, 62' three/m.c && emit lookup three/m &&
         echo trained >three/m.safetensors && cp three/m.c kept.c && : >three/m.c &&
-        ! emit lookup three/m 2>message && grep -q 'm.safetensors: it exists, and is not a file of' message &&
+        ! emit lookup three/m 2>message && grep -q 'm.safetensors: it exists, and is not a file that gplan wrote' message &&
         [ "$(cat three/m.safetensors)" = trained ] && [ ! -s three/m.c ] || return 1
     rm -r three && mkdir three three/m.safetensors &&
         ! emit lookup three/m 2>message && grep -q 'm.safetensors: ' message &&
