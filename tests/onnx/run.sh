@@ -39,8 +39,8 @@ last_layer_alone() {
 check the_last_layer_of_an_imported_classifier_is_trained finetune
 check nothing_else_of_it_is_trained last_layer_alone
 
-# Attention written out, with the results of ONNX Runtime: as one op where nobody else reads the
-# scores or the weights.
+# Models with the results of ONNX Runtime: a product of integers whose sums exceed 2^24, and
+# attention written out, which is one op where nobody else reads the scores or the weights.
 own() {
     "$score" "$gplan" "$here/own" "$work/own" >"$work/now" && [ -s "$work/now" ] || return 1
     ! grep -v "$(printf '\tpass\t')" "$work/now"
@@ -49,7 +49,7 @@ recognised() { # TIMES MODEL
     [ "$("$gplan" "$here/own/node/test_$2/model.onnx" --emit g | grep -c 'sdpa(')" = "$1" ]
 }
 if [ -x "$score" ]; then
-    check attention_has_the_results_of_another_tool own
+    check own_models_have_the_results_of_another_tool own
 fi
 check attention_with_a_condition_is_one_op recognised 1 attention_where
 check attention_with_a_sum_is_one_op recognised 1 attention_added
