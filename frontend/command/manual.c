@@ -80,12 +80,18 @@ static void print_sentence(const char *text)
     printf("%c%s.\n", text[0] - 'a' + 'A', text + 1);
 }
 
+static void print_usage(const char *before, const Command *command)
+{
+    printf("%s %s %s [options]%s%s\n", before, command->title, command->arguments,
+           command->rest ? " " : "", command->rest ? command->rest : "");
+}
+
 void manual_help(const Command *command)
 {
-    printf("usage: %s %s [options]\n", command->title, command->arguments);
+    print_usage("usage:", command);
     if (command == &command_table[0]) {
         for (size_t i = 1; i < command_count; i++)
-            printf("       %s %s [options]\n", command_table[i].title, command_table[i].arguments);
+            print_usage("      ", &command_table[i]);
         printf("       gplan --calibrate [-o PROFILE.json]\n");
     }
     puts("");
@@ -150,7 +156,9 @@ static void print_roff_usage(const Command *command)
 {
     printf(".B %s ", command->title);
     print_roff(command->arguments, strlen(command->arguments));
-    puts(" [options]");
+    printf(" [options] ");
+    print_roff(command->rest ? command->rest : "", command->rest ? strlen(command->rest) : 0);
+    puts("");
 }
 
 void manual_page(const Command *command)

@@ -1,5 +1,6 @@
 /* The command line, read by the tables of table.c: `--name value`, `--name=value`, `-o value`,
- * `-ovalue`; what stands behind `--` are inputs, and so is `-`. */
+ * `-ovalue`; what stands behind `--` are inputs, or the arguments of a program that the command
+ * runs; `-` is an input. */
 #include "frontend/command/kinds.h"
 
 #include <ctype.h>
@@ -271,13 +272,15 @@ int options_read(Arena *arena, const Command *command, int argc, char **argv, Op
 {
     *o = (Options){.command = command};
     Arguments a = {arena, o, argv + (argc > 0)};
-    bool inputs = false; /* behind -- */
+    bool behind = false; /* -- */
     for (int status = -1; *a.next;) {
         const char *text = *a.next++;
-        if (inputs || text[0] != '-' || !text[1])
+        if (behind && command->rest)
+            ARRAY_PUSH(arena, &o->argument, text);
+        else if (behind || text[0] != '-' || !text[1])
             ARRAY_PUSH(arena, &o->input, text);
         else if (strcmp(text, "--") == 0)
-            inputs = true;
+            behind = true;
         else
             status = text[1] == '-' ? read_long(&a, text) : read_letters(&a, text);
         if (status >= 0)

@@ -42,9 +42,11 @@ typedef struct {
     const char *params_file;  /* then: where they are from */
     uint32_t color;
     ARRAY(Define) define;
-    ARRAY(OnnxBind) bind; /* inputs that are known */
-    const char *map;      /* of names to names; NULL */
-    bool partial;         /* a parameter may get nothing */
+    ARRAY(OnnxBind) bind;         /* inputs that are known */
+    const char *map;              /* of names to names; NULL */
+    bool partial;                 /* a parameter may get nothing */
+    const char *keep;             /* a folder for what a run writes; NULL: none of it stays */
+    ARRAY(const char *) argument; /* behind --, of a command that hands them on */
 } Options;
 
 /* The command that the arguments ask for, run; argv[0] is the program. The exit status. */
@@ -65,6 +67,7 @@ int remat_main(Arena *arena, const Options *o);
 int verify_main(Arena *arena, const Options *o);
 int params_main(Arena *arena, const Options *o);
 int weights_main(Arena *arena, const Options *o);
+int run_main(Arena *arena, const Options *o);
 
 /* What the files hold together, read for whichever command; false with a message. */
 bool model_read(Arena *arena, Diag *diag, const Options *o, const char *const *path, size_t count,
@@ -86,7 +89,16 @@ typedef enum {
     OPTION_SHOW,    /* prints something and ends */
 } OptionKind;
 
-enum { COMPILE = 1, PACK = 2, REMAT = 4, VERIFY = 8, PARAMS = 16, WEIGHTS = 32, ALL = 63 };
+enum {
+    COMPILE = 1,
+    PACK = 2,
+    REMAT = 4,
+    VERIFY = 8,
+    PARAMS = 16,
+    WEIGHTS = 32,
+    RUN = 64,
+    ALL = 127
+};
 
 typedef struct Command {
     const char *name;      /* "" for the one that has none: gplan MODEL */
@@ -99,6 +111,7 @@ typedef struct Command {
     unsigned bit;
     size_t most; /* inputs that it takes; at least one */
     int (*run)(Arena *arena, const Options *o);
+    const char *rest; /* behind --, as usage shows it: arguments of what it runs. NULL: inputs */
 } Command;
 
 extern const Command command_table[]; /* the first is the one without a name */

@@ -36,6 +36,10 @@ const Option option_table[] = {
      .kind = OPTION_FILE, .field = FIELD(output)},
     {WEIGHTS, 'o', "output", "FILE", "write the model's weights; without it, nothing but the list is made",
      .kind = OPTION_FILE, .field = FIELD(output)},
+    {RUN, 'k', "keep", "DIR",
+     "write the C files and the program into DIR, and leave them there; without it, they are gone before "
+     "the program begins",
+     .kind = OPTION_FILE, .field = FIELD(keep)},
     {WEIGHTS, 0, "map", "FILE", "what comes from where, for what names and order do not say",
      .kind = OPTION_FILE, .field = FIELD(map)},
     {WEIGHTS, 0, "partial", NULL,
@@ -47,13 +51,13 @@ const Option option_table[] = {
      .kind = OPTION_TEXT, .field = FIELD(emit), .words = "csv svg"},
     {PARAMS, 0, "emit", "KIND", "what to write (default: a table to read)",
      .kind = OPTION_TEXT, .field = FIELD(emit), .words = "csv json"},
-    {COMPILE, 0, "prefix", "NAME",
+    {COMPILE | RUN, 0, "prefix", "NAME",
      "begin emitted symbols with NAME instead of the model's name, so that two plans of one model "
      "link into one program",
      .kind = OPTION_TEXT, .field = FIELD(prefix)},
     {COMPILE, 0, "depth", "N", "in dot and graph, draw a block that is N levels deep as one box",
      .kind = OPTION_COUNT, .field = FIELD(depth), .most = 1024},
-    {COMPILE, 'b', "budget", "SIZE",
+    {COMPILE | RUN, 'b', "budget", "SIZE",
      "bytes that the program may use: 8G, 512M, 1.5GiB, 4096 (K, M, G, T are powers of 1024)",
      .kind = OPTION_SIZE, .field = FIELD(budget), .positive = true},
     {REMAT, 'b', "budget", "SIZE",
@@ -63,35 +67,35 @@ const Option option_table[] = {
     {PACK, 0, "capacity", "SIZE",
      "stop at a packing of so many bytes; without it, the packing is made as small as possible",
      .kind = OPTION_SIZE, .field = FIELD(capacity), .positive = true},
-    {COMPILE, 0, "reserve", "SIZE", "taken off the budget for others: a CUDA context, the program around it",
+    {COMPILE | RUN, 0, "reserve", "SIZE", "taken off the budget for others: a CUDA context, the program around it",
      .kind = OPTION_SIZE, .field = FIELD(reserve)},
-    {COMPILE | PARAMS | WEIGHTS, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
+    {COMPILE | RUN | PARAMS | WEIGHTS, 'D', "define", "NAME=N", "override a parameter of the model, e.g. -D B=64",
      .kind = OPTION_DEFINE, .field = FIELD(define)},
-    {COMPILE | PARAMS, 0, "bind", "NAME=FILE",
+    {COMPILE | RUN | PARAMS, 0, "bind", "NAME=FILE",
      "an input of an ONNX model is known: FILE is a TensorProto, and a constant in its place",
      .kind = OPTION_BIND, .field = FIELD(bind)},
-    {COMPILE, 0, "infer", NULL, "plan the forward pass only",
+    {COMPILE | RUN, 0, "infer", NULL, "plan the forward pass only",
      .kind = OPTION_FLAG, .field = FIELD(infer)},
     {COMPILE, 0, "train", NULL, "plan the training step too (default where the model has one)",
      .kind = OPTION_FLAG, .field = FIELD(train)},
-    {COMPILE, 0, "programs", "LIST",
+    {COMPILE | RUN, 0, "programs", "LIST",
      "which of forward, eval and step to plan and write, with commas between them; without forward there "
      "are no outputs but metrics, so step,eval takes no memory for them (default: all that the model "
      "has)",
      .kind = OPTION_TEXT, .field = FIELD(programs)},
-    {COMPILE, 0, "accumulate", "N",
+    {COMPILE | RUN, 0, "accumulate", "N",
      "run a step as N micro-batches; auto: as many as cost least within the budget (default: as the "
      "model says, and where it says nothing, several only where nothing else fits the budget; 1 "
      "forbids that)",
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
-    {COMPILE, 0, "chunked-loss", "WHEN",
+    {COMPILE | RUN, 0, "chunked-loss", "WHEN",
      "compute logits and their loss in chunks of rows, so that the logits are not stored whole: always, "
      "never or auto, where the budget asks for it",
      .kind = OPTION_WORD, .field = FIELD(chunked_loss), .words = "auto always never"},
-    {COMPILE, 0, "recompute", "HOW", "rematerialize: auto, where the budget asks for it, or none",
+    {COMPILE | RUN, 0, "recompute", "HOW", "rematerialize: auto, where the budget asks for it, or none",
      .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
-    {COMPILE, 0, "epilogues", "WHEN",
+    {COMPILE | RUN, 0, "epilogues", "WHEN",
      "run elementwise ops inside the matrix product or convolution before them, which is then not "
      "stored: always, never or auto, unless the budget is met better without",
      .kind = OPTION_WORD, .field = FIELD(epilogues), .words = "auto always never"},
@@ -114,18 +118,18 @@ const Option option_table[] = {
      "measure this machine and write a profile for --profile, to FILE or standard output; takes no "
      "MODEL",
      .kind = OPTION_FLAG, .field = FIELD(calibrate)},
-    {COMPILE, 0, "profile", "FILE", "estimate times with what --calibrate measured",
+    {COMPILE | RUN, 0, "profile", "FILE", "estimate times with what --calibrate measured",
      .kind = OPTION_FILE, .field = FIELD(profile)},
-    {COMPILE, 0, "threads", "N", "threads that the emitted code may use, each with workspace of its own (default 8)",
+    {COMPILE | RUN, 0, "threads", "N", "threads that the emitted code may use, each with workspace of its own (default 8)",
      .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
-    {COMPILE, 0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
+    {COMPILE | RUN, 0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
      .kind = OPTION_WORD, .field = FIELD(io_external), .words = "arena external"},
-    {COMPILE, 0, "params", "WHERE",
+    {COMPILE | RUN, 0, "params", "WHERE",
      "parameters in the arena; external: the caller's memory, a mapped file; or, for inference on a "
      "machine without files, embedded=FILE: the weights of a safetensors file as data of the C file",
      .kind = OPTION_WORD, .field = FIELD(params_external), .words = "arena external embedded=FILE",
      .word_field = FIELD(params_file)},
-    {COMPILE, 0, "effort", "N",
+    {COMPILE | RUN, 0, "effort", "N",
      "how much the planner searches, counted, so that every machine finds the same plan",
      .kind = OPTION_LARGE, .field = FIELD(effort)},
     {PACK, 0, "effort", "N", "how much to search, counted (default 1e9: a few seconds)",
@@ -136,20 +140,20 @@ const Option option_table[] = {
      .kind = OPTION_LARGE, .field = FIELD(seed), .zero = true},
     {PACK | REMAT, 0, "seed", "N", "another seed, another search",
      .kind = OPTION_LARGE, .field = FIELD(seed), .zero = true},
-    {COMPILE | PACK | REMAT, 0, "seconds", "N",
+    {COMPILE | RUN | PACK | REMAT, 0, "seconds", "N",
      "stop the search after so many seconds, whatever the effort",
      .kind = OPTION_SECONDS, .field = FIELD(seconds)},
-    {COMPILE, 0, "report", NULL, "print a report of the plan, beside what else is written",
+    {COMPILE | RUN, 0, "report", NULL, "print a report of the plan, beside what else is written",
      .kind = OPTION_FLAG, .field = FIELD(report)},
     {COMPILE, 'd', "dump", "PASS", "print what passes leave; several are separated by commas",
      .kind = OPTION_TEXT, .field = FIELD(dump), .words = "lower train simplify fuse plan"},
     {WEIGHTS, 'v', "verbose", NULL, "list each parameter with what it comes from",
      .kind = OPTION_FLAG, .field = FIELD(verbose)},
-    {COMPILE, 'v', "verbose", NULL, "print each pass as it is done",
+    {COMPILE | RUN, 'v', "verbose", NULL, "print each pass as it is done",
      .kind = OPTION_FLAG, .field = FIELD(verbose)},
     {ALL, 'q', "quiet", NULL, "print nothing but errors",
      .kind = OPTION_FLAG, .field = FIELD(quiet)},
-    {COMPILE | PARAMS | WEIGHTS, 0, "color", "WHEN", "color messages",
+    {COMPILE | RUN | PARAMS | WEIGHTS, 0, "color", "WHEN", "color messages",
      .kind = OPTION_WORD, .field = FIELD(color), .words = "auto always never"},
     {ALL, 0, "version", NULL, "print the version", .kind = OPTION_SHOW, .show = show_version},
     {ALL, 'h', "help", NULL, "print this help", .kind = OPTION_SHOW, .show = manual_help},
@@ -166,6 +170,33 @@ static const char about_compile[] = "MODEL is a .g or .onnx file, or - for stand
                                     "statements of MORE.g are appended to "
                                     "it.\n"
                                     "Without -o or --emit, gplan prints a report of the plan.\n";
+
+static const char about_run[] =
+    "MODEL and MORE.g are as for gplan. FILE.c, or several, is the program around the model: it\n"
+    "includes MODEL.h and has main. CC, or cc, compiles them with -O3 -march=native -fopenmp as "
+    "far\n"
+    "as it takes these, and with CFLAGS behind them. What stands behind -- are the program's\n"
+    "arguments. gplan becomes the program: exit status and signals are its own.\n"
+    "\n"
+    "    $ cat twice.g\n"
+    "    model twice(batch B = 1)\n"
+    "    input x : f32[B]\n"
+    "    output y = 2 * x\n"
+    "    $ cat main.c\n"
+    "    #include \"twice.h\"\n"
+    "    #include <stdio.h>\n"
+    "    #include <stdlib.h>\n"
+    "    int main(int argc, char **argv)\n"
+    "    {\n"
+    "        static _Alignas(TWICE_ARENA_ALIGN) unsigned char arena[TWICE_ARENA_BYTES];\n"
+    "        twice m;\n"
+    "        if (argc != 2 || twice_init(&m, arena, sizeof arena) != TWICE_OK)\n"
+    "            return 1;\n"
+    "        twice_x(&m)[0] = strtof(argv[1], NULL);\n"
+    "        return twice_forward(&m) != TWICE_OK || printf(\"%g\\n\", twice_y(&m)[0]) < 0;\n"
+    "    }\n"
+    "    $ gplan run twice.g main.c -- 21\n"
+    "    42\n";
 
 static const char about_params[] =
     "A parameter is trainable, frozen, running state, which the training step keeps by itself, "
@@ -282,22 +313,25 @@ static const char about_verify[] =
 const Command command_table[] = {
     {"", "gplan", "MODEL", "MODEL [MORE.g ...] [-o FILE]",
      "plan every byte of a neural network's memory, and emit C or CUDA that runs inside a budget",
-     about_compile, COMPILE, SIZE_MAX, compile_main},
+     about_compile, COMPILE, SIZE_MAX, .run = compile_main},
+    {"run", "gplan run", "MODEL", "MODEL [MORE.g ...] [FILE.c ...]",
+     "plan a model, emit it, compile it and run it",
+     about_run, RUN, SIZE_MAX, .run = run_main, .rest = "[-- ARGUMENTS]"},
     {"params", "gplan params", "MODEL", "MODEL [MORE.g ...]",
      "list a model's parameters: name, shape, bytes, and whether they are trained",
-     about_params, PARAMS, SIZE_MAX, params_main},
+     about_params, PARAMS, SIZE_MAX, .run = params_main},
     {"weights", "gplan weights", "IN.safetensors", "IN.safetensors MODEL -o OUT.safetensors",
      "bring another tool's weights to the names and layouts of a model",
-     about_weights, WEIGHTS, SIZE_MAX, weights_main},
+     about_weights, WEIGHTS, SIZE_MAX, .run = weights_main},
     {"pack", "gplan pack", "PROBLEM.csv", "PROBLEM.csv",
      "find an offset for every buffer, so that no two that are live together share a byte",
-     about_pack, PACK, 1, pack_main},
+     about_pack, PACK, 1, .run = pack_main},
     {"remat", "gplan remat", "PROBLEM", "PROBLEM --budget SIZE",
      "find the cheapest order to run a graph within a budget, some nodes more than once",
-     about_remat, REMAT, 1, remat_main},
+     about_remat, REMAT, 1, .run = remat_main},
     {"verify", "gplan verify", "PLAN.json", "PLAN.json",
      "check a plan, whoever made it",
-     about_verify, VERIFY, 1, verify_main},
+     about_verify, VERIFY, 1, .run = verify_main},
 };
 /* clang-format on */
 const size_t command_count = sizeof command_table / sizeof *command_table;

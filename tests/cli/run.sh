@@ -327,7 +327,7 @@ helps() {
     for word in --help --version --ops --man --completion -h; do
         [ -n "$("$gplan" $word)" ] || return 1
     done
-    for word in params weights pack remat verify; do
+    for word in run params weights pack remat verify; do
         "$gplan" $word --help | grep -q "^usage: gplan $word " || return 1
     done
 }
