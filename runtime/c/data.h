@@ -26,6 +26,9 @@ enum { GP_DATA_STRETCH, GP_DATA_COVER };
 /* Where the channels of an image stand: none are (grey, or no image), [C, H, W], [H, W, C]. */
 enum { GP_DATA_PLAIN, GP_DATA_CHW, GP_DATA_HWC, GP_DATA_HW };
 
+/* Functions of the host whose speed matters. */
+#define GP_HOST_FAST static inline GP_UNUSED
+
 enum {
     GP_DATA_FIELDS = 8,
     GP_DATA_DEPTH = 64,
@@ -33,7 +36,7 @@ enum {
     GP_DATA_ALIGN = 64,
     GP_DATA_TEXT = 400,       /* bytes of an error message */
     GP_DATA_STATE = 8192,     /* room for a gp_data */
-    GP_DATA_NOTE = 512,       /* room for what is known of one slot */
+    GP_DATA_NOTE = 512,       /* room for what is known of one slot, or one worker */
     GP_DATA_STACK = 65536,    /* of a worker; callbacks want what they want */
     GP_DATA_PREPARE = 262144, /* while a set is opened: sorting names, unpacking, parsing */
     GP_DATA_PAGE = 4096
@@ -47,7 +50,7 @@ typedef struct {
     int32_t dtype;            /* as stored: GP_U8; of a class by folder: as asked for */
     int32_t layout;           /* GP_DATA_PLAIN, or that of an image, which can be flipped */
     int32_t rank;             /* of one sample, without the batch */
-    int64_t dim[GP_MAX_RANK]; /* tokens: of as many as the window has, or less */
+    int64_t dim[GP_MAX_RANK]; /* tokens: of as many as the window has, or fewer */
     int64_t classes;          /* not 0: each number is in [0, classes) */
     int64_t at;               /* records: byte within the record; tokens: within the window */
 } gp_data_field;
@@ -146,7 +149,7 @@ GP_FUNCTION gp_data_bytes gp_data_plan(const gp_data_set *set)
     gp_data_bytes bytes;
     const uint64_t stack = set->workers ? (set->stack ? set->stack : GP_DATA_STACK) : 0;
     const uint64_t crews = set->workers ? set->workers : 1;
-    const uint64_t notes = GP_DATA_STATE + (uint64_t)set->depth * GP_DATA_NOTE;
+    const uint64_t notes = GP_DATA_STATE + ((uint64_t)set->depth + crews) * GP_DATA_NOTE;
     bytes.slot = gp_data_offset(set, set->fields);
     bytes.ring = bytes.slot * (uint64_t)set->depth;
     bytes.worker =
