@@ -74,7 +74,7 @@ GP_FUNCTION void gp_conv_cut(gp_conv *v, int64_t threads)
 }
 
 /* All but the weights. */
-GP_FUNCTION gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups)
+static GP_NOINLINE gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups)
 {
     const gp_tensor *y = &c->out[0];
     gp_conv v = {.call = c, .in = in, .b = &c->in[2], .y = y, .groups = groups};
@@ -460,7 +460,7 @@ GP_FUNCTION int gp_conv_alike(const gp_conv *v, const gp_conv *w)
 }
 
 /* One convolution, or several with the same blocks, block by block. */
-GP_FUNCTION void gp_conv_units(const gp_run *run, const gp_conv *v, int count, gp_real *work)
+static GP_NOINLINE void gp_conv_units(const gp_run *run, const gp_conv *v, int count, gp_real *work)
 {
     const int64_t units = v->groups * v->down * v->across;
     int64_t own = 0;

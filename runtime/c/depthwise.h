@@ -84,8 +84,8 @@ GP_FUNCTION void gp_band_row(const gp_band *b, gp_real *restrict to, const gp_re
 }
 
 /* The inputs of outputs from row `row` and column `at`: as many of `left` rows as a band holds. */
-GP_FUNCTION void gp_band_fill(const gp_depthwise *v, const gp_band *b, gp_real *to,
-                              const gp_real *plane, int64_t row, int64_t left, int64_t at)
+static GP_NOINLINE void gp_band_fill(const gp_depthwise *v, const gp_band *b, gp_real *to,
+                                     const gp_real *plane, int64_t row, int64_t left, int64_t at)
 {
     const gp_tensor *x = v->x;
     const int64_t top = row * v->stride[0] - v->pad[0];

@@ -219,7 +219,7 @@ static GP_NOINLINE void gp_product_aside(const gp_product *p, gp_matrix c, gp_ma
         }
 }
 
-GP_FUNCTION void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
+static GP_NOINLINE void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
 {
     const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
     const int64_t j = unit % across * p->columns, i = unit / across % down * p->rows;

@@ -14,9 +14,9 @@ typedef struct {
     int same;               /* contiguous images, and as many outputs as inputs, in their order */
 } gp_sliding;
 
-GP_FUNCTION gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y, const int64_t *kernel,
-                                     const int64_t *stride, const int64_t *pad,
-                                     const int64_t *dilation)
+static GP_NOINLINE gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor *y,
+                                            const int64_t *kernel, const int64_t *stride,
+                                            const int64_t *pad, const int64_t *dilation)
 {
     gp_sliding v = {.x = x, .outputs = y->dim[2] * y->dim[3], .width = y->dim[3]};
     v.plain = x->stride[2] == x->dim[3] * x->stride[3] || x->dim[2] == 1;

@@ -140,17 +140,21 @@ GP_FUNCTION void gp_pool_block(const gp_pool *v, const gp_real *plane, int64_t f
     const int64_t width = (n - 1) * v->stride[1] + v->kernel[1];
     const int64_t left = at * v->stride[1] - v->pad[1];
     gp_real lines[GP_POOL_LINES];
-    if (width <= GP_POOL_LINES && !gp_pool_lines(v, plane, first, count, left, width, lines, how))
-        gp_pool_lines(v, plane, first, count, left, width, lines, how = GP_POOL_MAX);
-    for (int64_t i = 0; i < count; i++) {
-        if (width <= GP_POOL_LINES)
+    if (width > GP_POOL_LINES) { /* n is 1 */
+        for (int64_t i = 0; i < count; i++)
+            to[i * apart] = gp_pool_one(v, plane, first + i, at, how);
+    } else if (gp_pool_lines(v, plane, first, count, left, width, lines, how)) {
+        for (int64_t i = 0; i < count; i++)
             gp_pool_along(to + i * apart, out, n, lines + i * width, v->stride[1], v->kernel[1],
                           how);
-        else /* n is 1 */
-            to[i * apart] = gp_pool_one(v, plane, first + i, at, how);
-        if (how == GP_POOL_SUM)
-            gp_pool_divide(v->mean, v->x->dim + 2, first + i, at, to + i * apart, out, n);
+    } else {
+        gp_pool_lines(v, plane, first, count, left, width, lines, GP_POOL_MAX);
+        for (int64_t i = 0; i < count; i++)
+            gp_pool_along(to + i * apart, out, n, lines + i * width, v->stride[1], v->kernel[1],
+                          GP_POOL_MAX);
     }
+    for (int64_t i = 0; i < count && how == GP_POOL_SUM; i++)
+        gp_pool_divide(v->mean, v->x->dim + 2, first + i, at, to + i * apart, out, n);
 }
 
 #if defined(GP_SHUFFLES)
@@ -168,10 +172,10 @@ GP_FUNCTION int gp_pool_pair_rows(const gp_pool *v, const gp_real *plane, int64_
         const int64_t many = rows.to - rows.from;
         const int64_t seen = i > 0 && top > 0 ? v->kernel[0] - v->stride[0] : 0;
         const gp_real *from = plane + rows.from * row + base;
-#define GP_POOL_PAIRS(kernel, how) \
-    gp_pool_pairs(to, n, from, base > 0, many, row, seen, kernel, share, check, how)
-        GP_POOL_KNOWN(GP_POOL_PAIRS, kernel, how);
-#undef GP_POOL_PAIRS
+        if (GP_WAY(pool_columns_2, kernel == 2))
+            gp_pool_pairs(to, n, from, base > 0, many, row, seen, 2, share, check, how);
+        else
+            gp_pool_pairs(to, n, from, base > 0, many, row, seen, 3, share, check, how);
     }
     for (int k = 1; k < GP_ZIP_LANES; k++)
         check[0] += check[k];
@@ -184,7 +188,7 @@ GP_FUNCTION void gp_pool_rows(const gp_pool *v, const gp_real *plane, int64_t fi
                               gp_real *to, int64_t apart, int64_t out, int how)
 {
 #if defined(GP_SHUFFLES)
-    if (v->pairs && out == 1) {
+    if (GP_WAY(pool_pairs, v->pairs && out == 1)) {
         if (!gp_pool_pair_rows(v, plane, first, count, to, apart, how))
             gp_pool_pair_rows(v, plane, first, count, to, apart, GP_POOL_MAX);
         return;
@@ -235,21 +239,47 @@ GP_FUNCTION int gp_pool_has_gaps(const int64_t *dilation)
     return dilation[0] != 1 || dilation[1] != 1;
 }
 
-GP_FUNCTION void gp_pool_ways(const gp_call *c, const int64_t *dilation, gp_ways *ways)
+/* Whether each window has all of its rows inside of the image. */
+GP_FUNCTION int gp_pool_is_whole(const gp_pool *v)
 {
-    const int gaps = gp_pool_has_gaps(dilation);
+    return v->pad[0] == 0 && (v->y->dim[2] - 1) * v->stride[0] + v->kernel[0] <= v->x->dim[2];
+}
+
+/* A branch for a size that some windows may have less of: taken by others too. */
+GP_FUNCTION void gp_pool_size_way(gp_ways *ways, const char *name, int64_t size, int64_t kernel,
+                                  int whole)
+{
+    const int less = !whole && kernel > size;
+    gp_way_can(ways, name,
+               (kernel == size || less ? GP_TAKEN : 0) |
+                   (kernel != size || !whole ? GP_PASSED : 0));
+}
+
+GP_FUNCTION void gp_pool_ways(const gp_call *c, gp_pool v, const int64_t *dilation, gp_ways *ways)
+{
+    const int gaps = gp_pool_has_gaps(dilation), whole = gp_pool_is_whole(&v);
     gp_way(ways, "pool_dilated", gaps);
     gp_stream_ways(ways, "pool_streams", !gaps, gp_count(&c->out[0]));
+    /* the width of a vector decides which of these is taken, if any */
+    gp_way_can(ways, "pool_pairs", v.stride[1] == 2 ? GP_TAKEN | GP_PASSED : GP_PASSED);
+    gp_way_can(ways, "pool_step_1", v.stride[1] == 1 ? GP_TAKEN | GP_PASSED : GP_PASSED);
+    gp_way_can(ways, "pool_step_2", v.stride[1] == 2 ? GP_TAKEN | GP_PASSED : GP_PASSED);
+    gp_pool_size_way(ways, "pool_rows_2", 2, v.kernel[0], whole);
+    gp_pool_size_way(ways, "pool_rows_3", 3, v.kernel[0], whole);
+    gp_pool_size_way(ways, "pool_columns_2", 2, v.kernel[1], 1);
+    gp_pool_size_way(ways, "pool_columns_3", 3, v.kernel[1], 1);
 }
 
 GP_WAYS(maxpool2d)
 {
-    gp_pool_ways(c, ((const gp_maxpool2d_attr *)c->attr)->dilation, ways);
+    const gp_maxpool2d_attr *a = c->attr;
+    gp_pool_ways(c, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL), a->dilation, ways);
 }
 
 GP_WAYS(avgpool2d)
 {
-    gp_pool_ways(c, ((const gp_avgpool2d_attr *)c->attr)->dilation, ways);
+    const gp_avgpool2d_attr *a = c->attr;
+    gp_pool_ways(c, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), a->dilation, ways);
 }
 
 GP_KERNEL(maxpool2d)

@@ -195,23 +195,32 @@ GP_FUNCTION void gp_pool_pairs(gp_real *restrict to, int64_t n, const gp_real *r
 }
 #endif
 
-/* For calls that are inlined with constants, so that `how` and the usual sizes are not tested
- * within their loops. */
-#define GP_POOL_KNOWN(CALL, size, how)  \
-    do {                                \
-        if ((how) == GP_POOL_MAX)       \
-            CALL(size, GP_POOL_MAX);    \
-        else if ((how) == GP_POOL_SUM)  \
-            CALL(size, GP_POOL_SUM);    \
-        else if ((size) == 2)           \
-            CALL(2, GP_POOL_FINITE);    \
-        else if ((size) == 3)           \
-            CALL(3, GP_POOL_FINITE);    \
-        else                            \
-            CALL(size, GP_POOL_FINITE); \
-    } while (0)
+/* The same for columns `step` apart and for windows of any stride, in loops that maxima share. */
+static GP_NOINLINE void gp_pool_down_each(gp_real *restrict to, int64_t n,
+                                          const gp_real *restrict from, int64_t step, int64_t rows,
+                                          int64_t row, int how)
+{
+    for (int64_t j = 0; j < n; j++)
+        to[j] = rows > 0 ? from[j * step] : gp_pool_none(how);
+    for (int64_t i = 1; i < rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            to[j] = gp_pool_join(to[j], from[i * row + j * step], how);
+}
 
-/* The reduced columns of a row of windows, `step` apart. */
+static GP_NOINLINE void gp_pool_along_each(gp_real *restrict to, int64_t out, int64_t n,
+                                           const gp_real *restrict line, int64_t step,
+                                           int64_t kernel, int how)
+{
+    for (int64_t i = 0; i < n; i++) {
+        gp_real join = line[i * step];
+        for (int64_t k = 1; k < kernel; k++)
+            join = gp_pool_join(join, line[i * step + k], how);
+        to[i * out] = join;
+    }
+}
+
+/* The reduced columns of a row of windows, `step` apart. Inlined with a constant `how`; usual sizes
+ * are constants too, so that neither is tested within the loops. */
 GP_FUNCTION void gp_pool_down(gp_real *restrict to, int64_t n, const gp_real *restrict from,
                               int64_t step, gp_range rows, int64_t row, int64_t seen,
                               gp_real *restrict check, int how)
@@ -219,19 +228,20 @@ GP_FUNCTION void gp_pool_down(gp_real *restrict to, int64_t n, const gp_real *re
     const int64_t count = rows.to - rows.from;
     from += rows.from * row;
 #if defined(__GNUC__)
-#define GP_POOL_DOWN(rows, how) gp_pool_down_lanes(to, n, from, rows, row, seen, check, how)
     if (step == 1 && n >= GP_LANES && count > 0) {
-        GP_POOL_KNOWN(GP_POOL_DOWN, count, how);
+        if (how != GP_POOL_FINITE)
+            gp_pool_down_lanes(to, n, from, count, row, seen, check, how);
+        else if (GP_WAY(pool_rows_2, count == 2))
+            gp_pool_down_lanes(to, n, from, 2, row, seen, check, how);
+        else if (GP_WAY(pool_rows_3, count == 3))
+            gp_pool_down_lanes(to, n, from, 3, row, seen, check, how);
+        else
+            gp_pool_down_lanes(to, n, from, count, row, seen, check, how);
         return;
     }
-#undef GP_POOL_DOWN
 #endif
     (void)seen;
-    for (int64_t j = 0; j < n; j++)
-        to[j] = count > 0 ? from[j * step] : gp_pool_none(how);
-    for (int64_t i = 1; i < count; i++)
-        for (int64_t j = 0; j < n; j++)
-            to[j] = gp_pool_join(to[j], from[i * row + j * step], how);
+    gp_pool_down_each(to, n, from, step, count, row, how == GP_POOL_SUM ? how : GP_POOL_MAX);
     for (int64_t j = 0; j < n && how == GP_POOL_FINITE; j++)
         check[0] += to[j] * 0;
 }
@@ -241,27 +251,32 @@ GP_FUNCTION void gp_pool_along(gp_real *restrict to, int64_t out, int64_t n,
                                const gp_real *restrict line, int64_t step, int64_t kernel, int how)
 {
 #if defined(GP_SHUFFLES)
-#define GP_POOL_ALONG(kernel, how) gp_pool_along_pairs(to, n, line, kernel, how)
-    if (out == 1 && step == 2 && kernel > 1 && n >= GP_ZIP_LANES) {
-        GP_POOL_KNOWN(GP_POOL_ALONG, kernel, how);
+    if (GP_WAY(pool_step_2, out == 1 && step == 2 && kernel > 1 && n >= GP_ZIP_LANES)) {
+        if (how != GP_POOL_FINITE)
+            gp_pool_along_pairs(to, n, line, kernel, how);
+        else if (GP_WAY(pool_columns_2, kernel == 2))
+            gp_pool_along_pairs(to, n, line, 2, how);
+        else if (GP_WAY(pool_columns_3, kernel == 3))
+            gp_pool_along_pairs(to, n, line, 3, how);
+        else
+            gp_pool_along_pairs(to, n, line, kernel, how);
         return;
     }
-#undef GP_POOL_ALONG
 #endif
 #if defined(__GNUC__)
-#define GP_POOL_ALONG(kernel, how) gp_pool_along_lanes(to, n, line, kernel, how)
-    if (out == 1 && step == 1 && n >= GP_LANES) {
-        GP_POOL_KNOWN(GP_POOL_ALONG, kernel, how);
+    if (GP_WAY(pool_step_1, out == 1 && step == 1 && n >= GP_LANES)) {
+        if (how != GP_POOL_FINITE)
+            gp_pool_along_lanes(to, n, line, kernel, how);
+        else if (GP_WAY(pool_columns_2, kernel == 2))
+            gp_pool_along_lanes(to, n, line, 2, how);
+        else if (GP_WAY(pool_columns_3, kernel == 3))
+            gp_pool_along_lanes(to, n, line, 3, how);
+        else
+            gp_pool_along_lanes(to, n, line, kernel, how);
         return;
     }
-#undef GP_POOL_ALONG
 #endif
-    for (int64_t i = 0; i < n; i++) {
-        gp_real join = line[i * step];
-        for (int64_t k = 1; k < kernel; k++)
-            join = gp_pool_join(join, line[i * step + k], how);
-        to[i * out] = join;
-    }
+    gp_pool_along_each(to, out, n, line, step, kernel, how == GP_POOL_SUM ? how : GP_POOL_MAX);
 }
 
 #endif
