@@ -348,8 +348,9 @@ enum {
                            rows as its third result */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
                        target has such kernels: gp_call.epilogue */
-    OP_ASIDE = 131072,  /* so, and it can keep what it makes aside until they have run: the last of
-                           them may write over what it reads, the sum of a gradient */
+    OP_ASIDE = 1 << 18, /* it can keep what it makes aside until such ops have run: the last of them
+                           may write over what it reads, the sum of a gradient. Without OP_EPILOGUE
+                           it takes no other epilogue */
 };
 
 /* A call of an op with its arguments bound, before there is a node. */

@@ -138,9 +138,16 @@ static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
         return use;
     Call c = call_begin(g, at, "sum");
     call_set_list(&c, "axis", count, axes);
-    call_set(&c, "keepdims", 1);
     call_use(g, &c, use);
-    return call_finish(g, &c) ? c.result.at[0] : nothing;
+    if (!call_finish(g, &c))
+        return nothing;
+    View kept = {.rank = given.rank}; /* of its own dims, so that it may be added as it lies */
+    int64_t stride = 1;
+    for (int i = given.rank; i-- > 0; stride *= kept.dim[i]) {
+        kept.dim[i] = view->stride[i] == 0 && view->dim[i] == 1 ? 1 : given.dim[i];
+        kept.stride[i] = stride;
+    }
+    return use_make(g, c.result.at[0].value, kept);
 }
 
 /* Transposes an operand so that the axes of `view` are in order of their strides, none negative:

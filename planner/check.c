@@ -170,8 +170,10 @@ static bool check_epilogue(Check *c, const Cluster *cluster, const Node *kernel)
 {
     const Clusters *clusters = c->plan->clusters;
     const Node *last = &c->g->node.at[clusters->node[cluster->node + cluster->nodes - 1]];
-    if (!c->target->epilogues || !(kernel->op->flags & OP_EPILOGUE) || kernel->values != 1 ||
-        cluster->results != 1 || clusters->result[cluster->result] != last->value ||
+    const bool adds = c->g->value.at[last->value].previous != NONE;
+    if (!c->target->epilogues || !(kernel->op->flags & (adds ? OP_ASIDE : OP_EPILOGUE)) ||
+        kernel->values != 1 || cluster->results != 1 ||
+        clusters->result[cluster->result] != last->value ||
         c->g->value.at[kernel->value].dtype != F32 || c->g->value.at[last->value].dtype != F32)
         return check_fail(c, "%s takes no epilogue", kernel->name);
     return true;

@@ -200,7 +200,8 @@ static bool may_join(const GraphCheck *v, const Cluster *cluster, Id k)
     if (node->op->flags & OP_EFFECT) /* a new version behind a kernel that keeps sums aside */
         return is_last && node->op->flags & OP_ELEMENTWISE && first->op->flags & OP_ASIDE &&
                v->g->value.at[node->value].previous != NONE;
-    return node->op->flags & OP_ELEMENTWISE || (is_first && node->op->flags & OP_EPILOGUE);
+    return node->op->flags & OP_ELEMENTWISE ||
+           (is_first && node->op->flags & (OP_EPILOGUE | OP_ASIDE));
 }
 
 /* Every node in one cluster; several only where they run as one loop, or behind a product. */

@@ -105,6 +105,8 @@ static bool may_follow(const Epilogues *t, Id product, const Id *epilogue, Id no
     if (g->value.at[g->node.at[last].value].dtype != F32 ||
         !stays_inside(t, node->value, epilogue, nodes))
         return false;
+    if (!(node->op->flags & OP_EPILOGUE) && !value_is_version(g, g->node.at[last].value))
+        return false;
     for (Id k = 0; k < nodes; k++)
         if (!fits_behind(g, node, &g->node.at[epilogue[k]], k + 1 == nodes) ||
             (k + 1 < nodes && !stays_inside(t, g->node.at[epilogue[k]].value, epilogue, nodes)))
@@ -147,7 +149,7 @@ void fuse_epilogues(Arena *arena, const Graph *g, const Id *update, Id *home)
     list_groups(&t);
     count_reads(&t);
     for (Id n = 0; n < g->node.count; n++)
-        if (g->node.at[n].op->flags & OP_EPILOGUE && home[n] == n)
+        if (g->node.at[n].op->flags & (OP_EPILOGUE | OP_ASIDE) && home[n] == n)
             find_epilogue(&t, n);
 }
 

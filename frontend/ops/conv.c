@@ -265,7 +265,7 @@ const OpRow ops_conv[] = {
      .shape = weight_grad_shape,
      .flops = weight_grad_flops,
      .strided = 1,
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_ASIDE,
      .batch = batch_weight_grad,
      .help = "the gradient of a convolution by its weights"},
     {0},

@@ -318,6 +318,7 @@ const OpRow ops_reduce[] = {
      .shape = shape_sum,
      .grad = grad_sum,
      .flops = flops_one,
+     .flags = OP_ASIDE,
      .strided = 1,
      .batch = batch_sum,
      .as_metric = "valid_sum"},

@@ -124,10 +124,18 @@ GP_FUNCTION gp_coming gp_weight_grad_next(const gp_weight_grad *v, gp_weight_lin
                        x->stride[1], 1, some};
 }
 
+/* Where a block lies in dw, which is transposed where the product is. */
+GP_FUNCTION gp_matrix gp_weight_grad_block(const gp_weight_grad *v, int64_t unit, gp_real *dw)
+{
+    const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
+    dw += group * v->rows * v->depth + k0 * (v->transposed ? v->rows : 1);
+    return (gp_matrix){dw, v->transposed ? v->rows : v->depth, 1};
+}
+
 /* One block of a group: columns k0 .. of dw, or rows if transposed, summed over positions begin ..
  * last - 1. */
 GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int64_t begin,
-                                     int64_t last, gp_real *dw, gp_real *work)
+                                     int64_t last, gp_matrix block, gp_real *work)
 {
     const int64_t k0 = unit % v->across * v->columns, group = unit / v->across;
     const gp_weight_lines patches = {1, group, k0, gp_least(v->columns, v->depth - k0)};
@@ -136,12 +144,11 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int6
     const int64_t depth = gp_even(last - begin, GP_KC), wide = v->transposed ? v->rows : v->depth;
     gp_real *rows = work, *columns = rows + GP_GEMM_ROWS;
     gp_real *lines = columns + gp_gemm_columns(wide, v->places);
-    dw += group * v->rows * v->depth + k0 * (v->transposed ? v->rows : 1);
     for (int64_t at = begin; at < last; at += depth) {
         const int64_t some = gp_least(depth, last - at);
         gp_weight_grad_pack(v, b, at, some, lines, columns);
         for (int64_t i = 0, first = 0, end; first < a.n; first = end) {
-            const gp_matrix to = {dw + first * wide, wide, 1};
+            const gp_matrix to = gp_matrix_at(block, first, 0);
             end = gp_panel_begin(++i, a.n);
             gp_weight_grad_copy(v, a, first, end - first, at, some, rows, GP_LINE);
             const gp_coming next = gp_weight_grad_next(v, a, end % a.n, at, some);
@@ -167,23 +174,53 @@ GP_FUNCTION int gp_weight_grad_is_depthwise(const gp_call *c)
     return c->out[0].dim[1] == 1;
 }
 
+/* Elements of a block that a thread keeps aside until it is added to what lies in dw. */
+GP_FUNCTION int64_t gp_weight_grad_aside(const gp_call *c, const gp_weight_grad *v)
+{
+    const int64_t widest = gp_round_up(gp_least(v->depth, GP_NC_LARGEST), GP_NR_LARGEST);
+    return c->aside && !gp_weight_grad_part(v) ? gp_round_up(v->rows * widest, 16) : 0;
+}
+
 GP_WORKSPACE(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
-    const int64_t own = gp_weight_grad_work(&v) * c->run->threads;
+    const int64_t own = gp_weight_grad_work(&v) + gp_weight_grad_aside(c, &v);
     return gp_weight_grad_is_depthwise(c)
                ? 0
-               : (size_t)(own + v.parts * gp_weight_grad_part(&v)) * sizeof(gp_real);
+               : (size_t)(own * c->run->threads + v.parts * gp_weight_grad_part(&v)) *
+                     sizeof(gp_real);
+}
+
+/* Row `row` of dw, of all groups, out of sums that may be transposed: with its epilogue, a part at
+ * a time. */
+GP_FUNCTION void gp_weight_grad_add(const gp_call *c, const gp_weight_grad *v, const gp_real *sums,
+                                    int64_t row)
+{
+    const int64_t step = v->transposed ? v->rows : 1, group = row / v->rows;
+    gp_real part[GP_NC], *dw = (gp_real *)c->out[0].data + row * v->depth;
+    sums += group * v->rows * v->depth + row % v->rows * (v->transposed ? 1 : v->depth);
+    for (int64_t at = 0; at < v->depth; at += GP_NC) {
+        const int64_t some = gp_least(GP_NC, v->depth - at);
+        gp_copy(part, sums + at * step, step, some);
+        gp_epilogue_run(c, part, 1, row * v->depth + at, some);
+        memcpy(dw + at, part, (size_t)some * sizeof *part);
+    }
 }
 
 /* dw is the sum over its chunks of positions, in order. */
-GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, gp_real *restrict sums,
-                                     gp_real *restrict dw)
+GP_FUNCTION void gp_weight_grad_join(const gp_call *c, const gp_weight_grad *v,
+                                     gp_real *restrict sums)
 {
     const int64_t size = v->rows * v->depth, part = gp_weight_grad_part(v);
+    gp_real *dw = c->out[0].data;
     for (int64_t i = 1; i < v->parts; i++)
         for (int64_t k = 0; k < v->groups * size; k++)
             sums[k] += sums[i * part + k];
+    if (GP_WAY(weight_aside, c->aside)) {
+        for (int64_t row = 0; row < v->groups * v->rows; row++)
+            gp_weight_grad_add(c, v, sums, row);
+        return;
+    }
     if (!v->transposed)
         memcpy(dw, sums, (size_t)(v->groups * size) * sizeof *dw);
     for (int64_t group = 0; v->transposed && group < v->groups; group++)
@@ -191,20 +228,40 @@ GP_FUNCTION void gp_weight_grad_join(const gp_weight_grad *v, gp_real *restrict 
                            v->rows);
 }
 
+/* A block of dw: in place, or aside until it is final and added to what lies in dw. */
+GP_FUNCTION void gp_weight_grad_whole(const gp_call *c, const gp_weight_grad *v, int64_t unit,
+                                      gp_real *work)
+{
+    const gp_matrix block = gp_weight_grad_block(v, unit, c->out[0].data);
+    if (GP_WAY(weight_aside, c->aside)) {
+        const int64_t k0 = unit % v->across * v->columns, n = gp_least(v->columns, v->depth - k0);
+        const gp_matrix aside = {work + gp_weight_grad_work(v), n, 1};
+        const gp_ending end = {c, block.at - (gp_real *)c->out[0].data, v->depth, 1};
+        gp_weight_grad_unit(v, unit, 0, v->places, aside, work);
+        gp_finish_aside(end, block, aside, v->rows, n);
+    } else {
+        gp_weight_grad_unit(v, unit, 0, v->places, block, work);
+    }
+}
+
 GP_FUNCTION void gp_weight_grad_units(const gp_call *c, const gp_weight_grad *v)
 {
-    const int64_t own = gp_weight_grad_work(v), units = v->groups * v->across;
-    const int64_t aside = gp_weight_grad_part(v);
-    gp_real *work = c->work, *sums = work + own * c->run->threads, *dw = c->out[0].data;
+    const int64_t own = gp_weight_grad_work(v) + gp_weight_grad_aside(c, v);
+    const int64_t units = v->groups * v->across, size = gp_weight_grad_part(v);
+    gp_real *work = c->work, *sums = work + own * c->run->threads;
     GP_PARALLEL(c->run, units * v->parts > 1 && gp_count(v->dy) * v->depth > 32768)
     for (int64_t i = 0; i < units * v->parts; i++) {
         const int64_t part = i / units;
-        gp_weight_grad_unit(v, i % units, part * v->places / v->parts,
-                            (part + 1) * v->places / v->parts, aside ? sums + part * aside : dw,
-                            work + gp_thread() * own);
+        gp_real *mine = work + gp_thread() * own;
+        if (size)
+            gp_weight_grad_unit(v, i % units, part * v->places / v->parts,
+                                (part + 1) * v->places / v->parts,
+                                gp_weight_grad_block(v, i % units, sums + part * size), mine);
+        else
+            gp_weight_grad_whole(c, v, i, mine);
     }
-    if (aside)
-        gp_weight_grad_join(v, sums, dw);
+    if (size)
+        gp_weight_grad_join(c, v, sums);
 }
 
 GP_WAYS(conv2d_weight_grad)
@@ -212,6 +269,8 @@ GP_WAYS(conv2d_weight_grad)
     const gp_weight_grad v = gp_weight_grad_plan(c);
     const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
     gp_way(ways, "weight_depthwise", gp_weight_grad_is_depthwise(c));
+    if (!gp_weight_grad_is_depthwise(c))
+        gp_way(ways, "weight_aside", c->aside);
     gp_depthwise_ways(gp_weight_grad_is_depthwise(c) ? &each : NULL, ways);
 }
 
@@ -222,7 +281,7 @@ GP_KERNEL(conv2d_weight_grad)
         const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
         GP_PARALLEL(c->run, gp_count(v.dy) > 8192)
         for (int64_t out = 0; out < v.dy->dim[1]; out++)
-            gp_depthwise_weights(&each, out, c->out[0].data);
+            gp_depthwise_weights(&each, out, c);
     } else {
         gp_weight_grad_units(c, &v);
     }

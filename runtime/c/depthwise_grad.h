@@ -119,28 +119,33 @@ GP_FUNCTION void gp_depthwise_weight_columns(const gp_depthwise *v, const gp_rea
     }
 }
 
-/* dw of output channel `out`; y is dy. */
-GP_FUNCTION void gp_depthwise_weights(const gp_depthwise *v, int64_t out, gp_real *dw)
+/* dw of output channel `out`, a block of GP_TAPS weights at a time; y is dy. */
+GP_FUNCTION void gp_depthwise_weights(const gp_depthwise *v, int64_t out, const gp_call *c)
 {
     const gp_tensor *x = v->x, *dy = v->y;
     const int64_t places = v->kernel[0] * v->kernel[1], width = dy->dim[3];
     const int64_t most = width < GP_DEPTHWISE_WIDTH ? width : GP_DEPTHWISE_WIDTH;
-    const int banded = gp_depthwise_fits(v);
-    double sum[GP_TAPS] = {0};
-    for (int64_t k = 0; !banded && k < places; k++)
-        dw[out * places + k] = 0;
-    for (int64_t n = 0; n < x->dim[0]; n++) {
-        const gp_real *plane =
-            (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
-        const gp_real *up = (const gp_real *)dy->data + n * dy->stride[0] + out * dy->stride[1];
-        for (int64_t at = 0; banded && at < width; at += most)
-            gp_depthwise_weight_columns(v, plane, up, at, width - at < most ? width - at : most,
-                                        sum);
-        for (int64_t k = 0; !banded && k < places; k++)
-            dw[out * places + k] += (gp_real)gp_depthwise_weight_one(v, plane, up, k);
+    const int banded = gp_depthwise_fits(v); /* then all of them are one block */
+    for (int64_t first = 0, some; first < places; first += some) {
+        double sum[GP_TAPS] = {0};
+        gp_real one[GP_TAPS] = {0}, *dw = (gp_real *)c->out[0].data + out * places + first;
+        some = places - first < GP_TAPS ? places - first : GP_TAPS;
+        for (int64_t n = 0; n < x->dim[0]; n++) {
+            const gp_real *plane =
+                (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
+            const gp_real *up = (const gp_real *)dy->data + n * dy->stride[0] + out * dy->stride[1];
+            for (int64_t at = 0; banded && at < width; at += most)
+                gp_depthwise_weight_columns(v, plane, up, at, width - at < most ? width - at : most,
+                                            sum);
+            for (int64_t k = 0; !banded && k < some; k++)
+                one[k] += (gp_real)gp_depthwise_weight_one(v, plane, up, first + k);
+        }
+        for (int64_t k = 0; banded && k < some; k++)
+            one[k] = (gp_real)sum[k];
+        if (c->epilogue)
+            gp_epilogue_run(c, one, 1, out * places + first, some);
+        memcpy(dw, one, (size_t)some * sizeof *one);
     }
-    for (int64_t k = 0; banded && k < places; k++)
-        dw[out * places + k] = (gp_real)sum[k];
 }
 
 #endif

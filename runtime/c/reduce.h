@@ -8,6 +8,7 @@
 #ifndef GP_REDUCE_H
 #define GP_REDUCE_H
 
+#include "epilogue.h"
 #include "fold.h"
 #include "settings.h"
 
@@ -120,10 +121,11 @@ GP_FUNCTION gp_fold_grid gp_fold_cut(const gp_fold *fold)
     return grid;
 }
 
-/* Chunk `chunk` of the outputs in tile `tile` of row `outer`: into part[...]. */
+/* Chunk `chunk` of the outputs in tile `tile` of row `outer`: into part[...], where they are final
+ * with the epilogue of `end`. */
 GP_FUNCTION void gp_fold_task(const gp_tensor *t, const gp_fold *fold, const gp_fold_grid *grid,
                               int how, int64_t outer, int64_t tile, int64_t chunk,
-                              const gp_real *mean, gp_real *part)
+                              const gp_real *mean, gp_real *part, const gp_call *end)
 {
     gp_real shift[GP_FOLD_LANES], lane[GP_FOLD_LANES];
     int64_t base = gp_line_at(&fold->outer, outer);
@@ -138,25 +140,30 @@ GP_FUNCTION void gp_fold_task(const gp_tensor *t, const gp_fold *fold, const gp_
     int64_t from = chunk * GP_FOLD_CHUNK;
     int64_t to = from + GP_FOLD_CHUNK < rows ? from + GP_FOLD_CHUNK : rows;
     gp_fold_chunk(t, fold, how, base, column, lanes, from, to, mean ? shift : NULL, lane);
-    if (fold->width > 1)
-        memcpy(part + at, lane, (size_t)lanes * sizeof *lane);
-    else
-        part[at] = gp_fold_lanes(how, lane, lanes);
+    if (fold->width == 1) {
+        lane[0] = gp_fold_lanes(how, lane, lanes);
+        lanes = 1;
+    }
+    if (GP_WAY(reduce_aside, end && end->aside))
+        gp_epilogue_run(end, lane, 1, at, lanes);
+    memcpy(part + at, lane, (size_t)lanes * sizeof *lane);
 }
 
-/* All outputs, into `to`; `parts` holds one set of outputs for each chunk. */
+/* All outputs, into `to`; `parts` holds one set of outputs for each chunk. Nothing lies in `to`
+ * before it is final, so an epilogue may add to what is there. */
 GP_FUNCTION void gp_fold_all(const gp_call *c, const gp_fold *fold, int how, const gp_real *mean,
                              gp_real *parts, gp_real *to)
 {
     const gp_tensor *t = &c->in[0];
     gp_fold_grid grid = gp_fold_cut(fold);
     gp_real *part = grid.chunks > 1 ? parts : to;
+    const gp_call *end = grid.chunks == 1 ? c : NULL;
     int64_t tasks = fold->outers * grid.tiles * grid.chunks;
     GP_PARALLEL(c->run, grid.outputs * fold->count > 8192)
     for (int64_t task = 0; task < tasks; task++) {
         int64_t chunk = task % grid.chunks, tile = task / grid.chunks % grid.tiles;
         gp_fold_task(t, fold, &grid, how, task / grid.chunks / grid.tiles, tile, chunk, mean,
-                     part + chunk * grid.outputs);
+                     part + chunk * grid.outputs, end);
     }
     if (grid.chunks == 1)
         return;
@@ -164,6 +171,8 @@ GP_FUNCTION void gp_fold_all(const gp_call *c, const gp_fold *fold, int how, con
         for (int64_t i = 0; i + step < grid.chunks; i += 2 * step)
             gp_fold_carry(how, part + i * grid.outputs, part + (i + step) * grid.outputs,
                           grid.outputs);
+    if (GP_WAY(reduce_aside, c->aside))
+        gp_epilogue_run(c, part, 1, 0, grid.outputs);
     memcpy(to, part, (size_t)grid.outputs * sizeof *to);
 }
 
@@ -209,6 +218,7 @@ GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
     gp_way(ways, "fold_max", how == GP_FOLD_MAX);
     gp_way(ways, "fold_min", how == GP_FOLD_MIN);
     gp_way(ways, "fold_squares", how == GP_FOLD_SQUARES);
+    gp_way(ways, "reduce_aside", c->aside);
 }
 
 GP_FUNCTION int gp_reduce(const gp_call *c, int how)

@@ -32,7 +32,8 @@ static void weights(Conv v)
                     .outs = 1,
                     .in = {p.x, p.y},
                     .want = {p.w},
-                    .in_as = {v.x}};
+                    .in_as = {v.x},
+                    .aside = 1};
     try(&t, "conv2d_weight_grad of %s", conv_name(&v));
 }
 

@@ -50,7 +50,7 @@ static int by_weights(const gp_call *c)
     d.rows = v->o / v->groups;
     GP_PARALLEL(c->run, 1)
     for (int64_t out = 0; out < v->o; out++)
-        gp_depthwise_weights(&d, out, c->out[0].data);
+        gp_depthwise_weights(&d, out, c);
     return GP_OK;
 }
 
@@ -86,6 +86,7 @@ static void all(Conv v)
     t.in[0] = p.x, t.in[1] = p.y, t.in[2] = (Array){0}, t.want[0] = p.w;
     t.out_as[0] = DENSE;
     t.follows = 0;
+    t.aside = 1;
     try(&t, "depthwise by weights %s", conv_name(&v));
 }
 

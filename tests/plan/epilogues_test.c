@@ -171,6 +171,29 @@ Test(epilogues, a_gradient_is_added_where_its_sum_lies)
     planned_free(&p);
 }
 
+Test(epilogues, gradients_of_convolutions_and_biases_are_added_where_their_sums_lie)
+{
+    const PlanOptions how = {.no_recompute = true};
+    Planned p =
+        planned_training("model m(batch B = 4)\ninput x : f32[B, 3, 8, 8]\ninput y : i32[B]\n"
+                         "h = relu(conv2d(x, 4, kernel = 3))\n"
+                         "h = conv2d(h, 4, kernel = 3, groups = 4)\n"
+                         "train cross_entropy(dense(flatten(h), 10), y) using sgd {\n"
+                         "accumulate = 2\n}\n",
+                         &how);
+    Id sums = 0;
+    for (Id i = 0; i < p.clusters->count; i++) {
+        const Cluster *c = &p.clusters->at[i];
+        sums += cluster_keeps_aside(p.graph, p.clusters, c);
+        const Node *first = &p.graph->node.at[p.clusters->node[c->node]];
+        if (!(first->op->flags & OP_EPILOGUE) && c->nodes > 1 && first->op->flags & OP_ASIDE)
+            cr_expect(cluster_keeps_aside(p.graph, p.clusters, c));
+    }
+    cr_expect_eq(sums, 6); /* weights and biases of three layers */
+    cr_expect_null(plan_check(p.plan, &p.target, NULL));
+    planned_free(&p);
+}
+
 /* ---- What the checker refuses ---------------------------------------------------------------- */
 
 Test(epilogues, the_checker_refuses_what_a_kernel_cannot_run)

@@ -59,18 +59,24 @@ check 'metrics in chunks' reference metric "$here/metric.g" '--chunked-loss alwa
 check 'metrics in micro-batches' reference metric "$here/metric.g" '--accumulate 3'
 check 'metrics in chunks and micro-batches' reference metric "$here/metric.g" \
     '--chunked-loss always --accumulate 2'
-sums() { # OPTIONS...: trains gpt2 in micro-batches, as before to the bit
-    # shellcheck disable=SC2086
-    emit gpt2 "$examples/gpt2.g" $gpt2 --accumulate 3 "$@" && build gpt2 trainer sums $flags &&
-        ./sums 3 now.safetensors && { [ -f sums.safetensors ] || cp now.safetensors sums.safetensors; } &&
-        cmp now.safetensors sums.safetensors
+sums() { # MODEL SOURCE OPTIONS...: trains it in micro-batches, as before to the bit
+    summed=$1
+    emit "$@" --accumulate 3 && build "$summed" trainer sums $flags && ./sums 3 now.safetensors &&
+        { [ -f "$summed.safetensors" ] || cp now.safetensors "$summed.safetensors"; } &&
+        cmp now.safetensors "$summed.safetensors"
 }
-check 'sums of gradients' sums --epilogues never
-check 'added where they lie' sums
-check 'added where they lie, with threads' sums --threads 3
+all_sums() { # MODEL SOURCE OPTIONS...
+    check "$1, sums of gradients" sums "$@" --epilogues never
+    check "$1, added where they lie" sums "$@"
+    check "$1, added where they lie, with threads" sums "$@" --threads 3
+    summed=$1
+    shift
+    check "$summed, added where they lie, in the smallest arena" sums "$summed" "$@" --budget \
+        "$("$gplan" "$@" --accumulate 3 --min-budget)"
+}
 # shellcheck disable=SC2086
-check 'added where they lie, in the smallest arena' sums --budget \
-    "$("$gplan" "$examples/gpt2.g" $gpt2 --accumulate 3 --min-budget)"
+all_sums gpt2 "$examples/gpt2.g" $gpt2
+all_sums added "$here/added.g"
 check 'tied, frozen, stopped' reference special "$here/special.g" '' \
     sgd lr=0.05 group=k frozen=1 group=still frozen=1
 check 'tied, in micro-batches' reference special "$here/special.g" '--accumulate 3' \
