@@ -238,9 +238,12 @@ static Inliner read_files(Arena *arena, const Condition *known, const char *cons
     return n;
 }
 
+/* libjpeg's header wants <stdio.h> before it. */
 static int by_text(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const char *m = *(const char *const *)a, *n = *(const char *const *)b;
+    const int m_last = strcmp(m, "<jpeglib.h>") == 0, n_last = strcmp(n, "<jpeglib.h>") == 0;
+    return m_last != n_last ? m_last - n_last : strcmp(m, n);
 }
 
 static void write_system(const Inliner *n, Out *o)

@@ -19,6 +19,9 @@ $(B)/tests/%_test: $(B)/tests/%_test.o $$(call helpers,$$(dir tests/$$*)) $(B)/l
 $(B)/tests/%_bench: $(B)/tests/%_bench.o $$(call helpers,$$(dir tests/$$*)) $(B)/libgplan.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
+# Programs that read images link what emitted ones do.
+$(patsubst %.c,$(B)/%,$(wildcard tests/data/*_test.c)): private LDLIBS += -ljpeg -lpng
+
 # Gradients are compared with differences in double: the kernels, the interpreter and the cases are
 # compiled once more with that as their real type.
 R := $(B)/real64

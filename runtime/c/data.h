@@ -126,20 +126,17 @@ GP_FUNCTION uint64_t gp_data_offset(const gp_data_set *set, int f)
     return offset;
 }
 
-/* Bytes for decoding images to [height, width] with `channels`, where none is wider than `widest`
- * pixels. A progressive JPEG or an interlaced PNG is held as a whole: `whole` is the number of
- * pixels that such a one may have, 0 where all of them are an error. */
-GP_FUNCTION uint64_t gp_data_decoder(int64_t height, int64_t width, int64_t channels,
-                                     int64_t widest, int64_t whole)
+/* Bytes for decoding images to [height, width], where none is wider or taller than `widest` pixels
+ * (a JPEG may be taller). A progressive JPEG or an interlaced PNG is held as a whole: `whole` is
+ * the number of pixels that such a one may have, 0 where all of them are an error. */
+GP_FUNCTION uint64_t gp_data_decoder(int64_t height, int64_t width, int64_t widest, int64_t whole)
 {
     const uint64_t w = (uint64_t)widest, out_w = (uint64_t)width, out_h = (uint64_t)height;
-    const uint64_t library = 120 * 1024; /* a PNG's inflate window and text; a JPEG's tables */
-    const uint64_t lines = 40 * w;       /* a JPEG's MCU rows, or three rows of 8 bytes a pixel */
-    const uint64_t sums = 4 * 4 * w + 8 * w;            /* rows of the resize */
-    const uint64_t taps = 24 * (out_w + out_h) + 8 * w; /* and its weights */
-    const uint64_t input = 16 * 1024, out = 8 * out_w * (uint64_t)channels;
-    return gp_data_round(library + lines + sums + taps + input + out + 8 * (uint64_t)whole,
-                         GP_DATA_PAGE);
+    const uint64_t library = 128 * 1024; /* a PNG's inflate and chunks; a JPEG's tables */
+    const uint64_t lines = 48 * w;       /* a JPEG's MCU rows, or a PNG's two of 8 bytes a pixel */
+    const uint64_t taps = 8 * w + 16 * (out_w + out_h);      /* weights of the resize */
+    const uint64_t kept = 8 * out_w * (2 * (w / out_h) + 5); /* rows that it keeps */
+    return gp_data_round(library + lines + taps + kept + 8 * (uint64_t)whole, GP_DATA_PAGE);
 }
 
 /* All that a set needs: `ring` and `work` bytes from a multiple of GP_DATA_ALIGN on, of which the

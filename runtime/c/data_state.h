@@ -57,7 +57,7 @@ struct gp_data {
     char path[GP_DATA_PATH];
     gp_data_array array[GP_DATA_FIELDS];
     int index;       /* the file that names files; -1: none */
-    int64_t entries; /* in it */
+    int64_t classes; /* that it knows */
     int64_t total;   /* samples of the source */
     int64_t samples; /* of the part that is read */
     int64_t steps;   /* of an epoch */
