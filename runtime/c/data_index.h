@@ -49,6 +49,7 @@ typedef struct {
     gp_sorter sorter;
     char path[GP_DATA_PATH]; /* the folder that is being read */
 } gp_indexer;
+typedef char gp_indexer_fits[GP_PREPARED_FITS(gp_indexer)];
 
 GP_HOST int gp_index_is_image(const char *name)
 {

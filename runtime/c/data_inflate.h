@@ -27,6 +27,7 @@ typedef struct {
     unsigned char input[GP_FLATE_INPUT];
     unsigned char window[GP_FLATE_WINDOW];
 } gp_inflater;
+typedef char gp_inflater_fits[GP_PREPARED_FITS(gp_inflater)];
 
 /* ---- Bits ----------------------------------------------------------------------------------- */
 

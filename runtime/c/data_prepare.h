@@ -104,7 +104,10 @@ typedef struct gp_preparation {
     const void *context;
 } gp_preparation;
 
-/* Memory for making one, behind the writer's. */
+/* Memory for making one, behind the writer's. A typedef of an array with this size compiles where
+ * a struct has room in it. */
+#define GP_PREPARED_FITS(type) (sizeof(type) + sizeof(gp_writer) <= GP_DATA_PREPARE ? 1 : -1)
+
 GP_HOST unsigned char *gp_prepare_memory(gp_data *d, size_t *bytes)
 {
     const size_t used = sizeof(gp_writer) + GP_DATA_STATE;
