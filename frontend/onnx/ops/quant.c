@@ -2,6 +2,7 @@
  *
  * A product of integers is computed in f32, in parts whose sums are below 2^24: each is exact, and
  * they are added as integers. */
+#include "frontend/onnx/ops/quant.h"
 #include "frontend/onnx/ops/window.h"
 
 #include <string.h>
@@ -71,7 +72,7 @@ static bool quantize(Import *m)
     int rank = given(m, 0)->rank;
     bool has_zero = inputs(m) > 2 && given(m, 2);
     const Expr *zero = has_zero ? operand(m, 2, rank, axis) : NULL;
-    const Expr *x = given(m, 0)->dtype == F32 ? use(m, 0) : cast(m, use(m, 0), F32);
+    const Expr *x = given(m, 0)->dtype == F32 ? use(m, 0) : cast(m, use_declared(m, 0), F32);
     return saturate(m, 0, binary(m, "div", x, operand(m, 1, rank, axis)), zero,
                     has_zero ? given(m, 2)->elem : ELEM_UINT8);
 }
@@ -90,31 +91,51 @@ static bool dequantize(Import *m)
         return false;
     int rank = given(m, 0)->rank;
     const Expr *zero = inputs(m) > 2 && given(m, 2) ? operand(m, 2, rank, axis) : NULL;
-    const Expr *x = shifted(m, use(m, 0), zero);
+    const Expr *x = shifted(m, use_declared(m, 0), zero);
     return result_as(m, 0, binary(m, "mul", x, operand(m, 1, rank, axis)), given(m, 1)->elem);
 }
 
-/* The scale that the numbers at hand ask for. */
+/* The scale and the zero point that the numbers at hand ask for; where all are 0, ONNX Runtime's
+ * scale of 1. */
+static bool take_range(Import *m, const Expr *x, const Tensor **scale, const Tensor **zero)
+{
+    const Tensor *low = state(m, CALL(m, "minimum", {CALL(m, "min", {x})}, {real(m, 0)}));
+    const Tensor *high = state(m, CALL(m, "maximum", {CALL(m, "max", {x})}, {real(m, 0)}));
+    const Tensor *width = low && high ? state(m, binary(m, "sub", high->expr, low->expr)) : NULL;
+    if (!width)
+        return false;
+    const Expr *some = binary(m, "greater", width->expr, real(m, 0));
+    *scale = state(
+        m, CALL(m, "where", {some}, {binary(m, "div", width->expr, real(m, 255))}, {real(m, 1)}));
+    if (!*scale)
+        return false;
+    const Expr *at = CALL(m, "round", {binary(m, "div", negate(m, low->expr), (*scale)->expr)});
+    *zero = state(m, CALL(m, "clip", {at}, {real(m, 0), "low"}, {real(m, 255), "high"}));
+    return *zero != NULL;
+}
+
 static bool quantize_dynamically(Import *m)
 {
     const Expr *x = use(m, 0);
+    const Tensor *scale, *zero;
     if (!x)
         return refuse(m, "it has no operand");
-    const Tensor *low = state(m, CALL(m, "minimum", {CALL(m, "min", {x})}, {real(m, 0)}));
-    const Tensor *high = state(m, CALL(m, "maximum", {CALL(m, "max", {x})}, {real(m, 0)}));
-    if (!low || !high)
-        return false;
-    const Expr *width = binary(m, "sub", high->expr, low->expr);
-    const Tensor *scale = state(m, binary(m, "div", width, real(m, 255)));
-    if (!scale)
-        return false;
-    const Expr *zero = CALL(m, "round", {binary(m, "div", negate(m, low->expr), scale->expr)});
-    const Tensor *at =
-        state(m, CALL(m, "clip", {zero}, {real(m, 0), "low"}, {real(m, 255), "high"}));
-    if (!at || !saturate(m, 0, binary(m, "div", x, scale->expr), at->expr, ELEM_UINT8))
+    if (!take_range(m, x, &scale, &zero) ||
+        !saturate(m, 0, binary(m, "div", x, scale->expr), zero->expr, ELEM_UINT8))
         return false;
     return (!wanted(m, 1) || result_as(m, 1, scale->expr, ELEM_FLOAT)) &&
-           (!wanted(m, 2) || result_as(m, 2, cast(m, at->expr, U8), ELEM_UINT8));
+           (!wanted(m, 2) || result_as(m, 2, cast(m, zero->expr, U8), ELEM_UINT8));
+}
+
+const Expr *quantised_and_back(Import *m, const Expr *x)
+{
+    const Tensor *scale, *zero, *given_x = state(m, x);
+    if (!given_x || !take_range(m, given_x->expr, &scale, &zero))
+        return NULL;
+    const Expr *steps = CALL(m, "round", {binary(m, "div", given_x->expr, scale->expr)});
+    const Expr *kept = CALL(m, "clip", {binary(m, "add", steps, zero->expr)}, {real(m, 0), "low"},
+                            {real(m, 255), "high"});
+    return binary(m, "mul", binary(m, "sub", kept, zero->expr), scale->expr);
 }
 
 /* ---- Products ------------------------------------------------------------------------------- */

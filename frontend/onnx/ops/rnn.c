@@ -1,8 +1,10 @@
 /* Recurrent layers, written out step by step.
  *
  * The product of all inputs with W is one product; each step adds that of the state with R. What is
- * not given at first (the state) is left out of the first step, so that no zeros are stored. */
-#include "frontend/onnx/translate.h"
+ * not given at first (the state) is left out of the first step, so that no zeros are stored. A
+ * sequence that is shorter than the others keeps its state from its end on (backwards: up to it),
+ * and its outputs there are 0. */
+#include "frontend/onnx/ops/quant.h"
 
 #include <string.h>
 
@@ -26,6 +28,8 @@ typedef struct {
     const Expr *wb, *rb; /* [gates * H]; NULL: none */
     const Expr *peep;    /* [3 * H]; NULL: none */
     const Expr *h, *c;   /* of the step before; NULL: zeros */
+    const Expr *lengths; /* [B, 1]; NULL: all are whole */
+    bool quantised;      /* what meets a weight is rounded to 8 bits before */
     const Tensor *given; /* the products of all inputs */
     const Expr *y[MAX_STEPS_OUT];
 } Layer;
@@ -159,6 +163,13 @@ static const Expr *product(Import *m, const Expr *a, const Expr *b)
     return a && b ? binary(m, "mul", a, b) : NULL;
 }
 
+/* What meets a weight; NULL with a message. */
+static const Expr *times(const Layer *l, const Expr *x, const Expr *weights)
+{
+    const Expr *left = l->quantised ? quantised_and_back(l->m, x) : x;
+    return left ? binary(l->m, "matmul", left, weights) : NULL;
+}
+
 /* ---- One step of each kind ------------------------------------------------------------------ */
 
 /* The inputs' share of step t: [B, gates * H]. */
@@ -172,7 +183,7 @@ static bool step_rnn(Layer *l, int64_t t)
     Import *m = l->m;
     const Expr *x = share(l, t);
     if (l->h)
-        x = sum(m, x, binary(m, "matmul", l->h, l->r));
+        x = sum(m, x, times(l, l->h, l->r));
     return (l->h = named(m, activate(l, 0, x))) != NULL;
 }
 
@@ -183,14 +194,20 @@ static bool step_lstm(Layer *l, int64_t t)
     Import *m = l->m;
     const Expr *all = share(l, t), *peep[3] = {NULL, NULL, NULL};
     if (l->h)
-        all = sum(m, all, binary(m, "matmul", l->h, l->r));
+        all = sum(m, all, times(l, l->h, l->r));
     if (!(all = named(m, all)))
         return false;
     for (int i = 0; i < 3 && l->peep; i++)
         peep[i] = gate(l, l->peep, 0, i);
-    const Expr *in = activate(l, 0, sum(m, gate(l, all, 1, I), product(m, l->c, peep[I])));
-    const Expr *keep =
-        l->c ? activate(l, 0, sum(m, gate(l, all, 1, F), product(m, l->c, peep[F]))) : NULL;
+    const Expr *in =
+        named(m, activate(l, 0, sum(m, gate(l, all, 1, I), product(m, l->c, peep[I]))));
+    if (!in)
+        return false;
+    const Expr *keep = NULL;
+    if (l->c && attr_int(m, "input_forget", 0)) /* the gates are one */
+        keep = binary(m, "sub", real(m, 1), in);
+    else if (l->c)
+        keep = activate(l, 0, sum(m, gate(l, all, 1, F), product(m, l->c, peep[F])));
     const Expr *cell = activate(l, 1, gate(l, all, 1, C));
     cell = sum(m, product(m, keep, l->c), product(m, in, cell));
     if (!(l->c = named(m, cell)))
@@ -246,11 +263,14 @@ typedef struct {
     bool biases_apart; /* the state's is not simply added to the inputs' */
     int state_at;      /* input: the first state; the cell stands behind it */
     int peep_at;       /* 0: none */
+    bool quantised;    /* W and R are whole numbers, with their inputs first */
 } Kind;
 
 static const Kind rnn_kind = {1, 1, {"Tanh"}, step_rnn, false, 5, 0};
 static const Kind gru_kind = {3, 2, {"Sigmoid", "Tanh"}, step_gru, true, 5, 0};
 static const Kind lstm_kind = {4, 3, {"Sigmoid", "Tanh", "Tanh"}, step_lstm, false, 5, 7};
+static const Kind quantised_lstm_kind = {4, 3,   {"Sigmoid", "Tanh", "Tanh"}, step_lstm, false, 5,
+                                         7, true};
 
 /* The first state of a direction: [B, H]. */
 static const Expr *first_state(const Layer *l, int i, int direction)
@@ -275,40 +295,78 @@ static void take_biases(Layer *l, const Kind *kind, int direction)
     }
 }
 
+/* A step, after which a sequence that has ended is what it was before. */
+static bool run_step(Layer *l, const Kind *kind, int64_t t)
+{
+    Import *m = l->m;
+    const Expr *h = l->h ? l->h : real(m, 0), *c = l->c ? l->c : real(m, 0);
+    if (!kind->step(l, t))
+        return false;
+    l->y[t] = l->h;
+    if (!l->lengths)
+        return true;
+    const Expr *goes_on = named(m, binary(m, "greater", l->lengths, integer(m, t)));
+    if (!goes_on)
+        return false;
+    l->y[t] = CALL(m, "where", {goes_on}, {l->h}, {real(m, 0)});
+    l->h = named(m, CALL(m, "where", {goes_on}, {l->h}, {h}));
+    if (l->c)
+        l->c = named(m, CALL(m, "where", {goes_on}, {l->c}, {c}));
+    return l->h && (kind->gates != MAX_GATES || l->c);
+}
+
+/* A weight of a direction: [I, gates * H]. Of whole numbers: with its scale and zero point, which
+ * stand at `scale_at` and behind it, one for all or one for each column. */
+static const Expr *take_weight(const Layer *l, int i, int scale_at, int direction)
+{
+    Import *m = l->m;
+    const Expr *one = part(m, i, "weight", direction);
+    if (!l->quantised)
+        return CALL(m, "transpose", {one});
+    return binary(
+        m, "mul",
+        binary(m, "sub", cast(m, one, F32), cast(m, part(m, scale_at + 1, NULL, direction), F32)),
+        part(m, scale_at, NULL, direction));
+}
+
 static bool run_direction(Layer *l, const Kind *kind, int direction)
 {
     Import *m = l->m;
     if (!take_acts(l, kind->fallback, kind->acts, direction))
         return false;
-    l->w = CALL(m, "transpose", {part(m, 1, "weight", direction)});
-    l->r = CALL(m, "transpose", {part(m, 2, "weight", direction)});
+    l->w = take_weight(l, 1, 8, direction);
+    l->r = take_weight(l, 2, 10, direction);
     take_biases(l, kind, direction);
     if (kind->peep_at && kind->peep_at < inputs(m))
         l->peep = part(m, kind->peep_at, "weight", direction);
     l->h = first_state(l, kind->state_at, direction);
     l->c = kind->gates == MAX_GATES ? first_state(l, kind->state_at + 1, direction) : NULL;
-    l->given = state(m, sum(m, binary(m, "matmul", l->x, l->w), l->wb));
+    const Expr *all = times(l, l->x, l->w);
+    l->given = all ? state(m, sum(m, all, l->wb)) : NULL;
     for (int64_t i = 0; i < l->steps; i++) {
         int64_t t = l->reverse ? l->steps - 1 - i : i;
-        if (!l->given || !kind->step(l, t))
+        if (!l->given || !run_step(l, kind, t))
             return false;
-        l->y[t] = l->h;
     }
     return true;
 }
 
 /* Lengths that are all those of the whole are no lengths. */
-static bool check_lengths(Import *m, int64_t steps)
+static bool take_lengths(Import *m, Layer *l)
 {
-    int64_t count;
-    if (inputs(m) <= 4 || !given(m, 4))
+    const Tensor *lengths = inputs(m) > 4 ? given(m, 4) : NULL;
+    if (!lengths)
         return true;
-    const int64_t *length = known_ints(m, 4, "sequence_lens", &count);
-    for (int64_t i = 0; length && i < count; i++)
-        if (length[i] != steps)
-            return refuse(m, "sequence_lens: a sequence of %lld of %lld steps",
-                          (long long)length[i], (long long)steps);
-    return length != NULL;
+    if (lengths->rank != 1)
+        return refuse(m, "sequence_lens has %d dimensions, not one", lengths->rank);
+    const Number *number = numbers(m, lengths);
+    bool whole = number != NULL;
+    for (int64_t i = 0; whole && i < lengths->dim[0]; i++)
+        whole = !number[i].expr && number[i].integer == l->steps;
+    const Expr *column[2] = {integer(m, -1), integer(m, 1)};
+    if (!whole)
+        l->lengths = named(m, reshape(m, use(m, 4), 2, column));
+    return whole || l->lengths;
 }
 
 static bool begin(Import *m, Layer *l, const Kind *kind, int *directions)
@@ -324,17 +382,20 @@ static bool begin(Import *m, Layer *l, const Kind *kind, int *directions)
     if (x->dim[time] > MAX_STEPS_OUT)
         return refuse(m, "a sequence of %lld steps; at most %d are written out",
                       (long long)x->dim[time], MAX_STEPS_OUT);
-    if (attr_int(m, "input_forget", 0))
-        return refuse(m, "input_forget = 1 is not known");
     *directions = strcmp(way, "bidirectional") == 0 ? 2 : 1;
-    if (r->dim[0] != *directions || r->dim[1] != kind->gates * r->dim[2])
+    int columns = kind->quantised ? 2 : 1, rows = kind->quantised ? 1 : 2;
+    if (r->dim[0] != *directions || r->dim[columns] != kind->gates * r->dim[rows])
         return refuse(m, "R does not fit to direction = %s", way);
+    for (int i = 8; i < 12 && kind->quantised; i++)
+        if (i >= inputs(m) || !given(m, i) || given(m, i)->rank < 1 || given(m, i)->rank > 2)
+            return refuse(m, "input %d must be there, for each direction", i);
+    l->quantised = kind->quantised;
     l->gates = kind->gates;
     l->steps = x->dim[time];
-    l->hidden = r->dim[2];
+    l->hidden = r->dim[rows];
     l->reverse = strcmp(way, "reverse") == 0;
     l->clip = attr_float(m, "clip", 0);
-    return check_lengths(m, l->steps) && (l->x = use(m, 0)) != NULL;
+    return take_lengths(m, l) && (l->x = use(m, 0)) != NULL;
 }
 
 /* Of each direction one, along an axis of their own. */
@@ -390,9 +451,15 @@ static bool lstm(Import *m)
     return layer(m, &lstm_kind);
 }
 
+static bool quantised_lstm(Import *m)
+{
+    return layer(m, &quantised_lstm_kind);
+}
+
 const Translation onnx_rnn[] = {
     {"RNN", 7, rnn},
     {"GRU", 7, gru},
     {"LSTM", 7, lstm},
+    {"DynamicQuantizeLSTM", 1, quantised_lstm, .domain = "com.microsoft"},
     {0},
 };
