@@ -212,7 +212,12 @@ static bool lp_norm(Import *m)
     const Expr *size = CALL(m, one ? "abs" : "square", {use(m, 0)});
     const Expr *sum =
         CALL(m, "sum", {size}, {integer(m, axis), "axis"}, {boolean(m, true), "keepdims"});
-    return result(m, 0, binary(m, "div", use(m, 0), one ? sum : CALL(m, "sqrt", {sum})));
+    const Tensor *length = state(m, one ? sum : CALL(m, "sqrt", {sum}));
+    if (!length)
+        return false;
+    const Expr *some = CALL(m, "where", {binary(m, "greater", length->expr, real(m, 0))},
+                            {length->expr}, {real(m, 1)}); /* nothing but zeros stays so */
+    return result(m, 0, binary(m, "div", use(m, 0), some));
 }
 
 static bool dropout(Import *m)
