@@ -21,7 +21,7 @@ static inline bool is_whole(int elem)
 /* A number of a type that no size changes. */
 static inline Number known_number(int elem, double real)
 {
-    return (Number){.real = real, .integer = is_whole(elem) ? (int64_t)real : 0};
+    return (Number){.real = real, .integer = is_whole(elem) ? whole_number(real) : 0};
 }
 
 /* follow.c: output i is these; NumPy's broadcasting, and where in an operand element i of the

@@ -31,7 +31,7 @@ static bool v_cast(Import *m, const Numbers *in, bool *done)
     for (int64_t i = 0; *done && i < out.count; i++) {
         number[i] = in[0].at[i];
         if (is_whole(out.elem) && !is_whole(in[0].elem)) {
-            number[i].integer = (int64_t)number[i].real;
+            number[i].integer = whole_number(number[i].real);
             number[i].real = (double)number[i].integer;
             if (number[i].expr)
                 number[i].expr = CALL(m, "floor", {number[i].expr});

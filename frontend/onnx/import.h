@@ -49,7 +49,8 @@ struct Import {
     ARRAY(void *) content;   /* likewise: what it holds, once it was computed */
     const OnnxNode *node;
     const Translation *translation;
-    int depth;    /* of graphs within graphs */
+    int depth;    /* of graphs within graphs, and of functions within functions */
+    int nodes;    /* translated so far */
     bool failed;  /* and the message is out */
     bool fixed;   /* sizes of free dimensions are taken as they are: nothing is free */
     bool pinned;  /* the import must be made again so */
@@ -84,5 +85,8 @@ void roll(Import *m);
 bool import_initializers(Import *m, const OnnxGraph *graph);
 /* Nodes (node.c). */
 bool translate_nodes(Import *m, const OnnxGraph *graph);
+/* Ops that the model defines (function.c). */
+const OnnxFunction *find_function(const Import *m, const OnnxNode *node); /* NULL */
+bool call_function(Import *m, const OnnxFunction *function);
 
 #endif

@@ -134,8 +134,8 @@ const Number *numbers(Import *m, const Tensor *tensor)
         number[i].real = onnx_number(own->data, i);
         if (!elem_is_float(own->data->elem))
             number[i].integer = onnx_integer(own->data, i);
-        else if (fabs(number[i].real) < 0x1p62) /* a size, in a file that has sizes as reals */
-            number[i].integer = (int64_t)number[i].real;
+        else /* a size, in a file that has sizes as reals */
+            number[i].integer = whole_number(number[i].real);
     }
     return own->number = number;
 }

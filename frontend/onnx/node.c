@@ -325,7 +325,7 @@ static const Tensor *take_number(Import *m, const char *name, int elem, Tensor *
     }
     bool is_real = binding->val.kind == VAL_FLOAT;
     number->real = val_number(binding->val);
-    number->integer = is_real ? (int64_t)number->real : binding->val.integer;
+    number->integer = is_real ? whole_number(number->real) : binding->val.integer;
     tensor->elem = elem != ELEM_NONE              ? elem
                    : is_real                      ? ELEM_FLOAT
                    : binding->val.kind == VAL_INT ? ELEM_INT64
@@ -482,12 +482,17 @@ static bool operands_stand(Import *m)
 static bool translate_node(Import *m, const OnnxNode *node)
 {
     m->node = node;
+    if (++m->nodes > MAX_NODES)
+        return refuse(m, "more than %d nodes, with those of functions and loops", MAX_NODES);
     const int version = version_of(m, node->domain);
     const Translation *found = m->translation = find_translation(node, version);
     if (node->input.count > MAX_OPERANDS || node->output.count > MAX_OPERANDS)
         return refuse(m, "it has more than %d operands or results", MAX_OPERANDS);
     if (!operands_stand(m))
         return false;
+    const OnnxFunction *function = find_function(m, node);
+    if (function)
+        return call_function(m, function);
     if (!found && *node->domain)
         return refuse(m, "gplan has no op of that name in the domain %s", node->domain);
     if (!found)

@@ -381,7 +381,7 @@ int64_t onnx_integer(const OnnxTensor *tensor, int64_t i)
     case ELEM_BOOL:
         return bits != 0;
     default:
-        return elem_is_float(tensor->elem) ? (int64_t)onnx_number(tensor, i) : (int64_t)bits;
+        return elem_is_float(tensor->elem) ? whole_number(onnx_number(tensor, i)) : (int64_t)bits;
     }
 }
 
@@ -502,7 +502,7 @@ static OnnxAttribute read_attribute(OnnxRead *r, Wire wire)
             ARRAY_PUSH(r->arena, &strings, message(r, &field));
             break;
         case 21:
-            a.is_reference = true;
+            a.reference = text(r, &field);
             break;
         default:
             break;
@@ -517,9 +517,15 @@ static OnnxAttribute read_attribute(OnnxRead *r, Wire wire)
     return a;
 }
 
+/* ONNX's own domain has two names. */
+static const char *own_domain(const char *domain)
+{
+    return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
 static OnnxNode read_node(OnnxRead *r, Wire wire)
 {
-    OnnxNode node = {.name = "", .op = "", .domain = ""};
+    OnnxNode node = {.name = "", .op = "", .domain = "", .overload = ""};
     WireField field;
     while (next(r, &wire, &field)) {
         switch (field.number) {
@@ -539,14 +545,15 @@ static OnnxNode read_node(OnnxRead *r, Wire wire)
             ARRAY_PUSH(r->arena, &node.attribute, read_attribute(r, message(r, &field)));
             break;
         case 7:
-            node.domain = text(r, &field);
+            node.domain = own_domain(text(r, &field));
+            break;
+        case 8:
+            node.overload = text(r, &field);
             break;
         default:
             break;
         }
     }
-    if (strcmp(node.domain, "ai.onnx") == 0)
-        node.domain = "";
     return node;
 }
 
@@ -593,13 +600,48 @@ static OnnxOpset read_opset(OnnxRead *r, Wire wire)
     WireField field;
     while (next(r, &wire, &field)) {
         if (field.number == 1)
-            opset.domain = text(r, &field);
+            opset.domain = own_domain(text(r, &field));
         if (field.number == 2)
             opset.version = integer(r, &field);
     }
-    if (strcmp(opset.domain, "ai.onnx") == 0)
-        opset.domain = "";
     return opset;
+}
+
+static OnnxFunction read_function(OnnxRead *r, Wire wire)
+{
+    OnnxFunction f = {.name = "", .domain = "", .overload = ""};
+    WireField field;
+    while (next(r, &wire, &field)) {
+        switch (field.number) {
+        case 1:
+            f.name = text(r, &field);
+            break;
+        case 4:
+            ARRAY_PUSH(r->arena, &f.input, text(r, &field));
+            break;
+        case 5:
+            ARRAY_PUSH(r->arena, &f.output, text(r, &field));
+            break;
+        case 7:
+            ARRAY_PUSH(r->arena, &f.node, read_node(r, message(r, &field)));
+            break;
+        case 9:
+            ARRAY_PUSH(r->arena, &f.opset, read_opset(r, message(r, &field)));
+            break;
+        case 10:
+            f.domain = own_domain(text(r, &field));
+            break;
+        case 11:
+            ARRAY_PUSH(r->arena, &f.attribute, read_attribute(r, message(r, &field)));
+            break;
+        case 13:
+            f.overload = text(r, &field);
+            break;
+        default:
+            break;
+        }
+    }
+    return f;
 }
 
 bool onnx_read_model(OnnxRead *r, Wire wire, OnnxModel *model)
@@ -615,7 +657,7 @@ bool onnx_read_model(OnnxRead *r, Wire wire, OnnxModel *model)
         if (field.number == 8)
             ARRAY_PUSH(r->arena, &model->opset, read_opset(r, message(r, &field)));
         if (field.number == 25)
-            ARRAY_PUSH(r->arena, &model->function, message(r, &field));
+            ARRAY_PUSH(r->arena, &model->function, read_function(r, message(r, &field)));
     }
     if (!r->fault && !graph.at)
         return fault(r, "the file is cut short or is no ONNX file: it has no graph");

@@ -60,7 +60,8 @@ typedef struct {
     int64_t i;
     double f;
     Wire s, t, g; /* at NULL: not there */
-    bool has_i, has_f, is_reference;
+    bool has_i, has_f;
+    const char *reference; /* it is that attribute of the function's call; NULL */
     const int64_t *ints;
     const double *floats;
     const Wire *strings;
@@ -69,6 +70,7 @@ typedef struct {
 
 typedef struct {
     const char *name, *op, *domain; /* domain "" is ONNX's own */
+    const char *overload;           /* which of the functions of that name; "" */
     ARRAY(const char *) input;      /* "": left out */
     ARRAY(const char *) output;
     ARRAY(OnnxAttribute) attribute;
@@ -97,11 +99,22 @@ typedef struct {
     int64_t version;
 } OnnxOpset;
 
+typedef ARRAY(OnnxOpset) OnnxOpsets;
+
+/* An op that the model defines itself, by nodes. */
+typedef struct {
+    const char *name, *domain, *overload;
+    ARRAY(const char *) input, output;
+    ARRAY(OnnxAttribute) attribute; /* with what it is where a call does not say */
+    ARRAY(OnnxNode) node;
+    OnnxOpsets opset;
+} OnnxFunction;
+
 typedef struct {
     OnnxGraph graph;
     const char *producer;
-    ARRAY(OnnxOpset) opset;
-    ARRAY(Wire) function;
+    OnnxOpsets opset;
+    ARRAY(OnnxFunction) function;
 } OnnxModel;
 
 typedef struct {
@@ -117,6 +130,15 @@ bool onnx_read_tensor(OnnxRead *r, Wire wire, OnnxTensor *tensor);
 /* Element i as a double, and as an integer. */
 double onnx_number(const OnnxTensor *tensor, int64_t i);
 int64_t onnx_integer(const OnnxTensor *tensor, int64_t i);
+
+/* A real as an integer: the nearest that there is towards 0, of a NaN 0. */
+static inline int64_t whole_number(double real)
+{
+    return real >= 0x1p63    ? INT64_MAX
+           : real <= -0x1p63 ? INT64_MIN
+           : real == real    ? (int64_t)real
+                             : 0;
+}
 
 /* Elements as a dtype that gplan computes in has them. */
 void onnx_convert(const OnnxTensor *tensor, Dtype dtype, int64_t from, int64_t count, void *to);

@@ -70,6 +70,13 @@ one_zero_point() { # a constant without dimensions
     cp "$root/tests/fuzz/corpus/onnx/integers" "$work/integers.onnx"
     "$gplan" "$work/integers.onnx" --infer --emit g >"$work/integers.g"
 }
+refused_as() { # MODEL MESSAGE
+    cp "$root/tests/fuzz/corpus/onnx/$1" "$work/$1.onnx"
+    "$gplan" "$work/$1.onnx" --infer --emit g >"$work/$1.g" 2>"$work/said"
+    [ $? -eq 1 ] && [ ! -s "$work/$1.g" ] && grep -q "$2" "$work/said"
+}
+check functions_that_call_each_other_are_refused refused_as recursive 'more than 16 deep'
+check functions_that_grow_without_end_are_refused refused_as doubling 'more than .* nodes'
 check a_zero_point_may_be_one_constant one_zero_point
 check free_dimensions_are_fixed_where_nothing_else_can_be fixes_sizes
 finish

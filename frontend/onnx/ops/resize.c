@@ -148,7 +148,7 @@ static bool keep_form(Import *m, Resize *r, const Tensor *x, const int *axis, in
     }
     for (int64_t i = 0; i < count; i++) {
         double out = floor(scale * (double)x->dim[axis[i]] + 0.5);
-        if (!set_size(m, r, x, axis[i], (Number){.integer = (int64_t)out, .real = out}))
+        if (!set_size(m, r, x, axis[i], (Number){.integer = whole_number(out), .real = out}))
             return false;
         r->scale[axis[i]] = scale;
     }
