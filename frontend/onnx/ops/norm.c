@@ -220,6 +220,24 @@ static bool lp_norm(Import *m)
     return result(m, 0, binary(m, "div", use(m, 0), some));
 }
 
+/* While it trains in the file itself, rather than by a train statement. */
+static bool drop(Import *m, const Tensor *x, double rate)
+{
+    const Expr *dim[MAX_RANK];
+    for (int i = 0; i < x->rank; i++)
+        dim[i] = size_of(m, x, i);
+    const Expr *shape = list(m, (size_t)x->rank, dim);
+    if (rate >= 1 || x->rank < 1)
+        return refuse(m, "ratio is %g", rate);
+    const Tensor *kept = state(
+        m, binary(m, "greater_equal", CALL(m, "random_uniform", {shape, "shape"}), real(m, rate)));
+    if (!kept || (wanted(m, 1) && !result_as(m, 1, kept->expr, ELEM_BOOL)))
+        return false;
+    return result(m, 0,
+                  CALL(m, "where", {kept->expr},
+                       {binary(m, "mul", use(m, 0), real(m, 1 / (1 - rate)))}, {real(m, 0)}));
+}
+
 static bool dropout(Import *m)
 {
     const Tensor *x = given(m, 0);
@@ -241,7 +259,7 @@ static bool dropout(Import *m)
         trains = number->integer;
     }
     if (trains && rate > 0)
-        return refuse(m, "training_mode is on, and the mask is random");
+        return drop(m, x, rate);
     if (wanted(m, 1) && !result_as(m, 1, binary(m, "equal", use(m, 0), use(m, 0)), ELEM_BOOL))
         return false;
     return rate > 0 && rate < 1 && opset(m) >= 7 && x->dtype == F32

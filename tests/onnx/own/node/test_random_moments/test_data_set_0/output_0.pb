@@ -1,0 +1,1 @@
+	Bnormal_meanJ

@@ -1,0 +1,1 @@
+	Buniform_meanJ

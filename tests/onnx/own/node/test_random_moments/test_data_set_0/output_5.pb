@@ -1,0 +1,1 @@
+	Bbernoulli_meanJ

@@ -1,0 +1,1 @@
+	Bmultinomial_meanJ

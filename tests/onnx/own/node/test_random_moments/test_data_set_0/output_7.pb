@@ -1,0 +1,1 @@
+	Bdropout_meanJ
