@@ -277,7 +277,7 @@ static bool cast_to(Import *m, int to)
         return refuse(m, "it has no operand");
     if (elem_dtype(to) == DTYPES)
         return refuse(m, "gplan does not compute in %s", elem_name(to));
-    const Expr *y = use(m, 0);
+    const Expr *y = use_declared(m, 0);
     bool rounds = to == ELEM_FLOAT16 || to == ELEM_BFLOAT16;
     if (x->elem == to || (x->dtype == elem_dtype(to) && elem_is_float(to) && !rounds)) {
         Tensor *same = tensor_copy(m, x);

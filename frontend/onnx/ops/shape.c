@@ -515,13 +515,14 @@ static bool space_to_depth(Import *m)
     int64_t block = attr_int(m, "blocksize", 0);
     if (!x || x->rank != 4 || block < 1 || block > 1024)
         return refuse(m, "blocksize %lld does not go with its operand", (long long)block);
-    static const int64_t perm[] = {0, 3, 5, 1, 2, 4};
+    bool columns = strcmp(attr_word(m, "mode", "DCR"), "CRD") == 0;
+    static const int64_t by_depth[] = {0, 3, 5, 1, 2, 4}, by_column[] = {0, 1, 3, 5, 2, 4};
     const Expr *b = integer(m, block), *n = size_of(m, x, 0), *c = size_of(m, x, 1);
     const Expr *h = binary(m, "div", size_of(m, x, 2), b),
                *w = binary(m, "div", size_of(m, x, 3), b);
     const Expr *apart[] = {n, c, h, b, w, b};
-    const Expr *turned =
-        CALL(m, "transpose", {reshape(m, use(m, 0), 6, apart)}, {ints(m, 6, perm), "perm"});
+    const Expr *turned = CALL(m, "transpose", {reshape(m, use(m, 0), 6, apart)},
+                              {ints(m, 6, columns ? by_column : by_depth), "perm"});
     const Expr *joined[] = {n, binary(m, "mul", c, integer(m, block * block)), h, w};
     return result(m, 0, reshape(m, turned, 4, joined));
 }

@@ -160,6 +160,8 @@ static bool dft(Import *m)
         return refuse(m, "the size of its axis must be known");
     int64_t size = x->dim[axis];
     bool half = attr_int(m, "onesided", 0) != 0;
+    if (half && attr_int(m, "inverse", 0))
+        return refuse(m, "onesided and inverse at once: a real signal from half of its spectrum");
     if (!check_length(m, 1, size))
         return false;
     int rank = x->rank - 1;
