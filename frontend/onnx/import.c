@@ -83,6 +83,28 @@ static bool take_bound(Import *m, const OnnxInfo *info, const char *path)
     return take_data(m, data, false);
 }
 
+/* An input without elements has nothing to give: it is a constant. */
+static bool is_empty(const OnnxInfo *info)
+{
+    for (int k = 0; info->tensor && info->shaped && k < info->rank; k++)
+        if (info->dim[k] == 0)
+            return elem_size(info->elem) > 0 && *info->name;
+    return false;
+}
+
+static bool take_empty(Import *m, const OnnxInfo *info)
+{
+    OnnxTensor *data = ARENA_NEW(m->arena, OnnxTensor);
+    *data = (OnnxTensor){.name = info->name,
+                         .elem = info->elem,
+                         .rank = info->rank,
+                         .data = (const unsigned char *)"",
+                         .owned = true};
+    for (int k = 0; k < info->rank; k++)
+        data->dim[k] = info->dim[k] > 0 ? info->dim[k] : 0;
+    return take_data(m, data, false);
+}
+
 static const Define *find_define(const Import *m, const char *name)
 {
     for (size_t i = m->options->defines; i-- > 0;)
@@ -178,8 +200,11 @@ static bool make_inputs(Import *m, Stmt *model, Stmts *declared)
         const char *path = bound_path(m, info->name);
         if (path && !take_bound(m, info, path))
             return false;
-        if (path)
+        if (path || is_empty(info)) {
+            if (!path && !take_empty(m, info))
+                return false;
             continue;
+        }
         if (!check_input(m, info))
             return false;
         Stmt *stmt = stmt_make(m, STMT_INPUT, intern(m, info->name));

@@ -89,7 +89,9 @@ static bool end_iteration(Iterations *l, const Tensor *const *out, int first)
         l->value[i] = out[first + i];
     for (int i = 0; i < l->scanned; i++) {
         const Tensor *one = out[first + l->carried + i];
-        ARRAY_PUSH(l->m->arena, &l->made[i], use_tensor(l->m, one));
+        const Number *number = one->expr || one->rank ? NULL : numbers(l->m, one);
+        ARRAY_PUSH(l->m->arena, &l->made[i],
+                   number ? constant_expr(l->m, one->elem, number) : use_tensor(l->m, one));
         l->elem[i] = one->elem;
     }
     return !l->m->failed;
