@@ -144,8 +144,8 @@ static void write_operand(Emission *e, const Occurrence *o, const Node *node, Id
 static const char *updated_operand(const Emission *e, const Node *node, Id i, Id buffer,
                                    const View *view, const Parts *p)
 {
-    const Id operand = (Id)node->op->updates[i] - 1;
-    if (!node->op->updates[i] || operand >= MAX_NAMED || !p->operand[operand])
+    const Id operand = node_updates(e->plan->graph, node, i);
+    if (operand >= MAX_NAMED || !p->operand[operand]) /* NONE too */
         return NULL;
     const Address to = access_address(e->api, buffer, view), *from = &p->place[operand];
     return to.kind == from->kind && to.slot == from->slot && to.offset == from->offset &&

@@ -256,16 +256,16 @@ static bool reuse(Graph *g, const Call *c, Id id, ValueKind kind, int rank, cons
     return true;
 }
 
-static bool make_operand(Graph *g, Call *c, ValueKind kind, const char *arg, Init init, int rank,
-                         const int64_t *dim)
+static bool make_operand(Graph *g, Call *c, ValueKind kind, const char *arg, Init init, Dtype dtype,
+                         int rank, const int64_t *dim)
 {
     const char *error, *name = arena_printf(g->arena, "%s.%s", c->name, arg);
-    if (!dims_check(F32, rank, dim, &error))
+    if (!dims_check(dtype, rank, dim, &error))
         return call_error(g, c, "its parameter %s %s is invalid: %s", arg,
-                          shape_text(g->arena, F32, rank, dim), error);
+                          shape_text(g->arena, dtype, rank, dim), error);
     Id id = graph_find(g, name);
     if (id == NONE) {
-        id = graph_value(g, kind, name, F32, rank, dim, c->span);
+        id = graph_value(g, kind, name, dtype, rank, dim, c->span);
         g->value.at[id].init = init;
     } else if (!reuse(g, c, id, kind, rank, dim)) {
         return false;
@@ -281,12 +281,13 @@ static bool make_operand(Graph *g, Call *c, ValueKind kind, const char *arg, Ini
 
 bool call_param(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim)
 {
-    return make_operand(g, c, VALUE_PARAM, arg, init, rank, dim);
+    return make_operand(g, c, VALUE_PARAM, arg, init, F32, rank, dim);
 }
 
-bool call_state(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim)
+bool call_state(Graph *g, Call *c, const char *arg, Init init, Dtype dtype, int rank,
+                const int64_t *dim)
 {
-    return make_operand(g, c, VALUE_STATE, arg, init, rank, dim);
+    return make_operand(g, c, VALUE_STATE, arg, init, dtype, rank, dim);
 }
 
 /* ---- Elementwise: one dtype, one shape ------------------------------------------------------ */
@@ -467,8 +468,9 @@ static void add_node(Graph *g, Call *c)
                             c->out[i].dim, c->span);
         g->value.at[id].node = (Id)g->node.count;
         g->value.at[id].output = (uint8_t)i;
-        if (c->op->updates[i])
-            g->value.at[id].previous = c->use.at[c->op->updates[i] - 1].value;
+        const Id updated = node_updates(g, &node, (Id)i);
+        if (updated != NONE)
+            g->value.at[id].previous = node_use(g, &node, updated).value;
         call_result(g, c, use_of(id));
     }
     if (!node.stream)

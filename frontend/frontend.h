@@ -261,6 +261,9 @@ bool value_is_version(const Graph *g, Id value);
 bool value_is_persistent(const Graph *g, Id value);
 Id value_first(const Graph *g, Id value); /* the version that it began as, or itself */
 
+/* The operand that an output is the next version of, or NONE. */
+Id node_updates(const Graph *g, const Node *node, Id output);
+
 /* Whether the step can fail in it. What the backward pass looks up, the forward pass has before. */
 bool node_may_fail(const Node *node);
 /* Whether it changes what is saved, so that a step which fails must not have come to it. */
@@ -428,8 +431,8 @@ struct OpRow {
     uint8_t rate;     /* RATE_PRODUCT, ...: which of a machine's rates its flops run at */
     uint32_t strided; /* bit i: operand i may have any view; elementwise rows: all may */
     uint32_t inplace; /* bit i: output 0 may take the bytes of operand i, if it dies here */
-    uint8_t updates[MAX_OUTPUTS]; /* output i is a new version of operand updates[i] - 1, in its
-                                     bytes */
+    uint8_t updates[MAX_OUTPUTS]; /* outputs are new versions of operands updates[i] - 1, in their
+                                     bytes; of those that are given: see node_updates */
     uint32_t out_strided;         /* bit i: output i may be a window of a larger buffer (concat) */
     BatchRule *batch;             /* the build stops at a row that has neither this nor `build` */
     const char *batch_help;       /* where the rule forbids micro-batches: what to write instead */
@@ -495,7 +498,8 @@ bool call_axis(Graph *g, const Call *c, const char *setting, int rank, int *axis
  * already when the same call is lowered again. */
 bool call_param(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim);
 /* The same for running statistics and the like: VALUE_STATE. */
-bool call_state(Graph *g, Call *c, const char *arg, Init init, int rank, const int64_t *dim);
+bool call_state(Graph *g, Call *c, const char *arg, Init init, Dtype dtype, int rank,
+                const int64_t *dim);
 /* For gradients: operands and results of the node, and calls of ops on them. */
 Use grad_operand(const Grad *grad, int i);
 Use grad_result(const Grad *grad, int i);

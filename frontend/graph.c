@@ -47,6 +47,16 @@ Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank
     return id;
 }
 
+Id node_updates(const Graph *g, const Node *node, Id output)
+{
+    for (int i = 0; i < MAX_OUTPUTS && node->op->updates[i]; i++) {
+        const Id operand = (Id)node->op->updates[i] - 1;
+        if (operand < node->uses && node_use(g, node, operand).value != NONE && output-- == 0)
+            return operand;
+    }
+    return NONE;
+}
+
 bool node_may_fail(const Node *node)
 {
     return node->op->flags & OP_LOOKS_UP && node->phase == PHASE_FORWARD;

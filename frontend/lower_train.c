@@ -25,7 +25,7 @@ static const Setting settings[] = {
     {"accumulate", ARG_INT, 1, ANY, "auto"}, {"steps", ARG_INT, 1, ANY, NULL},
     {"warmup", ARG_INT, 0, ANY, NULL},       {"floor", ARG_FLOAT, 0, 1, NULL},
     {"every", ARG_INT, 1, ANY, NULL},        {"factor", ARG_FLOAT, 0, ANY, NULL},
-    {"frozen", ARG_BOOL, 0, ANY, NULL},
+    {"frozen", ARG_BOOL, 0, ANY, NULL},      {"state", ARG_WORD, 0, ANY, "f32 8bit"},
 };
 
 typedef struct {
@@ -88,9 +88,12 @@ static bool check_setting(Lower *l, const Setting *setting, Val val, Span span, 
         attr->number = word_place(setting->words, val.text);
         return true;
     }
-    bool good = setting->kind == ARG_BOOL
+    bool good = setting->kind == ARG_WORD ? false
+                : setting->kind == ARG_BOOL
                     ? val.kind == VAL_BOOL
                     : val.kind == VAL_INT || (val.kind == VAL_FLOAT && setting->kind == ARG_FLOAT);
+    if (!good && setting->kind == ARG_WORD)
+        return diag_error(l->diag, span, "%s must be one of: %s", setting->name, setting->words);
     if (!good)
         return diag_error(l->diag, span, "%s must be %s%s%s, not %s", setting->name,
                           kinds[setting->kind], setting->words ? " or " : "",

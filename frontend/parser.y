@@ -71,7 +71,7 @@ static bool expect_word(Parse *p, Name name, const char *word, const char *usage
 %token REPEAT "repeat" TRAIN "train" KEEP "keep" RECOMPUTE "recompute" FROZEN "frozen"
 %token SHARED "shared" CHECKPOINT "checkpoint" RETURN "return"
 %token TRUE "true" FALSE "false"
-%token <name> NAME "a name" STRING "a string"
+%token <name> NAME "a name" STRING "a string" BITS "8bit"
 %token <integer> INT "a number"
 %token <number> FLOAT "a float"
 %token DOTS ".." ELLIPSIS "..."
@@ -317,6 +317,7 @@ primary
     | FALSE { $$ = expr_new(p, EXPR_BOOL, @$); }
     | STRING { $$ = expr_new(p, EXPR_STRING, @$); $$->text = $1.text; }
     | NAME { $$ = expr_new(p, EXPR_NAME, @$); $$->text = $1.text; }
+    | BITS { $$ = expr_new(p, EXPR_NAME, @$); $$->text = $1.text; }
     | NAME '(' arguments ')' { $$ = expr_call(p, $1, @$, $3); }
     | '(' expr ')' { $$ = $2; }
     | '[' items ']' { $$ = expr_list(p, @$, $2); }

@@ -144,7 +144,10 @@ static void put_inner(const Expr *expr, FILE *to)
 {
     switch (expr->kind) {
     case EXPR_NAME:
-        put_name(expr->text, to);
+        if (isdigit((unsigned char)*expr->text)) /* a word of a setting: 8bit */
+            fputs(expr->text, to);
+        else
+            put_name(expr->text, to);
         break;
     case EXPR_INT:
         fprintf(to, "%" PRId64, expr->integer);

@@ -161,13 +161,11 @@ static bool check_versions(GraphCheck *v, const Node *node)
 {
     for (Id i = 0; i < node->values; i++) {
         Value *out = &v->g->value.at[node_value(node, i)];
-        uint8_t updated = node->op->updates[i];
-        Id previous = updated && (Id)updated - 1 < node->uses
-                          ? node_use(v->g, node, (Id)updated - 1).value
-                          : NONE;
+        Id updated = node_updates(v->g, node, i);
+        Id previous = updated != NONE ? node_use(v->g, node, updated).value : NONE;
         if (out->previous != previous)
             return fail(v, "%s is not the next version of what the file says", out->name);
-        if (previous != NONE && node_use(v->g, node, (Id)updated - 1).view != NONE)
+        if (previous != NONE && node_use(v->g, node, updated).view != NONE)
             return fail(v, "%s is the next version of what it reads as a view", out->name);
     }
     return true;

@@ -204,8 +204,8 @@ static bool params_batchnorm(Graph *g, Call *c)
     if (!call_has(c, 0))
         return true;
     int64_t channels = call_view(g, c, 0).dim[1];
-    return (call_has(c, 3) || call_state(g, c, "mean", init_const(0), 1, &channels)) &&
-           (call_has(c, 4) || call_state(g, c, "var", init_const(1), 1, &channels));
+    return (call_has(c, 3) || call_state(g, c, "mean", init_const(0), F32, 1, &channels)) &&
+           (call_has(c, 4) || call_state(g, c, "var", init_const(1), F32, 1, &channels));
 }
 
 /* A step changes its running statistics, so they are whole tensors that are kept, one for each. */

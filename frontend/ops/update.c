@@ -5,26 +5,78 @@
 
 #include <string.h>
 
+/* State of 8 bits: codes in blocks, each with the largest of its numbers. The state of a parameter
+ * that is smaller than this stays f32, as in bitsandbytes: it saves nothing and costs the most. */
+enum { CODED_BLOCK = 256, CODED_LEAST = 4096 };
+
+static int64_t coded_blocks(const View *w)
+{
+    return (view_count(w) + CODED_BLOCK - 1) / CODED_BLOCK;
+}
+
+static bool is_absmax(const Arg *arg)
+{
+    return strcmp(arg->name, "absmax") == 0;
+}
+
 static bool make_states(Graph *g, Call *c)
 {
     View w = call_view(g, c, 0);
+    const bool coded = call_attr(c, "state")->number == 1 && view_count(&w) >= CODED_LEAST;
+    int64_t states = 0;
     for (int i = 0; i < MAX_ARGS && c->op->args[i].name; i++) {
         const Arg *arg = &c->op->args[i];
         if (!(arg->flags & ARG_PARAM) || call_has(c, i)) /* tensors stand first */
             continue;
-        bool unused = arg->flags & ARG_OPTIONAL && call_attr(c, "momentum")->number == 0;
-        if (!unused && !call_state(g, c, arg->name, init_const(0), w.rank, w.dim))
+        if (is_absmax(arg)) {
+            const int64_t dim[] = {states, coded_blocks(&w)};
+            if (coded && states && !call_state(g, c, arg->name, init_const(0), F32, 2, dim))
+                return false;
+            continue;
+        }
+        if (arg->flags & ARG_OPTIONAL && call_attr(c, "momentum")->number == 0)
+            continue;
+        states++;
+        if (!call_state(g, c, arg->name, init_const(0), coded ? U8 : F32, w.rank, w.dim))
             return false;
     }
     return true;
 }
 
+/* State is like the parameter: f32, or codes with the numbers of their blocks. */
+static bool check_state(Graph *g, Call *c, int operand, const Arg *arg, int64_t states)
+{
+    const View w = call_view(g, c, 0), is = call_view(g, c, operand);
+    const Dtype dtype = call_dtype(g, c, operand);
+    bool good;
+    if (is_absmax(arg))
+        good = dtype == F32 && is.rank == 2 && is.dim[0] == states && is.dim[1] == coded_blocks(&w);
+    else
+        good = (dtype == F32 || dtype == U8) && is.rank == w.rank &&
+               memcmp(is.dim, w.dim, (size_t)w.rank * sizeof *w.dim) == 0;
+    return good || call_error(g, c, "%s does not fit the parameter", arg->name);
+}
+
 static bool shape_update(Graph *g, Call *c)
 {
-    View w = call_view(g, c, 0);
-    for (size_t i = 0; i < MAX_OUTPUTS && c->op->updates[i]; i++)
-        if (call_has(c, c->op->updates[i] - 1) && !call_output(g, c, F32, w.rank, w.dim))
+    int64_t states = 0, coded = 0;
+    bool absmax = false;
+    for (size_t i = 0; i < MAX_OUTPUTS && c->op->updates[i]; i++) {
+        const int operand = c->op->updates[i] - 1;
+        const Arg *arg = &c->op->args[operand]; /* tensors stand first */
+        if (!call_has(c, operand))
+            continue;
+        if (i > 0 && !check_state(g, c, operand, arg, states))
             return false;
+        absmax |= i > 0 && is_absmax(arg);
+        states += i > 0;
+        coded += call_dtype(g, c, operand) == U8;
+        const View is = call_view(g, c, operand);
+        if (!call_output(g, c, call_dtype(g, c, operand), is.rank, is.dim))
+            return false;
+    }
+    if (coded != (absmax ? states - 1 : 0))
+        return call_error(g, c, "state is either f32, or 8 bits with absmax");
     return true;
 }
 
@@ -66,6 +118,15 @@ static bool shape_factor(Graph *g, Call *c)
     {                                                      \
         .name = n, .kind = ARG_FLOAT, .fallback = default_ \
     }
+#define ABSMAX                                              \
+    {                                                       \
+        .name = "absmax", .flags = ARG_PARAM | ARG_OPTIONAL \
+    }
+#define BITS                                                                      \
+    {                                                                             \
+        .name = "state", .kind = ARG_WORD, .flags = ARG_FRONT, .fallback = "f32", \
+        .words = "f32 8bit"                                                       \
+    }
 #define RATE(default_)                                                                \
     {.name = "lr", .kind = ARG_FLOAT, .flags = ARG_FRONT, .fallback = default_},      \
     {                                                                                 \
@@ -79,42 +140,47 @@ const OpRow ops_update[] = {
     {.name = "sgd",
      .args = {OPERANDS,
               {.name = "v", .flags = ARG_PARAM | ARG_OPTIONAL},
+              ABSMAX,
               RATE("0.01"),
               NUMBER("momentum", "0.0"),
               {.name = "nesterov", .kind = ARG_BOOL, .fallback = "false"},
-              NUMBER("weight_decay", "0.0")},
-     .updates = {1, 4},
+              NUMBER("weight_decay", "0.0"),
+              BITS},
+     .updates = {1, 4, 5},
      OPTIMIZER},
     {.name = "adam",
-     .args = {OPERANDS, STATE("m"), STATE("v"), RATE("0.001"), NUMBER("beta1", "0.9"),
-              NUMBER("beta2", "0.999"), NUMBER("eps", "1e-8"), NUMBER("weight_decay", "0.0")},
-     .updates = {1, 4, 5},
+     .args = {OPERANDS, STATE("m"), STATE("v"), ABSMAX, RATE("0.001"), NUMBER("beta1", "0.9"),
+              NUMBER("beta2", "0.999"), NUMBER("eps", "1e-8"), NUMBER("weight_decay", "0.0"), BITS},
+     .updates = {1, 4, 5, 6},
      OPTIMIZER},
     {.name = "adamw",
-     .args = {OPERANDS, STATE("m"), STATE("v"), RATE("0.001"), NUMBER("beta1", "0.9"),
-              NUMBER("beta2", "0.999"), NUMBER("eps", "1e-8"), NUMBER("weight_decay", "0.01")},
-     .updates = {1, 4, 5},
+     .args = {OPERANDS, STATE("m"), STATE("v"), ABSMAX, RATE("0.001"), NUMBER("beta1", "0.9"),
+              NUMBER("beta2", "0.999"), NUMBER("eps", "1e-8"), NUMBER("weight_decay", "0.01"),
+              BITS},
+     .updates = {1, 4, 5, 6},
      OPTIMIZER},
     {.name = "rmsprop",
      .args = {OPERANDS,
               STATE("v"),
               {.name = "b", .flags = ARG_PARAM | ARG_OPTIONAL},
+              ABSMAX,
               RATE("0.01"),
               NUMBER("alpha", "0.99"),
               NUMBER("eps", "1e-8"),
               NUMBER("momentum", "0.0"),
-              NUMBER("weight_decay", "0.0")},
-     .updates = {1, 4, 5},
+              NUMBER("weight_decay", "0.0"),
+              BITS},
+     .updates = {1, 4, 5, 6},
      OPTIMIZER},
     {.name = "adagrad",
-     .args = {OPERANDS, STATE("v"), RATE("0.01"), NUMBER("eps", "1e-10"),
-              NUMBER("weight_decay", "0.0")},
-     .updates = {1, 4},
+     .args = {OPERANDS, STATE("v"), ABSMAX, RATE("0.01"), NUMBER("eps", "1e-10"),
+              NUMBER("weight_decay", "0.0"), BITS},
+     .updates = {1, 4, 5},
      OPTIMIZER},
     {.name = "lion",
-     .args = {OPERANDS, STATE("m"), RATE("0.0001"), NUMBER("beta1", "0.9"), NUMBER("beta2", "0.99"),
-              NUMBER("weight_decay", "0.0")},
-     .updates = {1, 4},
+     .args = {OPERANDS, STATE("m"), ABSMAX, RATE("0.0001"), NUMBER("beta1", "0.9"),
+              NUMBER("beta2", "0.99"), NUMBER("weight_decay", "0.0"), BITS},
+     .updates = {1, 4, 5},
      OPTIMIZER},
     {.name = "accumulate",
      .help = "the sum of a gradient over micro-batches: the first one starts it",

@@ -22,6 +22,7 @@ GP_TINY GP_MAX_RANK GP_LARGEST GP_OK GP_EINDEX GP_ENAN GP_EDEVICE: names for num
 GP_TAKEN GP_PASSED GP_MAX_WAYS: names for numbers
 GP_VECTOR_BYTES GP_LANES GP_NR GP_MR: by the instruction set; all programs with products cross them
 GP_NR_LARGEST GP_MR_LARGEST GP_WINO_GAP GP_WINO_ROWS: room in workspace
+GP_CODED_BLOCK GP_CODES GP_DECADES GP_CODED_LANES: of codes that are stored
 GP_WINO GP_WEIGHT_PARTS: how many there are, whatever the size
 GP_EVENS GP_ODDS GP_EVENS_4 GP_ODDS_4 GP_BEFORE GP_AFTER GP_LOW_PAIRS GP_HIGH_PAIRS: lists
 GP_AHEAD GP_STREAM_AHEAD GP_POOL_SOON GP_POOL_LATER: how far ahead memory is asked for

@@ -139,8 +139,162 @@ static void clip(int64_t n, int64_t m, double limit)
     try(&t, "clip_factor of %d and %d", (int)n, (int)m);
 }
 
+/* ---- State of 8 bits --------------------------------------------------------------------------
+ */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The map as it is published: means of evenly spaced boundaries, decade by decade, sorted. */
+static void published_map(double *map, int is_signed)
+{
+    int count = 0;
+    for (int i = 0; i < 7; i++) {
+        const int items = is_signed ? 1 << i : 2 << i;
+        for (int j = 0; j < items; j++) {
+            const double low = 0.1 + 0.9 * j / items, high = 0.1 + 0.9 * (j + 1) / items;
+            map[count++] = pow(10, i - 6) * (low + high) / 2;
+            if (is_signed)
+                map[count++] = -pow(10, i - 6) * (low + high) / 2;
+        }
+    }
+    map[count++] = 0;
+    map[count++] = 1;
+    if (count != 256)
+        wrong("published map", "has %d codes", count);
+    qsort(map, 256, sizeof *map, ascending);
+}
+
+/* Whether no code is nearer to x, but for rounding and the rule that a negative number keeps its
+ * sign. */
+static int is_nearest(const double *map, int code, double x)
+{
+    double best = 2;
+    for (int i = 0; i < 256; i++)
+        if ((x >= 0 || map[i] < 0) && fabs(map[i] - x) < best)
+            best = fabs(map[i] - x);
+    return (x >= 0 || map[code] < 0) && fabs(map[code] - x) <= best + 1e-6 * fabs(x);
+}
+
+static void codes(int is_signed)
+{
+    gp_codes codes;
+    double map[256];
+    gp_codes_fill(&codes, is_signed);
+    published_map(map, is_signed);
+    for (int i = 0; i < 256; i++)
+        if (fabs((double)codes.value[i] - map[i]) > 1e-6 * fabs(map[i]))
+            wrong("codes", "%d of %d is %.9g, not %.9g", i, is_signed, (double)codes.value[i],
+                  map[i]);
+    for (int i = 0; i < 200000; i++) { /* of every size, on and beside each code */
+        const double size = pow(10, (double)draw(-8000, 0) / 1000);
+        const double near = map[draw(0, 255)] * (1 + (double)draw(-3, 3) / 64);
+        const double sign = is_signed && draw(0, 1) ? -1 : 1;
+        const double x = (gp_real)(i % 2 ? size * sign : near < -1 ? -1 : near > 1 ? 1 : near);
+        const int code = gp_code_of(&codes, (gp_real)x);
+        if (!is_nearest(map, code, x))
+            wrong("codes", "%.9g has code %d: %.9g", x, code, map[code]);
+    }
+}
+
+/* A kernel on coded state is the kernel on f32 between decoding and encoding, with any number of
+ * threads. */
+static void coded(const char *name, int (*kernel)(const gp_call *), const void *attr, int states,
+                  int squares, int64_t n)
+{
+    enum { MOST = 3000 };
+    static gp_real w[3][MOST], g[MOST], state[2][MOST], absmax[3][2 * MOST / 256 + 2];
+    static uint8_t code[3][2][MOST], want[2][MOST];
+    const int64_t blocks = (n + 255) / 256;
+    gp_codes maps[2];
+    for (int i = 0; i < states; i++)
+        gp_codes_fill(&maps[i], !(squares >> i & 1));
+    for (int64_t i = 0; i < n; i++) {
+        w[0][i] = w[1][i] = w[2][i] = (gp_real)draw(-4096, 4096) / 4096;
+        g[i] = (gp_real)draw(-4096, 4096) / (gp_real)(i % 300 < 200 ? 4096 : 1e8);
+        for (int s = 0; s < states; s++)
+            code[0][s][i] = code[1][s][i] = code[2][s][i] = (uint8_t)draw(0, 255);
+    }
+    for (int64_t i = 0; i < blocks * states; i++) /* some blocks are 0 yet */
+        absmax[0][i] = absmax[1][i] = absmax[2][i] = (gp_real)draw(0, 4) / 16;
+    for (int s = 0; s < states; s++)
+        for (int64_t i = 0; i < n; i++)
+            state[s][i] = maps[s].value[code[0][s][i]] * absmax[0][s * blocks + i / 256];
+    for (int run = 0; run < 3; run++) { /* f32, one thread, three threads */
+        const gp_run r = {.step = STEP, .lr = LR, .threads = run == 2 ? 3 : 1};
+        gp_tensor in[6] = {{w[run], GP_F32, 1, {n}, {1}}, {g, GP_F32, 1, {n}, {1}}}, out[4];
+        out[0] = in[0];
+        for (int s = 0; s < states; s++)
+            out[1 + s] = in[3 + s] = run ? (gp_tensor){code[run][s], GP_U8, 1, {n}, {1}}
+                                         : (gp_tensor){state[s], GP_F32, 1, {n}, {1}};
+        out[1 + states] = in[3 + states] =
+            (gp_tensor){absmax[run], GP_F32, 2, {states, blocks}, {blocks, 1}};
+        const gp_call c = {.in = in,
+                           .ins = 3 + states + (run > 0),
+                           .out = out,
+                           .outs = 1 + states + (run > 0),
+                           .attr = attr,
+                           .run = &r};
+        if (kernel(&c) != GP_OK)
+            wrong(name, "fails");
+    }
+    for (int s = 0; s < states; s++)
+        for (int64_t b = 0; b < blocks; b++)
+            absmax[0][s * blocks + b] = gp_encode(want[s] + b * 256, state[s] + b * 256, &maps[s],
+                                                  b * 256 + 256 < n ? 256 : n - b * 256);
+    for (int run = 1; run < 3; run++) {
+        int good = memcmp(w[0], w[run], (size_t)n * sizeof **w) == 0 &&
+                   memcmp(absmax[0], absmax[run], (size_t)(blocks * states) * sizeof **w) == 0;
+        for (int s = 0; s < states; s++)
+            good &= memcmp(want[s], code[run][s], (size_t)n) == 0;
+        if (!good)
+            wrong(name, "of %d in 8 bits is not what f32 makes, with %d threads", (int)n,
+                  run == 1 ? 1 : 3);
+    }
+    cases++;
+}
+
+static void all_coded(int64_t n)
+{
+    const gp_sgd_attr s = {.momentum = 0.5, .weight_decay = 0.25, .lr_scale = 0.5};
+    const gp_adam_attr a = {
+        .beta1 = 0.875, .beta2 = 0.96875, .eps = 1e-3, .weight_decay = 0.25, .lr_scale = 0.5};
+    const gp_rmsprop_attr r = {.alpha = 0.875, .eps = 1e-3, .momentum = 0.5, .lr_scale = 0.5};
+    const gp_adagrad_attr d = {.eps = 1e-3, .weight_decay = 0.25, .lr_scale = 0.5};
+    const gp_lion_attr l = {.beta1 = 0.875, .beta2 = 0.75, .weight_decay = 0.25, .lr_scale = 0.5};
+    coded("sgd", gp_sgd, &s, 1, 0, n);
+    coded("adam", gp_adam, &a, 2, 2, n);
+    coded("adamw", gp_adamw, &a, 2, 2, n);
+    coded("rmsprop", gp_rmsprop, &r, 2, 1, n);
+    coded("adagrad", gp_adagrad, &d, 1, 1, n);
+    coded("lion", gp_lion, &l, 1, 0, n);
+}
+
+/* What is no number does not become one by being stored. */
+static void coded_nan(void)
+{
+    gp_codes codes;
+    gp_real x[40] = {1, 2, 3}, back[40];
+    uint8_t code[40];
+    gp_codes_fill(&codes, 1);
+    x[17] = (gp_real)NAN;
+    const gp_real absmax = gp_encode(code, x, &codes, 40);
+    gp_decode(back, code, absmax, &codes, 40);
+    if (back[17] == back[17])
+        wrong("codes", "a NaN became %g", (double)back[17]);
+}
+
 int main(void)
 {
+    for (int is_signed = 0; is_signed < 2; is_signed++)
+        codes(is_signed);
+    for (int64_t n = 255; n <= 257; n++)
+        all_coded(n);
+    all_coded(2500);
+    coded_nan();
     for (int64_t off = -1; off <= 1; off++) {
         const int64_t count[] = {GP_UPDATE_CHUNK + off, 2 * GP_UPDATE_CHUNK + off, 5,
                                  GP_TINY ? 77 : (1 << 15) + 1 + off};

@@ -261,6 +261,17 @@ resume() {
         ./trainer 5 resumed.safetensors five.safetensors && cmp ten.safetensors resumed.safetensors
 }
 check '5 and 5 steps are 10, bit for bit' resume
+coded() { # a layer whose state is codes, beside others that are too small for that
+    sed 's/dense(x, 12)/dense(x, 512)/; s/lr = 0.01/lr = 0.01, state = 8bit/' "$here/resume.g" >coded.g &&
+        mkdir coded && (cd coded && emit resume ../coded.g --threads 2 &&
+        build resume trainer trainer $sanitize -fopenmp && resume &&
+        "$gplan" ../coded.g --quiet -o plan.json && "$gplan" verify plan.json &&
+        OMP_NUM_THREADS=1 ./trainer 10 one.safetensors && cmp ten.safetensors one.safetensors &&
+        grep -q '"dense.0.w.adamw.m":{"dtype":"U8","shape":\[10,512\]' ten.safetensors &&
+        grep -q '"dense.0.w.adamw.absmax":{"dtype":"F32","shape":\[2,20\]' ten.safetensors &&
+        grep -q '"logits.w.adamw.m":{"dtype":"F32"' ten.safetensors)
+}
+check '5 and 5 steps are 10 with state of 8 bits, bit for bit' coded
 checks() {
     build resume trainer other -O0 -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE &&
         ./other 10 other.safetensors && cmp ten.safetensors other.safetensors
@@ -362,5 +373,14 @@ task() { # MODEL ARGUMENTS...
 }
 check spirals task spirals
 check characters task chars "$here/../../LICENSE"
+coded_task() { # state of 8 bits learns as f32 does, within 2 %
+    sed 's/adamw(/adamw(state = 8bit, /' "$here/chars.g" >coded_chars.g &&
+        ./task "$here/../../LICENSE" >wide.txt && emit chars coded_chars.g &&
+        build chars chars task -O3 -march=native &&
+        timeout 900 ./task "$here/../../LICENSE" >narrow.txt &&
+        cat wide.txt narrow.txt && awk '{ split($0, w, "-> "); loss[NR] = w[2] + 0 }
+            END { exit !(loss[2] < 1.02 * loss[1] && loss[2] > 0.5 * loss[1]) }' wide.txt narrow.txt
+}
+check 'characters with state of 8 bits' coded_task
 
 finish
