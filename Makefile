@@ -149,5 +149,5 @@ clean:
 	rm -rf build gplan libgplan.a
 
 include tests/test.mk tests/cuda.mk tests/proof.mk tests/bench.mk tests/picture.mk \
-	tests/onnx.mk
+	tests/onnx.mk tests/data.mk
 -include $(shell find build -name '*.d' 2>/dev/null)

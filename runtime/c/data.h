@@ -26,8 +26,15 @@ enum { GP_DATA_STRETCH, GP_DATA_COVER };
 /* Where the channels of an image stand: none are (grey, or no image), [C, H, W], [H, W, C]. */
 enum { GP_DATA_PLAIN, GP_DATA_CHW, GP_DATA_HWC, GP_DATA_HW };
 
-/* Functions of the host whose speed matters. */
-#define GP_HOST_FAST static inline GP_UNUSED
+/* Functions of the host whose speed matters: compilers take what is called by cold functions, or by
+ * main alone, for cold. */
+#if defined(__GNUC__)
+#define GP_HOST_FAST static __attribute__((hot, unused))
+#define GP_HOST_LOOP static __attribute__((hot, noinline, unused))
+#else
+#define GP_HOST_FAST static inline
+#define GP_HOST_LOOP static
+#endif
 
 enum {
     GP_DATA_FIELDS = 8,

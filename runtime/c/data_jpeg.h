@@ -246,7 +246,7 @@ GP_HOST_FAST unsigned gp_jpeg_scale(const gp_image *image)
 }
 
 /* One row of the library as four bytes a pixel. Adobe's CMYK is inverted; all others are rare. */
-GP_HOST_FAST void gp_jpeg_widen(const gp_jpeg *jpeg, const unsigned char *row, unsigned char *to)
+GP_HOST_LOOP void gp_jpeg_widen(const gp_jpeg *jpeg, const unsigned char *row, unsigned char *to)
 {
     const int width = (int)jpeg->info.output_width, grey = gp_image_is_grey(jpeg->image);
     if (jpeg->info.out_color_space == JCS_GRAYSCALE)
@@ -304,7 +304,7 @@ GP_HOST_FAST void gp_jpeg_rows(gp_jpeg *jpeg)
 }
 
 /* Alone with its setjmp: what a jump might leave stale is in the object. */
-GP_HOST void gp_jpeg_try(gp_jpeg *jpeg)
+GP_HOST_LOOP void gp_jpeg_try(gp_jpeg *jpeg)
 {
     if (setjmp(jpeg->image->broken) != 0)
         return;

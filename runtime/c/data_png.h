@@ -66,7 +66,7 @@ GP_HOST void gp_png_transform(gp_png *p)
 }
 
 /* One row as four bytes a pixel. What shines through is white. */
-GP_HOST_FAST void gp_png_widen(const gp_png *p, const unsigned char *row)
+GP_HOST_LOOP void gp_png_widen(const gp_png *p, const unsigned char *row)
 {
     const int n = p->channels, colours = n > 2 ? 3 : 1, has_alpha = n % 2 == 0;
     const int grey = gp_image_is_grey(p->image);
@@ -124,7 +124,7 @@ GP_HOST_FAST void gp_png_rows(gp_png *p)
 }
 
 /* Alone with its setjmp: what a jump might leave stale is in the object. */
-GP_HOST void gp_png_try(gp_png *p)
+GP_HOST_LOOP void gp_png_try(gp_png *p)
 {
     if (setjmp(p->image->broken) != 0)
         return;

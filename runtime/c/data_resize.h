@@ -133,7 +133,7 @@ GP_FUNCTION int gp_resize_end(const gp_resize *r)
     return r->down.first[r->down.out - 1] + r->down.taps;
 }
 
-GP_FUNCTION void gp_resize_across(const gp_taps *t, const unsigned char *row, int16_t *to)
+GP_HOST_LOOP void gp_resize_across(const gp_taps *t, const unsigned char *row, int16_t *to)
 {
     const int taps = t->taps;
     for (int i = 0; i < t->out; i++) {
@@ -153,7 +153,7 @@ GP_FUNCTION void gp_resize_across(const gp_taps *t, const unsigned char *row, in
 enum { GP_RESIZE_BLOCK = 64 };
 
 /* One output row, a block of columns at a time. */
-GP_FUNCTION void gp_resize_down(const gp_resize *r, int i)
+GP_HOST_LOOP void gp_resize_down(const gp_resize *r, int i)
 {
     const int64_t n = 4 * (int64_t)r->across.out;
     const int16_t *weight = r->down.weight + (size_t)i * (size_t)r->down.taps;
@@ -181,7 +181,7 @@ GP_FUNCTION void gp_resize_down(const gp_resize *r, int i)
 }
 
 /* Takes the next row of the image. */
-GP_FUNCTION void gp_resize_row(gp_resize *r, const unsigned char *row)
+GP_HOST_LOOP void gp_resize_row(gp_resize *r, const unsigned char *row)
 {
     const int y = r->row++;
     if (r->made < r->down.out && y >= r->down.first[r->made])

@@ -163,7 +163,7 @@ GP_HOST_FAST void gp_data_work(gp_data_worker *w)
         pthread_cond_broadcast(&d->idle);
 }
 
-GP_HOST void *gp_data_run(void *argument)
+GP_HOST_LOOP void *gp_data_run(void *argument)
 {
     gp_data_worker *w = (gp_data_worker *)argument;
     gp_data *d = w->data;
@@ -336,7 +336,7 @@ GP_HOST_FAST gp_data_note *gp_data_await(gp_data *d)
 }
 
 /* The next slot, which is read where it lies until gp_data_done(). Waits until it is there. */
-GP_HOST int gp_data_next(gp_data *d, gp_data_slot *slot)
+GP_HOST_LOOP int gp_data_next(gp_data *d, gp_data_slot *slot)
 {
     if (d->head >= d->end)
         return GP_DATA_END;
