@@ -158,7 +158,9 @@ void loop_indent(const Loop *l, int depth)
  * then no mistake in a compiler's eyes. */
 static const char *local_type(Dtype dtype)
 {
-    return dtype == U8 || dtype == BOOL ? "int32_t" : dtype_row(dtype)->type;
+    return dtype == U8 || dtype == BOOL ? "int32_t"
+           : dtype_is_narrow(dtype)     ? dtype_row(F32)->type
+                                        : dtype_row(dtype)->type;
 }
 
 static void write_literal(Loop *l, const Value *value)
@@ -295,6 +297,13 @@ static void write_expr(Loop *l, const Node *node)
     }
 }
 
+/* Whether a cast goes by a number that has more digits than a real: it is rounded once. */
+static bool is_wide_cast(Dtype from, Dtype to)
+{
+    return !(dtype_computes(from) && dtype_computes(to)) ||
+           (dtype_is_narrow(to) && !dtype_is_real(from));
+}
+
 /* To or from a dtype that is only stored; see each.h in the runtime. */
 static void write_cast(Loop *l, const Node *node, Dtype from, Dtype to)
 {
@@ -303,10 +312,10 @@ static void write_cast(Loop *l, const Node *node, Dtype from, Dtype to)
     emission_need(l->e, "c/stored.h");
     if (to == BOOL)
         close = ") != 0";
-    else if (to == F16 || to == BF16)
-        open =
-            arena_printf(l->e->arena, "gp_to_%s(%s", row->name, from == I64 ? "gp_odd_f64(" : ""),
-        close = from == I64 ? "))" : ")";
+    else if (dtype_is_narrow(to))
+        open = arena_printf(l->e->arena, "gp_from_%s(gp_to_%s(%s", row->name, row->name,
+                            from == I64 ? "gp_odd_f64(" : ""),
+        close = from == I64 ? ")))" : "))";
     else if (row->is_float || !dtype_is_float(from))
         open = arena_printf(l->e->arena, "(%s)(", row->type);
     else if (to == I64)
@@ -314,10 +323,23 @@ static void write_cast(Loop *l, const Node *node, Dtype from, Dtype to)
     else
         open = arena_printf(l->e->arena, "(%s)gp_within(", row->type),
         close = arena_printf(l->e->arena, ", %.0f, %.0f)", row->low, row->high);
-    bool narrow = from == F16 || from == BF16;
-    out(l->text, narrow ? "%sgp_from_%s(" : "%s", open, dtype_name(from));
+    out(l->text, "%s", open);
     write_expr(l, node);
-    out(l->text, "%s%s", narrow ? ")" : "", close);
+    out(l->text, "%s", close);
+}
+
+/* Whether a node of the loop reads what another one makes, or the nest takes it as a real. */
+static bool is_read_inside(const Loop *l, Id value)
+{
+    if (l->here)
+        return true;
+    for (Id k = 0; k < l->c->nodes; k++) {
+        const Node *node = &l->g->node.at[cluster_node(l, k)];
+        for (Id u = 0; u < node->uses; u++)
+            if (node_use(l->g, node, u).value == value)
+                return true;
+    }
+    return false;
 }
 
 /* From the type of the expression to the dtype of the result; see each.h in the runtime. */
@@ -328,7 +350,7 @@ static void write_converted(Loop *l, const Node *node)
     const char *before = "", *after = "";
     Dtype dtype = (Dtype)l->g->value.at[node->value].dtype;
     Dtype first = node->uses ? (Dtype)l->g->value.at[node_use(l->g, node, 0).value].dtype : dtype;
-    if (first != dtype && !(dtype_computes(first) && dtype_computes(dtype))) {
+    if (first != dtype && is_wide_cast(first, dtype)) {
         write_cast(l, node, first, dtype);
         return;
     }
@@ -343,6 +365,9 @@ static void write_converted(Loop *l, const Node *node)
         emission_need(l->e, "c/scalar.h");
         before = to[dtype];
         after = ")";
+    } else if (dtype_is_narrow(dtype) && is_read_inside(l, node->value)) {
+        before = "gp_round_to(";
+        after = arena_printf(l->e->arena, ", GP_%s)", dtype_row(dtype)->id);
     } else if (dtype == BOOL && from_number && !(node->op->flags & OP_TO_BOOL)) {
         before = "(";
         after = ") != 0";
@@ -369,9 +394,11 @@ static void write_load(Loop *l, Access *a, int depth)
         return;
     a->local = l->locals++;
     loop_indent(l, depth);
+    const bool narrow = dtype_is_narrow(dtype);
     out(l->text, "const %s v%d = ", local_type(dtype), a->local);
+    out(l->text, narrow ? "gp_from_%s(" : "", dtype_name(dtype));
     write_element(l, a);
-    out(l->text, ";\n");
+    out(l->text, narrow ? ");\n" : ";\n");
 }
 
 void loop_loads(Loop *l, bool fixed, int depth)
@@ -448,12 +475,15 @@ void loop_element(Loop *l, int depth)
             loop_index(l, &dense, l->rank);
         out(l->text, ";\n");
     }
-    if (l->here && use_mentions(l, l->g->node.at[cluster_node(l, 0)].value, NONE) == 1) {
+    const Value *made = &l->g->value.at[l->g->node.at[cluster_node(l, 0)].value];
+    const bool narrow = dtype_is_narrow((Dtype)made->dtype);
+    if (l->here && use_mentions(l, l->g->node.at[cluster_node(l, 0)].value, NONE) == 1 && !narrow) {
         l->local[0] = NO_LOCAL;
     } else if (l->here) {
         l->local[0] = l->locals++;
         loop_indent(l, depth);
-        out(l->text, "const %s v%d = %s;\n", dtype_row(F32)->type, l->local[0], l->here);
+        out(l->text, narrow ? "const %s v%d = gp_round_to(%s, GP_%s);\n" : "const %s v%d = %s;\n",
+            dtype_row(F32)->type, l->local[0], l->here, dtype_row((Dtype)made->dtype)->id);
     }
     for (Id k = first_node(l); k < l->c->nodes; k++) {
         const Node *node = &l->g->node.at[cluster_node(l, k)];
@@ -478,8 +508,11 @@ void loop_element(Loop *l, int depth)
         Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
         loop_indent(l, depth);
         write_result(l, a);
-        out(l->text, " = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "",
-            l->local[inside(l, a->value)]);
+        const int local = l->local[inside(l, a->value)];
+        if (dtype_is_narrow(dtype))
+            out(l->text, " = gp_%s(v%d);\n", dtype_name(dtype), local);
+        else
+            out(l->text, " = %sv%d;\n", dtype == U8 || dtype == BOOL ? "(uint8_t)" : "", local);
     }
 }
 
@@ -508,6 +541,7 @@ static Loop loop_new(Emission *e, const Occurrence *o, Out *text, const char *he
               .first_address = (Id)e->address.count};
     Id uses = 0;
     emission_need(e, "c/math.h");
+    emission_need(e, "c/narrow.h");
     for (Id k = first_node(&l); k < l.c->nodes; k++) {
         const Node *node = &l.g->node.at[cluster_node(&l, k)];
         uses += node->uses;

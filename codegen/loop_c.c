@@ -177,10 +177,11 @@ static void write_return(Loop *l)
     Items made = {0};
     for (int i = 0; i < l->accesses && !access_is_part(l->e->plan, l->o); i++) {
         const Access *a = &l->access[i];
-        if (!a->result || l->g->value.at[a->value].dtype != F32)
+        const Dtype dtype = (Dtype)l->g->value.at[a->value].dtype;
+        if (!a->result || !dtype_is_real(dtype))
             continue;
         const char *name = arena_printf(l->e->arena, "x%u", a->parameter);
-        ARRAY_PUSH(l->e->arena, &made, tensor_initializer(l->e->arena, name, F32, &a->at));
+        ARRAY_PUSH(l->e->arena, &made, tensor_initializer(l->e->arena, name, dtype, &a->at));
     }
     if (made.count) {
         emission_need(l->e, "c/call.h");

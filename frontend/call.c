@@ -50,7 +50,8 @@ View call_view(const Graph *g, const Call *c, int i)
 
 Dtype call_dtype(const Graph *g, const Call *c, int i)
 {
-    return (Dtype)g->value.at[call_operand(c, i).value].dtype;
+    const Dtype dtype = (Dtype)g->value.at[call_operand(c, i).value].dtype;
+    return dtype_is_narrow(dtype) && !(c->op->flags & OP_STORED) ? F32 : dtype;
 }
 
 static void explain_scope(Graph *g, Id scope)
@@ -152,6 +153,7 @@ Call call_begin(Graph *g, const Call *from, const char *op)
     c.span = from->span;
     c.scope = from->scope;
     c.phase = from->phase;
+    c.wide_result = from->wide_result;
     c.name = arena_printf(g->arena, "%s/%s", from->name, op);
     for (int i = 0; i < MAX_ARGS && c.op->args[i].name; i++)
         if (!is_operand(&c.op->args[i]))
@@ -300,7 +302,8 @@ static Dtype fixed_dtype(const OpRow *op, int operand)
 
 static int dtype_order(Dtype dtype) /* the later of two is what both become */
 {
-    static const int order[DTYPES] = {[BOOL] = 0, [U8] = 1, [I32] = 2, [I64] = 3, [F32] = 4};
+    static const int order[DTYPES] = {
+        [BOOL] = 0, [U8] = 1, [I32] = 2, [I64] = 3, [F16] = 4, [BF16] = 4, [F32] = 4};
     return order[dtype];
 }
 
@@ -325,13 +328,15 @@ static Dtype common_dtype(const Graph *g, const Call *c)
     }
     if (common == DTYPES || (fraction && !dtype_is_float(common)))
         return common == DTYPES && !fraction ? I64 : F32;
-    return c->op->flags & OP_FLOAT && !dtype_is_float(common) ? F32 : common;
+    return (c->op->flags & OP_FLOAT && !dtype_is_float(common)) || dtype_is_narrow(common) ? F32
+                                                                                           : common;
 }
 
 static bool convert(Graph *g, Call *c, Dtype dtype, Use *use)
 {
-    if (g->value.at[use->value].dtype == dtype)
-        return true;
+    const Dtype from = (Dtype)g->value.at[use->value].dtype;
+    if (from == dtype || (dtype_is_narrow(from) && dtype_is_real(dtype)))
+        return true; /* reals of all widths are computed as f32 */
     if (is_literal(g, *use)) {
         View view = use_view(g, *use);
         *use = use_make(g, graph_literal(g, g->value.at[use->value].literal, dtype).value, view);
@@ -392,14 +397,19 @@ static bool unify_dims(Graph *g, Call *c, int *rank, int64_t *dim)
 
 static bool elementwise(Graph *g, Call *c)
 {
-    Dtype dtype;
+    Dtype dtype, narrow = c->op->flags & OP_STORED ? F32 : precision_of(g, c);
     int rank;
     int64_t dim[MAX_RANK];
     if (!unify_dtypes(g, c, &dtype) || !unify_dims(g, c, &rank, dim))
         return false;
-    if (c->op->shape)
-        return c->op->shape(g, c);
-    return call_output(g, c, c->op->flags & OP_TO_BOOL ? BOOL : dtype, rank, dim);
+    if (c->op->flags & OP_STORED) /* what only moves it leaves it as it is */
+        dtype = call_dtype(g, c, 0);
+    if (!(c->op->shape ? c->op->shape(g, c)
+                       : call_output(g, c, c->op->flags & OP_TO_BOOL ? BOOL : dtype, rank, dim)))
+        return false;
+    if (!(c->op->flags & OP_STORED))
+        precision_outputs(c, narrow);
+    return true;
 }
 
 /* ---- Adding the node ------------------------------------------------------------------------ */
@@ -527,15 +537,19 @@ static bool finish(Graph *g, Call *c)
         operand++;
     }
     if (op->build)
-        return op->build(g, c);
-    if (!check_stored(g, c))
+        return (op->precision != PRECISION_WIDE || precision_operands(g, c, F32)) &&
+               op->build(g, c);
+    const bool computes = !(op->flags & (OP_ELEMENTWISE | OP_STORED));
+    const Dtype narrow = computes ? precision_of(g, c) : F32;
+    if ((computes && !precision_operands(g, c, narrow)) || !check_stored(g, c) ||
+        !(op->flags & OP_ELEMENTWISE ? elementwise(g, c) : op->shape(g, c)))
         return false;
-    if (!(op->flags & OP_ELEMENTWISE ? elementwise(g, c) : op->shape(g, c)))
-        return false;
+    if (computes)
+        precision_outputs(c, narrow);
     if (!copy_strided(g, c))
         return false;
     add_node(g, c);
-    return true;
+    return precision_results(g, c, narrow);
 }
 
 bool call_finish(Graph *g, Call *c)

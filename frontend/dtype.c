@@ -47,6 +47,11 @@ bool dtype_is_real(Dtype dtype)
     return dtype_is_float(dtype) && dtype_computes(dtype);
 }
 
+bool dtype_is_narrow(Dtype dtype)
+{
+    return dtype_is_real(dtype) && dtypes[dtype].size < dtypes[F32].size;
+}
+
 const char *dtype_computed_as(Dtype dtype)
 {
     const DtypeRow *row = &dtypes[dtype];

@@ -14,8 +14,8 @@ typedef enum { DTYPE_COMPUTES, DTYPE_STORED } DtypeUse;
  * the range that a double can say. */
 #define DTYPE_ROWS(ROW)                                                                     \
     ROW(F32, "f32", 4, "gp_real", "float", true, DTYPE_COMPUTES, 0, 0)                      \
-    ROW(F16, "f16", 2, "uint16_t", "uint16_t", true, DTYPE_STORED, 0, 0)                    \
-    ROW(BF16, "bf16", 2, "uint16_t", "uint16_t", true, DTYPE_STORED, 0, 0)                  \
+    ROW(F16, "f16", 2, "gp_half", "uint16_t", true, DTYPE_COMPUTES, 0, 0)                   \
+    ROW(BF16, "bf16", 2, "gp_half", "uint16_t", true, DTYPE_COMPUTES, 0, 0)                 \
     ROW(I32, "i32", 4, "int32_t", "int32_t", false, DTYPE_COMPUTES, -0x1p31, 0x1p31 - 1)    \
     ROW(I64, "i64", 8, "int64_t", "int64_t", false, DTYPE_COMPUTES, -0x1p63, 0x1p63 - 1024) \
     ROW(U8, "u8", 1, "uint8_t", "uint8_t", false, DTYPE_COMPUTES, 0, 255)                   \
@@ -48,6 +48,7 @@ Dtype dtype_find(const char *name);  /* DTYPES where there is none */
 bool dtype_is_float(Dtype dtype);
 bool dtype_computes(Dtype dtype);
 bool dtype_is_real(Dtype dtype);            /* a float that ops compute in */
+bool dtype_is_narrow(Dtype dtype);          /* one in 16 bits, computed as f32 and rounded */
 const char *dtype_computed_as(Dtype dtype); /* of one that is only stored: what holds all of it, or
                                                the most */
 bool dtype_holds(Dtype dtype, double number); /* without a change, save rounding */

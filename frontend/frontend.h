@@ -240,6 +240,7 @@ typedef struct Graph {
     ProgramKind program;          /* that nodes are being added to */
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
     bool chunked_loss;            /* losses of products run in chunks of rows: see chunked_loss.c */
+    uint8_t precision;            /* of narrow ops: F32, F16 or BF16 */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
@@ -345,6 +346,8 @@ enum {
                            into its window of the result, and then there is nothing to do */
     OP_PRODUCT = 8192,  /* the matrix product of its two operands */
     OP_STORED = 32768,  /* also for dtypes that are only stored */
+    OP_HALF = 1 << 19,  /* its kernel takes f16 and bf16 in all reals that are no `statistics`, and
+                           makes them in all that are not `wide_out`; the others see f32 alone */
     OP_FLAT = 65536,    /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
     OP_BEST = 1 << 20,  /* the index of the largest along its axes: a chunked loss has that of its
@@ -372,6 +375,7 @@ typedef struct Call {
         int64_t dim[MAX_RANK];
     } out[MAX_OUTPUTS];
     int outs;
+    bool wide_result;  /* of narrow operands: f32. Gradients of f32 operands; see precision.c */
     ARRAY(Use) result; /* left by call_finish: what the call stands for */
 } Call;
 
@@ -400,6 +404,13 @@ typedef int BatchRule(const Graph *g, const Node *node, int operand, int axis, i
 
 /* What its flops are counted at; elementwise ops run at the rate of loops. */
 enum { RATE_PRODUCT, RATE_CONVOLUTION };
+
+/* What f16 and bf16 are to an op; LANGUAGE.md says it to the user. */
+enum {
+    PRECISION_FOLLOW, /* the result is as its operands are; parameters and literals go along */
+    PRECISION_NARROW, /* so, and where a precision is asked for, both are of that */
+    PRECISION_WIDE,   /* the result is f32 */
+};
 
 /* In which operands an op is linear, for losses that are summed up from shares. */
 enum { LINEAR_FIRST = 1, LINEAR_SECOND = 2, LINEAR_TOGETHER = 4 };
@@ -437,6 +448,9 @@ struct OpRow {
     BatchRule *batch;             /* the build stops at a row that has neither this nor `build` */
     const char *batch_help;       /* where the rule forbids micro-batches: what to write instead */
     uint8_t linear;               /* LINEAR_FIRST, ... */
+    uint8_t precision;            /* PRECISION_FOLLOW, ... */
+    uint32_t statistics;          /* bit i: operand i is f32 whatever the others are */
+    uint32_t wide_out;            /* bit i: output i is f32 whatever the operands are */
     const char *as_loss;          /* the op that stands for it where its result is the loss */
     const char *as_metric;      /* the same of a metric: it leaves out samples that do not count */
     const char *chunked;        /* a loss over rows: the op that takes a product's operands in
@@ -477,9 +491,22 @@ bool call_finish(Graph *g, Call *c);
 /* All of it for an op whose settings are at their default; the first result. */
 Use call_op(Graph *g, const Call *from, const char *op, int count, const Use *operands);
 
+/* How wide a call computes and stores (precision.c). The dtype that its real results have: F32,
+ * F16 or BF16. */
+Dtype precision_of(const Graph *g, const Call *c);
+/* Brings operands of a kernel to what it takes for such results. */
+bool precision_operands(Graph *g, Call *c, Dtype dtype);
+/* Declares the results so, behind the shape rule. */
+void precision_outputs(Call *c, Dtype dtype);
+/* Rounds what a kernel that only knows f32 has made. */
+bool precision_results(Graph *g, Call *c, Dtype dtype);
+/* An operand in another dtype of reals, or itself. */
+Use precision_cast(Graph *g, const Call *from, Use use, Dtype dtype);
+
 /* For the rows' functions. */
 Use call_operand(const Call *c, int i); /* value NONE where not given */
 bool call_has(const Call *c, int i);    /* operand i was given */
+/* What it computes operand i in: of f16 and bf16 that is f32, but for ops that only move it. */
 const Attr *call_attr(const Call *c, const char *setting);
 int64_t call_int(const Call *c, const char *setting);
 const Attr *node_attr(const Graph *g, Id node, const char *setting);
@@ -503,6 +530,8 @@ bool call_state(Graph *g, Call *c, const char *arg, Init init, Dtype dtype, int 
 /* For gradients: operands and results of the node, and calls of ops on them. */
 Use grad_operand(const Grad *grad, int i);
 Use grad_result(const Grad *grad, int i);
+/* What the next ops make is f32 where operand i is, as the gradient of a parameter. */
+void grad_wide(Grad *grad, int i);
 Use grad_op(Grad *grad, const char *op, int count, const Use *operands);
 /* For an op that adds to a sum where it lies. What has come of the gradient of the value that
  * operand i is, or is a view of, in the dims of that value; value NONE: nothing. The row leaves the
@@ -531,8 +560,9 @@ typedef struct {
     const Ast *ast;
     const Define *define;
     size_t defines;
-    bool infer;       /* the forward program alone, also where there is a train statement */
-    uint8_t programs; /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
+    bool infer;        /* the forward program alone, also where there is a train statement */
+    uint8_t precision; /* of narrow ops, by a Choice: F32, F16 or BF16 */
+    uint8_t programs;  /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
 } Model;
 
 /* All that is decided of a model before it is planned. */
@@ -540,12 +570,14 @@ typedef struct {
     uint32_t micro;    /* micro-batches in a step; 0: as the model says */
     bool chunked_loss; /* losses of products run in chunks of rows: logits are never stored whole */
     bool epilogues;    /* elementwise ops run inside the product before them */
+    uint8_t precision; /* of products and what follows them: F32, F16 or BF16 */
 } Choice;
 
 bool choice_equals(Choice a, Choice b);
 /* The same model with one more definition. */
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value);
-bool model_trains(const Model *model); /* it has a train statement, and that counts */
+bool model_trains(const Model *model);     /* it has a train statement, and that counts */
+Dtype model_precision(const Model *model); /* as the train statement has it; F32 */
 bool model_plans(const Model *model, ProgramKind program); /* of those that train */
 /* The whole way to a graph that can be planned: lower, train, simplify. NULL where there was an
  * error. */

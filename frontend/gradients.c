@@ -34,7 +34,7 @@ typedef struct {
 
 static bool is_trained(const Value *value)
 {
-    return value->kind == VALUE_PARAM && !value->frozen && dtype_is_real((Dtype)value->dtype);
+    return value->kind == VALUE_PARAM && !value->frozen && value->dtype == F32;
 }
 
 static const Use nothing = {NONE, NONE};
@@ -49,6 +49,11 @@ Use grad_operand(const Grad *grad, int i)
 Use grad_result(const Grad *grad, int i)
 {
     return use_of(node_value(&grad->g->node.at[grad->node], (Id)i));
+}
+
+void grad_wide(Grad *grad, int i)
+{
+    grad->at.wide_result = grad->g->value.at[grad_operand(grad, i).value].dtype == F32;
 }
 
 Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
@@ -201,11 +206,13 @@ static bool contribute(Backward *b, const Call *at, Use operand, Use use)
 {
     Graph *g = b->g;
     Flow *flow = &b->flow[operand.value];
-    if (operand.view == NONE)
-        return add_to(g, at, flow, operand.value, use);
-    View view = use_view(g, operand);
     const Value value = g->value.at[operand.value];
-    use = sum_broadcast(g, at, use, &view);
+    if (operand.view == NONE) {
+        use = precision_cast(g, at, use, (Dtype)value.dtype);
+        return use.value != NONE && add_to(g, at, flow, operand.value, use);
+    }
+    View view = use_view(g, operand);
+    use = precision_cast(g, at, sum_broadcast(g, at, use, &view), (Dtype)value.dtype);
     if (use.value == NONE)
         return false;
     use = transpose_view(g, use, &view);
@@ -311,7 +318,8 @@ static Use add_parts(Graph *g, const Call *at, Id id, Use sum, const Flow *flow)
         View zeros = {.rank = value.rank};
         memcpy(zeros.dim, value.dim, sizeof zeros.dim);
         Use zero = use_make(g, graph_literal(g, 0, F32).value, zeros);
-        sum = call_op(g, at, "copy", 1, &zero);
+        sum = value.dtype == F32 ? call_op(g, at, "copy", 1, &zero)
+                                 : precision_cast(g, at, zero, (Dtype)value.dtype);
     }
     for (size_t i = 0; i < flow->part.count && sum.value != NONE; i++) {
         const Part *part = &flow->part.at[i];
@@ -439,6 +447,7 @@ static bool node_gradient(Backward *b, Id id)
     bool good = node.op->grad                     ? node.op->grad(&grad)
                 : node.op->flags & OP_ELEMENTWISE ? elementwise_grad(&grad)
                                                   : no_derivative(&grad);
+    grad.at.wide_result = false;
     for (Id i = 0; i < node.uses && good; i++)
         if (wanted[i] && din[i].value != NONE)
             good = contribute(b, &grad.at, node_use(g, &node, i), din[i]);

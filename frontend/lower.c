@@ -153,10 +153,18 @@ static void lower_output(Lower *l, Frame *frame, const Stmt *stmt)
                         val_text(l, val));
         val.use = (Use){NONE, NONE};
     } else {
-        val.use = output_use(l, frame, stmt, val.use);
+        val.use = output_use(l, frame, stmt, wide_use(l, stmt, val.use));
     }
     ARRAY_PUSH(l->arena, &l->g->output,
                (Output){.use = val.use, .name = stmt->name.text, .span = stmt->name.span});
+}
+
+Use wide_use(Lower *l, const Stmt *stmt, Use use)
+{
+    const Call from = {.span = stmt->span, .name = stmt->name.text ? stmt->name.text : "loss"};
+    return l->g->precision == F32 || !dtype_is_narrow((Dtype)l->g->value.at[use.value].dtype)
+               ? use
+               : precision_cast(l->g, &from, use, F32);
 }
 
 static void lower_hint(Lower *l, Frame *frame, const Stmt *stmt)
@@ -462,5 +470,6 @@ bool lower_into(Graph *g, const Model *model)
 Graph *lower(Arena *arena, Diag *diag, const Model *model)
 {
     Graph *g = graph_new(arena, diag, model->source);
+    g->precision = model->precision;
     return lower_into(g, model) ? g : NULL;
 }

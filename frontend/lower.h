@@ -204,6 +204,8 @@ void lower_const(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_train(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_metric(Lower *l, Frame *frame, const Stmt *stmt);
 /* The name of an output or metric, which no other and no input has; false with a message. */
+/* What callers see is f32 whatever the precision: they have one header for all of them. */
+Use wide_use(Lower *l, const Stmt *stmt, Use use);
 bool claim_output(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_groups(Lower *l); /* once every parameter stands */
 

@@ -26,6 +26,7 @@ static const Setting settings[] = {
     {"warmup", ARG_INT, 0, ANY, NULL},       {"floor", ARG_FLOAT, 0, 1, NULL},
     {"every", ARG_INT, 1, ANY, NULL},        {"factor", ARG_FLOAT, 0, ANY, NULL},
     {"frozen", ARG_BOOL, 0, ANY, NULL},      {"state", ARG_WORD, 0, ANY, "f32 8bit"},
+    {"precision", ARG_WORD, 0, ANY, "f32 f16 bf16"},
 };
 
 typedef struct {
@@ -40,7 +41,7 @@ static const Kind schedules[] = {
     {"step", "every factor warmup", true},
 };
 
-static const char body_settings[] = "clip clip_value accumulate schedule";
+static const char body_settings[] = "clip clip_value accumulate schedule precision";
 
 static const Setting *find_setting(const char *name)
 {
@@ -138,7 +139,8 @@ static void lower_setting(Lower *l, Frame *frame, const char *prefix, const char
     }
     const Setting *setting = find_setting(name.text);
     Val val;
-    if (expr->kind == EXPR_NAME && word_place(setting->words, expr->text) >= 0)
+    if (expr->kind == EXPR_NAME &&
+        (setting->kind == ARG_WORD || word_place(setting->words, expr->text) >= 0))
         val = (Val){.kind = VAL_WORD, .text = expr->text};
     else
         val = eval(l, frame, expr, NULL);
@@ -263,6 +265,8 @@ static void lower_loss(Lower *l, Frame *frame, const Stmt *stmt)
     l->g->train.loss = (Use){NONE, NONE};
     if (loss.kind == VAL_POISON)
         return;
+    if (loss.kind == VAL_TENSOR)
+        loss.use = wide_use(l, stmt, loss.use);
     bool scalar = loss.kind == VAL_TENSOR && use_view(l->g, loss.use).rank == 0 &&
                   l->g->value.at[loss.use.value].dtype == F32;
     if (scalar) {
@@ -291,6 +295,7 @@ void lower_metric(Lower *l, Frame *frame, const Stmt *stmt)
         diag_hint(l->diag, "metric %s = mean(...)", stmt->name.text);
         return;
     }
+    val.use = wide_use(l, stmt, val.use);
     if (l->g->program != PROGRAM_FORWARD)
         ARRAY_PUSH(
             l->arena, &l->g->output,

@@ -6,7 +6,8 @@
 
 bool choice_equals(Choice a, Choice b)
 {
-    return a.micro == b.micro && a.chunked_loss == b.chunked_loss && a.epilogues == b.epilogues;
+    return a.micro == b.micro && a.chunked_loss == b.chunked_loss && a.epilogues == b.epilogues &&
+           a.precision == b.precision;
 }
 
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value)
@@ -32,13 +33,36 @@ bool model_trains(const Model *model)
     return false;
 }
 
+/* Read from the tree: all that stands before the train statement is lowered by it. What is wrong
+ * with it is said when that is. */
+Dtype model_precision(const Model *model)
+{
+    const Stmts *body = &model->ast->body;
+    for (size_t i = 0; i < body->count && !model->infer; i++)
+        for (size_t k = 0; body->at[i]->kind == STMT_TRAIN && k < body->at[i]->body.count; k++) {
+            const Stmt *setting = body->at[i]->body.at[k];
+            const bool names = setting->kind == STMT_ASSIGN && setting->target.count == 1 &&
+                               strcmp(setting->target.at[0].text, "precision") == 0;
+            const Dtype dtype = names && setting->value->kind == EXPR_NAME
+                                    ? dtype_find(setting->value->text)
+                                    : DTYPES;
+            if (dtype != DTYPES && dtype_is_real(dtype))
+                return dtype;
+        }
+    return F32;
+}
+
 bool model_plans(const Model *model, ProgramKind program)
 {
     return !model->programs || model->programs >> program & 1;
 }
 
-Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag)
+Graph *model_lower(const Model *given, const Choice *choice, Arena *arena, Diag *diag)
 {
+    Model chosen = *given;
+    const Model *model = &chosen;
+    chosen.precision = choice->precision;
+
     /* syntax tree -> graph: blocks unrolled, names resolved, every value shaped */
     Graph *g = lower(arena, diag, model);
     if (!g)

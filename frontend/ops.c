@@ -155,7 +155,9 @@ int op_arg(const OpRow *op, const char *name)
 
 bool op_takes(const OpRow *op, Dtype dtype)
 {
-    return dtype_computes(dtype) || op->flags & OP_STORED;
+    const uint32_t narrow = OP_ELEMENTWISE | OP_HALF | OP_STORED;
+    return dtype_is_narrow(dtype) ? (op->flags & narrow) != 0
+                                  : dtype_computes(dtype) || op->flags & OP_STORED;
 }
 
 bool op_has_kernel(const OpRow *op)

@@ -85,6 +85,9 @@ static bool same_node(const Graph *g, const Node *a, const Node *b)
     for (int i = 0; i < settings(a->op); i++)
         if (!same_attr(&g->attr.at[a->attr + (Id)i], &g->attr.at[b->attr + (Id)i]))
             return false;
+    for (Id i = 0; i < a->values; i++) /* a product may be stored in several ways */
+        if (g->value.at[node_value(a, i)].dtype != g->value.at[node_value(b, i)].dtype)
+            return false;
     return true;
 }
 

@@ -165,6 +165,13 @@ static bool end_program(Check *c, int program, uint32_t time)
     return true;
 }
 
+/* f32, or what a kernel that says so rounds it to. */
+static bool leaves_reals(const Check *c, const Node *kernel, Id value)
+{
+    const Dtype dtype = (Dtype)c->g->value.at[value].dtype;
+    return dtype == F32 || ((dtype == F16 || dtype == BF16) && kernel->op->flags & OP_HALF);
+}
+
 /* A kernel with an epilogue leaves one float for each that it made, where that was. */
 static bool check_epilogue(Check *c, const Cluster *cluster, const Node *kernel)
 {
@@ -174,7 +181,7 @@ static bool check_epilogue(Check *c, const Cluster *cluster, const Node *kernel)
     if (!c->target->epilogues || !(kernel->op->flags & (adds ? OP_ASIDE : OP_EPILOGUE)) ||
         kernel->values != 1 || cluster->results != 1 ||
         clusters->result[cluster->result] != last->value ||
-        c->g->value.at[kernel->value].dtype != F32 || c->g->value.at[last->value].dtype != F32)
+        !leaves_reals(c, kernel, kernel->value) || !leaves_reals(c, kernel, last->value))
         return check_fail(c, "%s takes no epilogue", kernel->name);
     return true;
 }

@@ -99,6 +99,28 @@ static const char *rule_message(const GraphCheck *v)
     return message ? message->text : "its rule refuses it";
 }
 
+/* A rule speaks of f32 where a result may be rounded to 16 bits: to those of an operand that is
+ * so, or of an op that is itself narrow. */
+static bool fits_dtype(const GraphCheck *v, const Node *node, int i, Dtype said)
+{
+    const OpRow *op = node->op;
+    const Dtype is = (Dtype)v->g->value.at[node_value(node, (Id)i)].dtype;
+    if (said == is)
+        return true;
+    if (said != F32 || (is != F16 && is != BF16) || !(op->flags & (OP_HALF | OP_ELEMENTWISE)) ||
+        op->precision == PRECISION_WIDE || op->wide_out >> i & 1)
+        return false;
+    bool found = op->precision == PRECISION_NARROW;
+    for (Id k = 0; k < node->uses; k++) {
+        const Id value = node_use(v->g, node, k).value;
+        const Dtype dtype = value == NONE ? F32 : (Dtype)v->g->value.at[value].dtype;
+        found |= dtype == is;
+        if ((dtype == F16 || dtype == BF16) && dtype != is)
+            return false;
+    }
+    return found;
+}
+
 /* The row's own rule, asked again, declares the outputs that the file has. */
 static bool check_shape(GraphCheck *v, const Node *node)
 {
@@ -121,7 +143,7 @@ static bool check_shape(GraphCheck *v, const Node *node)
                     node->values);
     for (Id i = 0; i < node->values; i++) {
         const Value *out = &v->g->value.at[node_value(node, i)];
-        if (c.out[i].dtype != out->dtype || c.out[i].rank != out->rank ||
+        if (!fits_dtype(v, node, (int)i, (Dtype)c.out[i].dtype) || c.out[i].rank != out->rank ||
             memcmp(c.out[i].dim, out->dim, out->rank * sizeof *out->dim) != 0)
             return fail(v, "%s: %s makes %s here, not %s", node->name, node->op->name,
                         shape_text(v->arena, (Dtype)c.out[i].dtype, c.out[i].rank, c.out[i].dim),
@@ -141,6 +163,8 @@ static bool check_dtypes(GraphCheck *v, const Node *node)
         if (use.value == NONE)
             continue;
         Dtype dtype = (Dtype)v->g->value.at[use.value].dtype;
+        if (dtype_is_narrow(dtype) && !(node->op->flags & OP_STORED))
+            dtype = F32; /* as what it is computed */
         const char *fixed = node->op->args[i].words;
         if (fixed ? dtype_find(fixed) != dtype : common != DTYPES && common != dtype)
             return fail(v, "%s: operand %u of %s is %s", node->name, i, node->op->name,
@@ -150,7 +174,7 @@ static bool check_dtypes(GraphCheck *v, const Node *node)
     }
     Dtype wanted = node->op->flags & OP_TO_BOOL ? BOOL : common;
     const Value *out = &v->g->value.at[node->value];
-    if (wanted != DTYPES && out->dtype != wanted)
+    if (wanted != DTYPES && !fits_dtype(v, node, 0, wanted))
         return fail(v, "%s: %s makes %s here, not %s", node->name, node->op->name,
                     dtype_name(wanted), dtype_name((Dtype)out->dtype));
     return true;

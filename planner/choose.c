@@ -17,9 +17,11 @@
 
 #include <stdarg.h>
 
-Choice choice_asked(const Target *target, const PlanOptions *options)
+Choice choice_asked(const Model *model, const Target *target, const PlanOptions *options)
 {
-    return (Choice){.micro = options->micro_auto && !options->micro ? 1 : options->micro,
+    const uint8_t stated = (uint8_t)model_precision(model), asked = options->precision;
+    return (Choice){.precision = asked ? (uint8_t)(asked - 1) : stated,
+                    .micro = options->micro_auto && !options->micro ? 1 : options->micro,
                     .chunked_loss = options->chunked_loss == WHEN_ALWAYS,
                     .epilogues = target->epilogues && options->epilogues != WHEN_NEVER};
 }
@@ -74,7 +76,8 @@ double choose_least_cost(Chooser *s)
 {
     if (s->least_cost > 0)
         return s->least_cost;
-    Choice choice = {.epilogues = choice_asked(s->target, s->options).epilogues};
+    const Choice asked = choice_asked(s->model, s->target, s->options);
+    Choice choice = {.epilogues = asked.epilogues, .precision = asked.precision};
     Built plain = build(s->model, s->target, &choice, diag_new(s->arena, NULL, false));
     double cost = plain.graph ? plan_cost(plain.graph, plain.clusters, s->target) : 0;
     built_free(&plain);

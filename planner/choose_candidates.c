@@ -27,6 +27,12 @@ static void add(Chooser *s, Choice choice)
     ARRAY_PUSH(s->arena, &s->candidate, (Candidate){.choice = choice});
 }
 
+static Choice chunked(Choice choice)
+{
+    choice.chunked_loss = true;
+    return choice;
+}
+
 static bool is_open(const Candidate *c)
 {
     return !c->gone && !c->tried;
@@ -60,7 +66,7 @@ static void raise_bounds(Chooser *s, Choice choice, double least)
 static bool is_as_it_stands(const Chooser *s, const Graph *g, Choice choice)
 {
     return (!choice.micro || choice.micro == train_stated(g)) && !choice.chunked_loss &&
-           choice.epilogues == choice_asked(s->target, s->options).epilogues;
+           choice.epilogues == choice_asked(s->model, s->target, s->options).epilogues;
 }
 
 /* The clusters of a candidate whose graph is there. */
@@ -140,9 +146,10 @@ static void list_micro(Chooser *s)
         /* cppcheck-suppress zerodiv ; times begins at 2 */
         if (s->batch % times == 0 && times >= 2 * last) {
             last = times;
-            add(s, (Choice){(uint32_t)times, choice.chunked_loss, choice.epilogues});
+            choice.micro = (uint32_t)times;
+            add(s, choice);
             if (!is_unchunked(s))
-                add(s, (Choice){(uint32_t)times, true, choice.epilogues});
+                add(s, chunked(choice));
         }
     for (size_t i = 0; i < known; i++)
         if (s->candidate.at[i].built && s->candidate.at[i].choice.epilogues == choice.epilogues)
@@ -160,8 +167,7 @@ void candidates_list(Chooser *s)
     if (o->micro_auto || (!o->micro && train_is_auto(g)))
         list_micro(s);
     if (o->chunked_loss == WHEN_AUTO)
-        add(s,
-            (Choice){s->candidate.at[0].choice.micro, true, s->candidate.at[0].choice.epilogues});
+        add(s, chunked(s->candidate.at[0].choice));
 }
 
 bool candidates_resort(Chooser *s)
@@ -220,7 +226,7 @@ size_t candidates_open(const Chooser *s)
 
 void candidates_begin(Chooser *s)
 {
-    add(s, choice_asked(s->target, s->options));
+    add(s, choice_asked(s->model, s->target, s->options));
     candidate_lower(s, 0);
 }
 

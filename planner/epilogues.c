@@ -96,13 +96,19 @@ static uint64_t waits_for(const Epilogues *t, Id product, const Id *epilogue, Id
     return bytes;
 }
 
+/* Whether the kernel can make, or leave behind its epilogue, a value of this dtype. */
+static bool takes_epilogue(const OpRow *op, const Value *value)
+{
+    return value->dtype == F32 || (op->flags & OP_HALF && dtype_is_narrow((Dtype)value->dtype));
+}
+
 static bool may_follow(const Epilogues *t, Id product, const Id *epilogue, Id nodes)
 {
     const Graph *g = t->g;
     const Node *node = &g->node.at[product];
     const Value *made = &g->value.at[node->value];
     Id last = epilogue[nodes - 1];
-    if (g->value.at[g->node.at[last].value].dtype != F32 ||
+    if (!takes_epilogue(node->op, &g->value.at[g->node.at[last].value]) ||
         !stays_inside(t, node->value, epilogue, nodes))
         return false;
     if (!(node->op->flags & OP_EPILOGUE) && !value_is_version(g, g->node.at[last].value))
@@ -121,7 +127,7 @@ static void find_epilogue(Epilogues *t, Id product)
 {
     const Node *node = &t->g->node.at[product];
     Id reader = t->reader[node->value], epilogue[FUSE_MAX_NODES], nodes = 0;
-    if (t->g->value.at[node->value].dtype != F32 || reader == NONE)
+    if (!takes_epilogue(node->op, &t->g->value.at[node->value]) || reader == NONE)
         return;
     Id group = t->home[reader];
     for (Id n = t->first[group]; n != NONE && nodes < FUSE_MAX_NODES; n = t->next[n])

@@ -154,7 +154,8 @@ typedef struct {
                         several only where no plan without them is within the budget */
     bool micro_auto; /* as many as cost least, from `micro` on */
     When chunked_loss, epilogues;
-    bool io_external; /* inputs and outputs are the caller's memory */
+    uint8_t precision; /* 1 + a dtype; 0: as the model says */
+    bool io_external;  /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
     bool smallest;     /* the smallest arena there is, whatever it costs; with a budget: any plan
@@ -207,7 +208,7 @@ typedef struct {
 } Built;
 
 /* The choice that the options ask for where nothing is open. */
-Choice choice_asked(const Target *target, const PlanOptions *options);
+Choice choice_asked(const Model *model, const Target *target, const PlanOptions *options);
 /* Lowers and fuses; leaves no plan. */
 Built build(const Model *model, const Target *target, const Choice *choice, Diag *diag);
 /* The only way from a model to a plan: the cheapest choice that fits the budget, or without one the

@@ -35,8 +35,8 @@ GP_FUNCTION int64_t each_load_int(const gp_tensor *t, int64_t i)
 
 GP_FUNCTION gp_real each_load_real(const gp_tensor *t, int64_t i)
 {
-    if (t->dtype == GP_F32)
-        return ((const gp_real *)t->data)[each_place(t, i)];
+    if (gp_is_real(t->dtype))
+        return gp_get_real(t->data, each_place(t, i), t->dtype);
     return (gp_real)each_load_int(t, i);
 }
 
@@ -56,8 +56,8 @@ GP_FUNCTION void each_store_int(const gp_tensor *t, int64_t i, int64_t x)
 GP_FUNCTION void each_store_real(const gp_tensor *t, int64_t i, gp_real x)
 {
     int64_t at = each_place(t, i);
-    if (t->dtype == GP_F32)
-        ((gp_real *)t->data)[at] = x;
+    if (gp_is_real(t->dtype))
+        gp_set_real(t->data, at, t->dtype, x);
     else if (t->dtype == GP_I32)
         ((int32_t *)t->data)[at] = gp_to_i32(x);
     else if (t->dtype == GP_I64)
@@ -70,11 +70,8 @@ GP_FUNCTION void each_store_real(const gp_tensor *t, int64_t i, gp_real x)
 
 GP_FUNCTION int each_is_stored(const gp_call *call)
 {
-    const int dtype[] = {call->in[0].dtype, call->out[0].dtype};
-    for (int i = 0; i < 2; i++)
-        if (dtype[i] == GP_F16 || dtype[i] == GP_BF16 || dtype[i] > GP_BOOL)
-            return 1;
-    return 0;
+    const int from = call->in[0].dtype, to = call->out[0].dtype;
+    return from > GP_BOOL || to > GP_BOOL || (to != GP_F32 && gp_is_real(to) && !gp_is_real(from));
 }
 
 GP_FUNCTION void each_cast_int(const gp_tensor *t, int64_t i, int64_t x)
@@ -83,9 +80,9 @@ GP_FUNCTION void each_cast_int(const gp_tensor *t, int64_t i, int64_t x)
     if (t->dtype == GP_F64)
         ((double *)t->data)[at] = (double)x;
     else if (t->dtype == GP_F16)
-        ((uint16_t *)t->data)[at] = gp_to_f16(gp_odd_f64(x));
+        ((gp_half *)t->data)[at] = gp_to_f16(gp_odd_f64(x));
     else if (t->dtype == GP_BF16)
-        ((uint16_t *)t->data)[at] = gp_to_bf16(gp_odd_f64(x));
+        ((gp_half *)t->data)[at] = gp_to_bf16(gp_odd_f64(x));
     else if (t->dtype == GP_U16)
         ((uint16_t *)t->data)[at] = (uint16_t)x;
     else if (t->dtype == GP_U32)
@@ -104,9 +101,9 @@ GP_FUNCTION void each_cast_real(const gp_tensor *t, int64_t i, double x)
     else if (t->dtype == GP_F64)
         ((double *)t->data)[at] = x;
     else if (t->dtype == GP_F16)
-        ((uint16_t *)t->data)[at] = gp_to_f16(x);
+        ((gp_half *)t->data)[at] = gp_to_f16(x);
     else if (t->dtype == GP_BF16)
-        ((uint16_t *)t->data)[at] = gp_to_bf16(x);
+        ((gp_half *)t->data)[at] = gp_to_bf16(x);
     else if (t->dtype == GP_BOOL)
         ((uint8_t *)t->data)[at] = x != 0;
     else if (t->dtype == GP_I64)
@@ -126,9 +123,9 @@ GP_FUNCTION void each_cast(const gp_tensor *from, const gp_tensor *to, int64_t i
     else if (from->dtype == GP_F64)
         each_cast_real(to, i, ((const double *)from->data)[at]);
     else if (from->dtype == GP_F16)
-        each_cast_real(to, i, gp_from_f16(((const uint16_t *)from->data)[at]));
+        each_cast_real(to, i, gp_from_f16(((const gp_half *)from->data)[at]));
     else if (from->dtype == GP_BF16)
-        each_cast_real(to, i, gp_from_bf16(((const uint16_t *)from->data)[at]));
+        each_cast_real(to, i, gp_from_bf16(((const gp_half *)from->data)[at]));
     else
         each_cast_int(to, i, each_load_int(from, i));
 }
@@ -146,7 +143,7 @@ GP_FUNCTION int each_type(const gp_call *call)
 {
     int type = GP_I32;
     for (int i = 0; i < call->ins; i++)
-        if (call->in[i].dtype == GP_F32)
+        if (gp_is_real(call->in[i].dtype))
             return GP_F32;
         else if (call->in[i].dtype == GP_I64)
             type = GP_I64;

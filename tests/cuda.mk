@@ -20,7 +20,7 @@ $(B)/cuda/adapters.o $(R)/cuda/adapters.o: $(G)/adapters.cpp $(KERNELS)
 # Tiny limits, so that a small case has several slices and parts, counts in 64 bits, and has more
 # to do than a grid has blocks. No sanitizer watches: differences run each case hundreds of times.
 $(R)/cuda/adapters.o: private CXXFLAGS := $(filter-out $(OPTIMIZE),$(CXXFLAGS)) -O1
-$(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double -DGP_CHUNK_REALS=16 -DGP_PART_DEPTH=8 \
+$(R)/cuda/adapters.o: private CPPFLAGS += -DGP_REAL=double -DGP_HALF=double -DGP_CHUNK_REALS=16 -DGP_PART_DEPTH=8 \
 	-DGP_NARROW=8 -DGP_MAX_GRID=7
 CUDA_TESTS := $(B)/tests/cuda_on_cpu/emulator_test $(B)/tests/cuda_on_cpu/large_test \
 	$(B)/cuda/tests/ops/ops_test $(B)/cuda/tests/ops/index_test \

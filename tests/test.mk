@@ -27,13 +27,13 @@ $(patsubst %.c,$(B)/%,$(wildcard tests/data/*_test.c)): private LDLIBS += -ljpeg
 R := $(B)/real64
 $(R)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -DGP_REAL=double $(CFLAGS) -c $< -o $@
+	$(CC) $(CPPFLAGS) -DGP_REAL=double -DGP_HALF=double $(CFLAGS) -c $< -o $@
 # Tiny slices and blocks, so that a small case has several.
 $(R)/gen/adapters.o: private CFLAGS += -ffp-contract=off $(OPENMP) -DGP_CHUNK_REALS=16 \
 	-DGP_WEIGHT_LEAST=16
 $(R)/gen/adapters.o: $(G)/adapters.c $(KERNELS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -DGP_REAL=double $(CFLAGS) -c $< -o $@
+	$(CC) $(CPPFLAGS) -DGP_REAL=double -DGP_HALF=double $(CFLAGS) -c $< -o $@
 CASES := $(filter-out %_test.c %_bench.c,$(wildcard tests/ops/*.c))
 $(B)/tests/gradients/%_test: $(R)/tests/gradients/%_test.o $(CASES:%.c=$(R)/%.o) \
 		$(R)/gen/adapters.o $(B)/libgplan.a

@@ -212,7 +212,7 @@ int answer_pareto(const Question *q)
 int answer_graph(const Question *q)
 {
     PlanOptions how = plan_options(q->options);
-    Choice choice = choice_asked(q->target, &how);
+    Choice choice = choice_asked(q->model, q->target, &how);
     Built built = build(q->model, q->target, &choice, q->diag);
     int status = 1;
     if (built.graph) {

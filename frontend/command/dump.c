@@ -25,9 +25,11 @@ static bool wants(const char *list, const char *pass)
     return names(list, pass, strlen(pass));
 }
 
-static void dump_first(const char *list, const Model *model, const Choice *choice)
+static void dump_first(const char *list, const Model *given, const Choice *choice)
 {
     Arena *arena = arena_new();
+    Model chosen = *given, *model = &chosen;
+    chosen.precision = choice->precision;
     Graph *g = lower(arena, diag_new(arena, NULL, false), model);
     if (wants(list, "lower"))
         graph_dump(g, stdout);

@@ -103,6 +103,7 @@ PlanOptions plan_options(const Options *o)
                        .micro_auto = o->accumulate_auto && !o->infer,
                        .chunked_loss = o->chunked_loss,
                        .epilogues = o->epilogues,
+                       .precision = (uint8_t)o->precision, /* words in the order of dtypes */
                        .no_recompute = o->no_recompute,
                        .smallest = o->min_budget,
                        .io_external = o->io_external,

@@ -20,7 +20,7 @@ static double load_real(Dtype dtype, const char *from)
     case F16:
     case BF16:
         memcpy(&half, from, sizeof half);
-        return dtype == F16 ? gp_widen(half, 10, 15) : gp_widen(half, 7, 127);
+        return dtype == F16 ? (double)gp_from_f16(half) : (double)gp_from_bf16(half);
     case F64:
         memcpy(&real, from, sizeof real);
         return real;

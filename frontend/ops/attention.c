@@ -435,6 +435,9 @@ const OpRow ops_attention[] = {
                        "PyTorch"}},
      .build = build_sdpa},
     {.name = "attend",
+     .precision = PRECISION_NARROW,
+     .statistics = 8,
+     .wide_out = 2,
      .help = "the kernel of sdpa: [B, T, H, Dv]; of each query the largest score and the sum of "
              "exponentials below it, [B, H, T, 2]",
      .args = {{.name = "q"},
@@ -450,6 +453,8 @@ const OpRow ops_attention[] = {
      .strided = 15,
      .batch = batch_first},
     {.name = "attend_grad",
+     .precision = PRECISION_NARROW,
+     .statistics = 8 | 32,
      .help = "the gradient of attend by q, k and v, each as [B, T, H, D]",
      .args = {{.name = "q"},
               {.name = "k"},

@@ -222,6 +222,7 @@ static int batch_weight_grad(const Graph *g, const Node *n, int operand, int axi
 
 const OpRow ops_conv[] = {
     {.name = "conv2d",
+     .precision = PRECISION_NARROW,
      .rate = RATE_CONVOLUTION,
      .args = {LAYER("[channels, C / groups, KH, KW]", 2), INTS("stride", 2, "1"), PAD(4),
               INTS("dilation", 2, "1"), GROUPS, BIAS},
@@ -241,6 +242,7 @@ const OpRow ops_conv[] = {
      .build = conv1d_build,
      .help = "[N, C, L] -> [N, channels, (L + pads - K) / stride + 1]"},
     {.name = "conv_transpose2d",
+     .precision = PRECISION_NARROW,
      .rate = RATE_CONVOLUTION,
      .args = {LAYER("[C, channels / groups, KH, KW]", 2), INTS("stride", 2, "1"), CUT(4),
               OUTPUT_PAD(2), INTS("dilation", 2, "1"), GROUPS, BIAS},
@@ -254,6 +256,8 @@ const OpRow ops_conv[] = {
      .batch = batch_images,
      .help = "[N, C, H, W] -> [N, channels, (H - 1) * stride + KH - pads + output_pad, ...]"},
     {.name = "conv2d_weight_grad",
+     .precision = PRECISION_NARROW,
+     .wide_out = 1,
      .rate = RATE_CONVOLUTION,
      .args = {{.name = "x"},
               {.name = "dy"},

@@ -143,12 +143,14 @@ static bool matmul_grad(Grad *grad)
     }
     dout = use_make(g, dout.value, full);
     if (grad->wanted[0]) {
+        grad_wide(grad, 0);
         grad->din[0] = grad_op(grad, "matmul", 2, (Use[]){dout, transposed(g, b)});
         if (grad->din[0].value == NONE)
             return false;
     }
     if (!grad->wanted[1])
         return true;
+    grad_wide(grad, 1);
     grad->din[1] = bv.rank > 2 ? shared_gradient(grad, a, dout, &bv) : (Use){NONE, NONE};
     if (grad->din[1].value == NONE)
         grad->din[1] = right_gradient(grad, a, dout, &bv);
@@ -222,6 +224,7 @@ const OpRow ops_matmul[] = {
      .grad = matmul_grad,
      .flops = matmul_flops,
      .flags = OP_EPILOGUE | OP_ASIDE | OP_PRODUCT,
+     .precision = PRECISION_NARROW,
      .strided = 3,
      .out_strided = 1,
      .batch = batch_matmul,

@@ -306,6 +306,7 @@ static bool build_batchnorm(Graph *g, Call *c)
 
 const OpRow ops_norm[] = {
     {.name = "layernorm",
+     .wide_out = 6,
      .help = "(x - mean) / sqrt(var + eps) * scale + bias over the last axes; same shape. "
              "scale and bias have the dims of those axes",
      .args = {{.name = "x", .help = "f32"}, SCALE, BIAS, AXES, EPS},
@@ -316,6 +317,7 @@ const OpRow ops_norm[] = {
      .inplace = 1,
      .batch = batch_norm},
     {.name = "normalize",
+     .wide_out = 6,
      .kernel = "layernorm",
      .help = "layernorm without scale and bias",
      .args = {{.name = "x"}, AXES, EPS},
@@ -326,6 +328,7 @@ const OpRow ops_norm[] = {
      .inplace = 1,
      .batch = batch_norm},
     {.name = "rmsnorm",
+     .wide_out = 2,
      .kernel = "layernorm",
      .help = "x / sqrt(mean(x^2) + eps) * scale over the last axes; same shape",
      .args = {{.name = "x", .help = "f32"}, SCALE, AXES, EPS},

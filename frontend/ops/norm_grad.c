@@ -74,6 +74,8 @@ static int batch_statistics(const Graph *g, const Node *n, int operand, int axis
 
 const OpRow ops_norm_grad[] = {
     {.name = "norm_grad",
+     .statistics = 8 | 16,
+     .wide_out = 6,
      .help = "gradient of layernorm, normalize and rmsnorm",
      .args = {{.name = "x"},
               {.name = "dy"},
@@ -91,6 +93,7 @@ const OpRow ops_norm_grad[] = {
      .flags = OP_HIDDEN,
      .batch = batch_norm_grad},
     {.name = "batchnorm_train",
+     .wide_out = 6,
      .kernel = "batchnorm",
      .help = "batchnorm with the statistics of the batch, which it gives too",
      .args = {{.name = "x"},
@@ -105,6 +108,8 @@ const OpRow ops_norm_grad[] = {
      .batch = batch_statistics,
      .batch_help = "over = micro takes the statistics of each micro-batch"},
     {.name = "batchnorm_grad",
+     .statistics = 8 | 16,
+     .wide_out = 6,
      .kernel = "batchnorm",
      .args =
          {{.name = "x"}, {.name = "dy"}, {.name = "scale"}, {.name = "mean"}, {.name = "inverse"}},
@@ -114,6 +119,7 @@ const OpRow ops_norm_grad[] = {
      .flags = OP_HIDDEN,
      .batch = batch_channels},
     {.name = "running_stats",
+     .precision = PRECISION_WIDE,
      .kernel = "batchnorm",
      .help = "the statistics that inference takes, moved towards those of a batch",
      .args = {{.name = "running_mean"},

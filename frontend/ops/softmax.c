@@ -74,6 +74,7 @@ const OpRow ops_softmax[] = {
      .inplace = 1,
      .batch = batch_softmax},
     {.name = "log_softmax",
+     .precision = PRECISION_WIDE,
      .kernel = "softmax",
      .help = "x - log(sum(exp(x))) along an axis; same shape",
      .args = SOFTMAX_ARGS,

@@ -159,11 +159,12 @@ GP_FUNCTION void gp_way(gp_ways *ways, const char *name, int taken)
 /* Bytes of one element. */
 GP_FUNCTION size_t gp_size(int32_t dtype)
 {
-    return dtype == GP_F32                                          ? sizeof(gp_real)
-           : dtype == GP_I64 || dtype == GP_F64                     ? 8
-           : dtype == GP_I32 || dtype == GP_U32                     ? 4
-           : dtype == GP_F16 || dtype == GP_BF16 || dtype == GP_U16 ? 2
-                                                                    : 1;
+    return dtype == GP_F32                       ? sizeof(gp_real)
+           : dtype == GP_F16 || dtype == GP_BF16 ? sizeof(gp_half)
+           : dtype == GP_I64 || dtype == GP_F64  ? 8
+           : dtype == GP_I32 || dtype == GP_U32  ? 4
+           : dtype == GP_U16                     ? 2
+                                                 : 1;
 }
 
 GP_FUNCTION int64_t gp_count(const gp_tensor *t)

@@ -2,7 +2,7 @@
 #ifndef GP_CALL_H
 #define GP_CALL_H
 
-#include "base.h"
+#include "narrow.h"
 
 #define GP_LIST(...) \
     {                \
@@ -55,13 +55,14 @@ GP_HOST int gp_has_nan(const gp_tensor *t)
     const int last = t->rank - 1;
     const int64_t width = t->rank ? t->dim[last] : 1, step = t->rank ? t->stride[last] : 0;
     for (int64_t row = 0; row < gp_span(t, 0, last); row++) {
-        const gp_real *at = (const gp_real *)t->data;
-        int64_t rest = row;
+        int64_t rest = row, at = 0;
         for (int d = last; d-- > 0; rest /= t->dim[d])
             at += rest % t->dim[d] * t->stride[d];
-        for (int64_t i = 0; i < width; i++)
-            if (at[i * step] != at[i * step])
+        for (int64_t i = 0; i < width; i++) {
+            const gp_real x = gp_get_real(t->data, at + i * step, t->dtype);
+            if (x != x)
                 return 1;
+        }
     }
     return 0;
 }
@@ -69,7 +70,7 @@ GP_HOST int gp_has_nan(const gp_tensor *t)
 GP_HOST int gp_check_out(int code, const gp_tensor *out, int outs)
 {
     for (int i = 0; i < outs && code == GP_OK; i++)
-        if (out[i].data && out[i].dtype == GP_F32 && gp_has_nan(&out[i]))
+        if (out[i].data && gp_is_real(out[i].dtype) && gp_has_nan(&out[i]))
             code = GP_ENAN;
     return code;
 }

@@ -1,9 +1,10 @@
-/* Storage-only dtypes: i8, u16, u32, f16, bf16, f64. Nothing computes in them; these are the
- * conversions of `cast`. Reals convert to integers as in scalar.h, to f16 and bf16 by rounding to
- * nearest even; subnormals are kept, overflow gives infinity. */
+/* Conversions of `cast` from and to dtypes that nothing computes in: i8, u16, u32, f64; and from
+ * wider numbers than a gp_real to f16 and bf16, rounded once. Reals convert to integers as in
+ * scalar.h, to f16 and bf16 as in narrow.h. */
 #ifndef GP_STORED_H
 #define GP_STORED_H
 
+#include "narrow.h"
 #include "scalar.h"
 
 /* Clamps to the range of an integer type; 0 for a NaN. The caller truncates. */
@@ -56,40 +57,14 @@ GP_FUNCTION uint16_t gp_narrow(double x, int digits, int bias)
     return (uint16_t)(sign | rounded);
 }
 
-GP_FUNCTION double gp_widen(uint16_t x, int digits, int bias)
+GP_FUNCTION gp_half gp_to_f16(double x)
 {
-    const uint64_t sign = (uint64_t)(x >> 15) << 63, exponent = (x & 0x7fffu) >> digits;
-    const uint64_t fraction = x & ((1u << digits) - 1);
-    uint64_t bits = sign | (exponent + 1023 - (uint64_t)bias) << 52 | fraction << (52 - digits);
-    double wide;
-    if (exponent == 2u * (unsigned)bias + 1)
-        bits = sign | (uint64_t)2047 << 52 | fraction << (52 - digits);
-    if (exponent == 0) /* subnormal: a multiple of the smallest */
-        bits = (uint64_t)(1024 - bias - digits) << 52;
-    memcpy(&wide, &bits, sizeof wide);
-    if (exponent == 0)
-        wide *= sign ? -(double)fraction : (double)fraction;
-    return wide;
+    return sizeof(gp_half) == 2 ? (gp_half)gp_narrow(x, 10, 15) : (gp_half)x;
 }
 
-GP_FUNCTION uint16_t gp_to_f16(double x)
+GP_FUNCTION gp_half gp_to_bf16(double x)
 {
-    return gp_narrow(x, 10, 15);
-}
-
-GP_FUNCTION uint16_t gp_to_bf16(double x)
-{
-    return gp_narrow(x, 7, 127);
-}
-
-GP_FUNCTION gp_real gp_from_f16(uint16_t x)
-{
-    return (gp_real)gp_widen(x, 10, 15);
-}
-
-GP_FUNCTION gp_real gp_from_bf16(uint16_t x)
-{
-    return (gp_real)gp_widen(x, 7, 127);
+    return sizeof(gp_half) == 2 ? (gp_half)gp_narrow(x, 7, 127) : (gp_half)x;
 }
 
 #endif

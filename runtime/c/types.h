@@ -14,12 +14,21 @@
 #endif
 typedef GP_REAL gp_real;
 
+/* How f16 and bf16 lie in memory: bits. Where gp_real is double, for differences, nothing is
+ * narrow, and this is double too. */
+#ifndef GP_HALF
+#define GP_HALF uint16_t
+#endif
+typedef GP_HALF gp_half;
+
 #if defined(__GNUC__)
 #define GP_UNUSED __attribute__((unused))
 #define GP_NOINLINE __attribute__((noinline, unused))
+#define GP_INLINE static inline __attribute__((always_inline, unused))
 #else
 #define GP_UNUSED
 #define GP_NOINLINE
+#define GP_INLINE static inline
 #endif
 
 /* Status of a kernel; the caller adds which op it was. */

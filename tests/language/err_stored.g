@@ -1,7 +1,7 @@
 # Dtypes that are only stored: what computes says so, at the operand.
 model m(batch B = 4)
 
-input a : f16[B, 3]
+input a : u16[B, 3]
 param s : u32[3] = 1
 param t : i8[3] = normal(0.1)
 param r : f64[3] = uniform(-1, 1)

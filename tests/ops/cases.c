@@ -111,7 +111,8 @@ static Tensor read_operand(Arena *arena, const char **text, uint64_t seed)
     at++;
     Tensor t = tensor_new(arena, dtype_find(name), rank, dim);
     assert(t.dtype != DTYPES);
-    double low = t.dtype == F32 ? -2 : t.dtype == U8 ? 0 : -9, high = t.dtype == F32 ? 2 : 9;
+    const bool real = dtype_is_real(t.dtype);
+    double low = real ? -2 : t.dtype == U8 ? 0 : -9, high = real ? 2 : 9;
     if (*at == ':') {
         char *end;
         low = strtod(at + 1, &end); /* "0..1" reads as "0." */

@@ -8,7 +8,20 @@ typedef enum { SAME, REAL, TRUTH } ResultType;
 
 static int weight(Dtype dtype) /* of two types the heavier wins */
 {
-    return dtype == BOOL ? 0 : dtype == U8 ? 1 : dtype == I32 ? 2 : dtype == I64 ? 3 : 4;
+    return dtype == BOOL            ? 0
+           : dtype == U8            ? 1
+           : dtype == I32           ? 2
+           : dtype == I64           ? 3
+           : dtype_is_narrow(dtype) ? 4
+                                    : 5;
+}
+
+/* To so many digits: reals that are stored in 16 bits, none of them subnormal. */
+static double round_to(double x, Dtype dtype)
+{
+    int exponent;
+    const double digits = dtype == F16 ? 2048 : 256, size = frexp(x, &exponent);
+    return sizeof(gp_half) == 2 ? ldexp(rint(size * digits) / digits, exponent) : x;
 }
 
 static Dtype result_dtype(const Case *c, ResultType type, int first)
@@ -17,7 +30,7 @@ static Dtype result_dtype(const Case *c, ResultType type, int first)
     for (int i = first; i < c->ins; i++)
         if (weight(c->in[i].dtype) > weight(common))
             common = c->in[i].dtype;
-    return type == TRUTH ? BOOL : type == REAL ? F32 : common;
+    return type == TRUTH ? BOOL : type == REAL && !dtype_is_narrow(common) ? F32 : common;
 }
 
 /* The element of an operand that place `index` of the result sees; axes match from the last. */
@@ -55,7 +68,7 @@ static Tensor each(const Case *c, Formula formula, Dtype dtype)
         double v[4] = {0};
         for (int i = 0; i < c->ins; i++)
             v[i] = seen_from(&c->in[i], rank, index);
-        y.at[k] = formula(v, c);
+        y.at[k] = dtype_is_narrow(dtype) ? round_to(formula(v, c), dtype) : formula(v, c);
     }
     return y;
 }
@@ -204,6 +217,14 @@ static Tensor r_prelu(const Case *c)
     return y;
 }
 
+static Tensor r_rounded(const Case *c)
+{
+    Tensor y = case_new(c, F32, c->in[0].rank, c->in[0].dim);
+    for (int64_t i = 0; i < y.count; i++)
+        y.at[i] = round_to(c->in[0].at[i], BF16);
+    return y;
+}
+
 static Tensor r_cast(const Case *c)
 {
     static const Dtype dtypes[] = {F32, F16, BF16, I32, I64, U8, BOOL};
@@ -311,6 +332,12 @@ OP_CASES(elementwise) = {
     {"maximum", "f32[4, 5] f32[5]", "", r_maximum},
     {"maximum", "i64[4] i32[1]", "", r_maximum},
     {"clip", "f32[33]", "low = -1, high = 0.5", r_clip},
+    {"rounded", "f32[333]", "dtype = 2", r_rounded, .tolerance = 1e-12},
+    {"add", "bf16[4, 5] bf16[5]", "", r_add, .tolerance = 1. / 128},
+    {"mul", "f16[7, 5] f16[7, 1]", "", r_mul, .tolerance = 1. / 1024},
+    {"mul", "bf16[33] f32[33]", "", r_mul},
+    {"gelu", "bf16[65]", "", r_gelu, .tolerance = 1. / 128},
+    {"relu", "f16[65]", "", r_relu, .tolerance = 1e-12},
     {"cast", "f32[33]:-300..300", "dtype = i32", r_cast},
     {"cast", "f32[9]:-1e10..1e10", "dtype = i32", r_cast},
     {"cast", "f32[33]:-300..300", "dtype = i64", r_cast},
@@ -400,7 +427,7 @@ OP_ERRORS(elementwise) = {
     {"shift_left", "bool[2] bool[2]", "", "shift_left: takes integers, not bool"},
     {"mod", "bool[2] bool[2]", "", "takes integers, not bool"},
     {"xor", "i32[2] i32[2]", "", "xor: takes bool, not i32"},
-    {"add", "f16[2] f32[2]", "", "add: does not take f16[2]: f16 is a storage-only dtype"},
+    {"add", "u16[2] f32[2]", "", "add: does not take u16[2]: u16 is a storage-only dtype"},
     {"prelu", "f32[2, 3, 4] f32[4]", "",
      "prelu: slope has 4 elements for the 3 channels of f32[2, 3, 4]"},
     {0},

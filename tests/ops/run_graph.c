@@ -1,6 +1,8 @@
 /* See run_graph.h. */
 #include "tests/ops/run_graph.h"
 
+#include "runtime/c/narrow.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +37,8 @@ void tensor_fill(Tensor *t, uint64_t seed, double low, double high)
         if (t->dtype == BOOL)
             t->at[i] = part < 0.5;
         else if (dtype_is_float(t->dtype)) /* what a float holds, so that references see it too */
-            t->at[i] = (float)(low == high ? low : low + part * (high - low));
+            t->at[i] = (double)gp_round_to((gp_real)(low == high ? low : low + part * (high - low)),
+                                           (int)t->dtype);
         else
             t->at[i] = floor(low + part * (high - low + 1));
     }
@@ -71,14 +74,16 @@ const char *tensor_differs(Arena *arena, const Tensor *got, const Tensor *want, 
 
 static size_t element_bytes(Dtype dtype)
 {
-    return dtype == F32 ? sizeof(gp_real) : dtype_size(dtype);
+    return gp_size((int32_t)dtype);
 }
 
 static double load(Dtype dtype, const void *data, int64_t i)
 {
     switch (dtype) {
     case F32:
-        return (double)((const gp_real *)data)[i];
+    case F16:
+    case BF16:
+        return (double)gp_get_real(data, i, (int)dtype);
     case I32:
         return ((const int32_t *)data)[i];
     case I64:
@@ -96,7 +101,9 @@ static void store(Dtype dtype, void *data, int64_t i, double x)
 {
     switch (dtype) {
     case F32:
-        ((gp_real *)data)[i] = (gp_real)x;
+    case F16:
+    case BF16:
+        gp_set_real(data, i, (int)dtype, (gp_real)x);
         break;
     case I32:
         ((int32_t *)data)[i] = (int32_t)x;

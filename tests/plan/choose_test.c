@@ -50,7 +50,7 @@ Test(choose, more_micro_batches_cost_no_less)
             Diag *diag;
             Model model = read_model(arena, models[i], &diag);
             for (uint32_t micro = 1; micro <= 8; micro *= 2) {
-                Choice choice = {micro, kind & 1, kind & 2};
+                Choice choice = {.micro = micro, .chunked_loss = kind & 1, .epilogues = kind & 2};
                 Built built = build(&model, &target, &choice, diag);
                 cr_assert(built.graph);
                 double cost = plan_cost(built.graph, built.clusters, &target);

@@ -11,8 +11,12 @@ Graph *model_graph(Arena *arena, const char *text, Lowering how)
     diag_source(diag, source);
     Ast *ast = parse(arena, diag, source);
     Model model = {.source = source, .ast = ast};
-    Choice choice = {.micro = how.times, .chunked_loss = how.chunked_loss};
-    return ast && model_trains(&model) ? model_lower(&model, &choice, arena, diag) : NULL;
+    if (!ast)
+        return NULL;
+    Choice choice = {.micro = how.times,
+                     .chunked_loss = how.chunked_loss,
+                     .precision = (uint8_t)model_precision(&model)};
+    return model_trains(&model) ? model_lower(&model, &choice, arena, diag) : NULL;
 }
 
 /* ---- What is there at first -------------------------------------------------------------------

@@ -542,6 +542,9 @@ static char *train(Writer *w)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (chance(w, 20))
             text = arena_printf(w->arena, "%s  %s\n", text, settings[i]);
+    const unsigned precision = below(w, 4); /* half of them in f32 */
+    if (precision < 2)
+        text = arena_printf(w->arena, "%s  precision = %s\n", text, precision ? "f16" : "bf16");
     return arena_printf(w->arena, "%s}\n", text);
 }
 

@@ -32,6 +32,7 @@ typedef struct {
     Lowered at[MOST_LOWERINGS]; /* the plain one first */
     int count;
     bool micro_alike; /* micro-batches compute the same: no statistics are taken over each */
+    bool narrow;      /* some of it is in 16 bits */
 } Case;
 
 extern const char *gplan; /* the path of the program */
