@@ -13,6 +13,16 @@ static int by_budget(const void *a, const void *b)
     return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
+/* From this budget on no plan of the candidate can be cheaper than what is known; 0: anywhere. */
+static uint64_t known_from(const Points *all, const Candidate *c)
+{
+    uint64_t least = 0;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->at[i].cost <= c->least && (!least || all->at[i].budget < least))
+            least = all->at[i].budget;
+    return least;
+}
+
 /* The plans of one candidate. */
 static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
 {
@@ -20,6 +30,7 @@ static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
     PlanOptions how = *s->options;
     Arena *scratch = arena_new();
     how.smallest = false;
+    how.most = known_from(all, c);
     how.seconds = choose_seconds(s);
     size_t found = plan_points(scratch, c->lowered->graph, c->clusters, s->target, &how, &point);
     for (size_t k = 0; k < found; k++)

@@ -160,14 +160,18 @@ static ChoiceTrial try_all(Chooser *s)
     return best;
 }
 
-/* What was not searched: the one of the most micro-batches first, since it may be the smallest. */
+/* What was not searched: the one of the least floor first. Its plan then rules out those whose
+ * floor is above it. */
 static Id next_hopeless(const Chooser *s)
 {
     Id best = NONE;
     for (Id i = 0; i < s->candidate.count; i++) {
         const Candidate *c = &s->candidate.at[i];
-        if (c->hopeless && c->lowered &&
-            (best == NONE || c->choice.micro > s->candidate.at[best].choice.micro))
+        if (!c->hopeless || !c->lowered)
+            continue;
+        const Candidate *known = best == NONE ? NULL : &s->candidate.at[best];
+        if (!known || c->floor < known->floor ||
+            (c->floor == known->floor && c->choice.micro > known->choice.micro))
             best = i;
     }
     return best;
@@ -237,7 +241,8 @@ ChoiceTrial trials_best(Chooser *s)
         ChoiceTrial micro = try_open(s, true);
         keep_better(&best, &micro, o);
     }
-    if (!is_within(&best, o) && !o->smallest)
+    bool useful = !o->smallest && !(o->most && o->most <= o->budget);
+    if (!is_within(&best, o) && useful)
         try_hopeless(s, &best);
     return best;
 }

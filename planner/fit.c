@@ -271,8 +271,8 @@ static void try_given(Fit *f)
     f->progress.training = plan_trains_step(f->task.clusters);
 }
 
-/* Tries what there is for the budget; all of the ladder where `all`. False where no plan can be of
- * use: then nothing is searched. */
+/* Tries what there is for the budget; where `all`, all of the ladder that is of use. False where no
+ * plan can be: then nothing is searched. */
 static bool search_all(Fit *f, uint64_t budget, bool all)
 {
     const PlanOptions *options = f->options;
@@ -297,9 +297,11 @@ static bool search_all(Fit *f, uint64_t budget, bool all)
     if (options->smallest)
         return true;
     f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
-    try_chains(f, all ? most : budget, all);
+    if (all)
+        budget = options->most && options->most < most ? options->most : most;
+    try_chains(f, budget, all);
     if (!is_cut(f) && (f->task.clusters->count <= MANY_CLUSTERS || !has_chain(f)))
-        climb(f, all ? most : budget, most);
+        climb(f, budget, most);
     return true;
 }
 

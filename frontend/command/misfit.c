@@ -82,11 +82,19 @@ static bool is_within(const Built *built, uint64_t budget)
     return built->plan && built->search.broken_hint == NONE && built->plan->arena <= budget;
 }
 
-/* A number of micro-batches that would do, where they were not tried. */
-static void suggest_micro(const Question *q, const Built *built)
+/* For what is only worth a word where it fits. */
+static PlanOptions hint_options(const Question *q)
 {
     PlanOptions how = plan_options(q->options);
     how.progress = NULL;
+    how.most = how.budget;
+    return how;
+}
+
+/* A number of micro-batches that would do, where they were not tried. */
+static void suggest_micro(const Question *q, const Built *built)
+{
+    PlanOptions how = hint_options(q);
     how.micro_auto = true;
     how.micro = fewest_micro(built->graph);
     if (!model_trains(q->model) || built->micro_open || built->graph->train.times != 1 ||
@@ -141,8 +149,7 @@ static void suggest_other(const Question *q, const Model *model, const PlanOptio
 static void suggest_outputs(const Question *q, const Plan *plan, const LivePeak *peak)
 {
     Id output, input;
-    PlanOptions how = plan_options(q->options);
-    how.progress = NULL;
+    PlanOptions how = hint_options(q);
     how.smallest = true; /* whatever fits */
     uint64_t over = plan->arena - how.budget;
     uint64_t out = live_of(plan, peak->time, BUFFER_OUTPUT, &output);
@@ -166,8 +173,7 @@ static void suggest_outputs(const Question *q, const Plan *plan, const LivePeak 
 /* Fewer threads, where they take enough off the workspace. */
 static void suggest_threads(const Question *q, const Built *built)
 {
-    PlanOptions how = plan_options(q->options);
-    how.progress = NULL;
+    PlanOptions how = hint_options(q);
     uint64_t over = built->plan->arena - how.budget;
     uint64_t most = plan_workspace(built->plan, q->target, q->target->threads);
     for (uint32_t threads = q->target->threads / 2; threads > 0; threads /= 2) {
@@ -189,8 +195,7 @@ static void suggest_threads(const Question *q, const Built *built)
 /* The largest batch is sought with little effort, but what is named was seen to fit. */
 static void suggest_batch(const Question *q, const Dimension *batch)
 {
-    PlanOptions how = plan_options(q->options);
-    how.progress = NULL;
+    PlanOptions how = hint_options(q);
     int64_t value =
         batch->value > 1 ? largest_value(q, &how, batch->name, batch->value, false).value : 0;
     if (value == 0)
