@@ -224,12 +224,13 @@ times=$(sed -n '2s/.* //p' "$work/out")
 check "--min-budget: a line without micro-batches, and one with them"
 run net.g --budget "$least" --report && [ ! -s "$work/err" ] && ! grep -q micro-batches "$work/out"
 check "what fits without micro-batches runs in none, without a word"
-run net.g --budget $((least - 1)) --report && chosen 2 &&
-    [ "$(grep -c 'note: a step runs in 2 micro-batches.*--accumulate 1 forbids' "$work/err")" -eq 1 ]
-check "a byte less than fits without them takes as few as do, and says so in a line"
+run net.g --budget $((least - 1)) --report &&
+    few=$(sed -n 's/.*note: a step runs in \([0-9]*\) micro-batches.*--accumulate 1 forbids.*/\1/p' "$work/err") &&
+    [ "$(wc -l <"$work/err")" -eq 1 ] && [ "${few:-0}" -gt 1 ] && chosen "$few"
+check "a byte less than fits without them takes what costs least, and says so in a line"
 run net.g --budget $((least - 1)) --quiet -o "$work/micro.json" && [ ! -s "$work/err" ] &&
     "$gplan" verify "$work/micro.json" >"$work/out" &&
-    grep -q '"choice": {"accumulate":2,.*"why":{"accumulate":"without them nothing fits' "$work/micro.json"
+    grep -q "\"choice\": {\"accumulate\":$few,.*\"why\":{\"accumulate\":\"without them nothing fits" "$work/micro.json"
 check "the JSON names the choice and why"
 run net.g --budget "$with" --report && chosen "$times"
 check "--budget takes the number with micro-batches as it stands"
@@ -241,7 +242,7 @@ run net.g --budget $((with - 1))
     grep -q "hint: --budget $(enough "$with") would fit, in $times micro-batches, with" "$work/err"
 check "where no number of them fits, the smallest is named"
 run net.g --budget $((least - 1)) --accumulate 1
-[ $? -eq 1 ] && grep -q 'hint: --accumulate 2 would fit, with' "$work/err"
+[ $? -eq 1 ] && grep -q "hint: --accumulate $few would fit, with" "$work/err"
 check "--accumulate 1 forbids them, and the hint says what it costs"
 sed 's/adamw(lr = 1e-3)/& { accumulate = 1 }/' net.g >"$work/stated.g"
 run "$work/stated.g" --budget $((least - 1))
