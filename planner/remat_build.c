@@ -308,13 +308,27 @@ static Id *find_blocks(const Build *b, uint32_t depth)
     return block;
 }
 
-/* A value that the schedule still stores where it should be made again. */
+/* A value that the schedule still stores where it should be made again: one whose hint alone makes
+ * it invalid. */
 static Id find_broken(const Build *b)
 {
-    RematValuation is = remat_evaluate(&b->a.problem, &b->a.start);
-    for (Id v = 0; v < b->g->value.count && !is.valid; v++)
-        if (b->number[v] != NONE && b->value.at[b->number[v]].drop_at != REMAT_NONE)
+    if (remat_evaluate(&b->a.problem, &b->a.start).valid)
+        return NONE;
+    RematProblem one = b->a.problem;
+    RematValue *value = ARENA_ARRAY(b->arena, RematValue, one.values);
+    memcpy(value, b->value.at, one.values * sizeof *value);
+    for (RematId v = 0; v < one.values; v++)
+        value[v].drop_at = REMAT_NONE;
+    one.value = value;
+    for (Id v = 0; v < b->g->value.count; v++) {
+        const Id at = b->number[v];
+        if (at == NONE || b->value.at[at].drop_at == REMAT_NONE)
+            continue;
+        value[at].drop_at = b->value.at[at].drop_at;
+        if (!remat_evaluate(&one, &b->a.start).valid)
             return v;
+        value[at].drop_at = REMAT_NONE;
+    }
     return NONE;
 }
 

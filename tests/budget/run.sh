@@ -56,6 +56,25 @@ batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit.*/\1/p' "$work/err")
 run net.g --accumulate 1 --budget $((least * 95 / 100)) -D B="${batch:-0}"
 check "the batch that a misfit names does fit"
 
+# ---- Of several hints the one that cannot be kept is named.
+cat >"$work/hints.g" <<'END'
+model hints(batch B = 16, C = 24)
+input x : f32[B, C]
+input y : i32[B]
+param a : [C] = normal(0.5)
+g = softmax(x * a)
+h = tanh(g * a)
+k = h * a
+s = softmax(k * a)
+recompute g
+recompute h
+keep k
+train cross_entropy(s * h, y) using sgd(lr = 0.1)
+END
+run "$work/hints.g"
+[ $? -eq 1 ] && grep -q 'hints.g:6:5: error: recompute: h cannot be recomputed' "$work/err"
+check "a broken hint is named, not the first"
+
 # ---- Larger budgets never cost more, and get what the table says.
 "$gplan" net.g --effort 5 --pareto --emit csv >"$work/out" 2>"$work/err"
 check "--pareto as csv"
