@@ -385,8 +385,8 @@ static const char *heading(const Boxes *b)
     out_xml(&o, d->g->name);
     out(&o, "</b></font><font point-size=\"11\" color=\"%s\">   ", soft);
     if (d->plan)
-        out(&o, "%u steps, arena %s, peak %s", d->plan->end, size_text(d->arena, d->plan->arena),
-            size_text(d->arena, d->peak));
+        out(&o, "%u steps, arena %s, peak %s", d->plan->end,
+            size_text(d->arena, d->plan->arena[SPACE_ARENA]), size_text(d->arena, d->peak));
     else
         out(&o, "%zu ops", d->g->node.count);
     out(&o, "</font></td></tr><tr>");

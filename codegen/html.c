@@ -210,7 +210,8 @@ static const char *data(const Picture *p)
 {
     const Plan *plan = p->plan;
     uint64_t budget = p->options->budget;
-    bool near = budget > plan->arena && (double)budget < 1.6 * (double)plan->arena;
+    bool near = budget > plan->arena[SPACE_ARENA] &&
+                (double)budget < 1.6 * (double)plan->arena[SPACE_ARENA];
     Out o = out_new(p->arena);
     out(&o, "{name: ");
     put_text(&o, p->g->name);
@@ -218,9 +219,9 @@ static const char *data(const Picture *p)
     put_text(&o, p->g->source ? p->g->source->file : "");
     put_parts(&o, p->g->source);
     out(&o, "end: %u, arena: %llu, budget: %llu, floor: %llu, bound: %llu, top: %.0f,\n", plan->end,
-        (unsigned long long)plan->arena, (unsigned long long)budget,
+        (unsigned long long)plan->arena[SPACE_ARENA], (unsigned long long)budget,
         (unsigned long long)plan->floor, (unsigned long long)plan->bound,
-        1.06 * (double)(near ? budget : plan->arena) + 1);
+        1.06 * (double)(near ? budget : plan->arena[SPACE_ARENA]) + 1);
     out(&o, "peak: %llu, peakTime: %u, recomputed: %u, extraTime: %.2f, extraOf: \"%s\",\n",
         (unsigned long long)p->peak, p->peak_time, p->recomputed,
         plan_extra(plan->cost, p->options->search.least_cost),

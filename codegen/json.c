@@ -235,14 +235,14 @@ json_t *summary_json(const Picture *p)
         json_array_append_new(live, json_integer((json_int_t)p->live[t]));
     json_t *recompute = json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)p->recomputed, "flops",
                                   number_json(p->again), "of", number_json(p->work - p->again));
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "steps",
-                     (json_int_t)plan->end, "arena", (json_int_t)plan->arena, "bound",
-                     (json_int_t)plan->bound, "floor", (json_int_t)plan->floor, "persistent",
-                     (json_int_t)plan->persistent, "live_peak",
-                     (json_int_t)p->options->live_peak.bytes, "live_peak_time",
-                     (json_int_t)p->options->live_peak.time, "fragmented",
-                     (json_int_t)(plan->arena > p->peak ? plan->arena - p->peak : 0), "recompute",
-                     recompute, "kinds", kinds_json(p), "peak", peak_json(p), "live", live);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "steps",
+        (json_int_t)plan->end, "arena", (json_int_t)plan->arena[SPACE_ARENA], "bound",
+        (json_int_t)plan->bound, "floor", (json_int_t)plan->floor, "persistent",
+        (json_int_t)plan->persistent, "live_peak", (json_int_t)p->options->live_peak.bytes,
+        "live_peak_time", (json_int_t)p->options->live_peak.time, "fragmented",
+        (json_int_t)(plan->arena[SPACE_ARENA] > p->peak ? plan->arena[SPACE_ARENA] - p->peak : 0),
+        "recompute", recompute, "kinds", kinds_json(p), "peak", peak_json(p), "live", live);
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */
@@ -381,7 +381,9 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
                          (json_int_t)options->target->threads));
     put_member(&w, "budget",
                options->budget ? json_integer((json_int_t)options->budget) : json_null());
-    put_member(&w, "arena", json_integer((json_int_t)plan->arena));
+    for (Space space = 0; space < SPACES; space++)
+        if (space_planned[space])
+            put_member(&w, space_names[space], json_integer((json_int_t)plan->arena[space]));
     put_member(&w, "time", time_json(plan, &options->search));
     put_member(&w, "choice", choice_json(plan, options));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));

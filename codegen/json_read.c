@@ -522,7 +522,10 @@ static void read_plan(Reader *r)
     c->of = ARENA_ARRAY(r->arena, Id, r->nodes + 1);
     r->plan->buffers = (Id)r->buffers;
     r->plan->buffer = ARENA_ARRAY(r->arena, Buffer, r->buffers + 1);
-    r->plan->arena = (uint64_t)get_integer(r, r->file, "arena", 0, MAX_BYTES);
+    for (Space space = 0; space < SPACES; space++)
+        if (space_planned[space])
+            r->plan->arena[space] =
+                (uint64_t)get_integer(r, r->file, space_names[space], 0, MAX_BYTES);
     read_table(r, "clusters", read_cluster);
     read_table(r, "buffers", read_buffer);
     read_table(r, "programs", read_program);

@@ -34,21 +34,26 @@ static void write_sizes(Report *r)
     uint64_t budget = r->p->options->budget;
     if (budget)
         line(r, "budget", budget, "");
-    line(r, "arena", plan->arena,
-         budget ? percent(r, plan->arena, budget, "the budget") : "all of it, planned");
+    line(r, "arena", plan->arena[SPACE_ARENA],
+         budget ? percent(r, plan->arena[SPACE_ARENA], budget, "the budget")
+                : "all of it, planned");
+    for (Space space = SPACE_ARENA + 1; space < SPACES; space++)
+        if (space_planned[space])
+            line(r, space_names[space], plan->arena[space], "beside the budget");
     line(r, "persistent", plan->persistent, "parameters, state and inputs");
     line(r, "peak of live bytes", r->p->options->live_peak.bytes,
-         percent(r, r->p->options->live_peak.bytes, plan->arena, "the arena"));
+         percent(r, r->p->options->live_peak.bytes, plan->arena[SPACE_ARENA], "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
     const Reasons *why = &r->p->options->why;
     bool chosen = why->micro || why->chunked_loss || why->epilogues;
     line(r, "floor", plan->floor,
          chosen ? "no order of these steps needs less; with what else may be chosen, one may"
                 : "no order of these steps needs less");
-    uint64_t gaps = plan->arena > r->p->peak ? plan->arena - r->p->peak : 0;
+    uint64_t gaps =
+        plan->arena[SPACE_ARENA] > r->p->peak ? plan->arena[SPACE_ARENA] - r->p->peak : 0;
     line(r, "fragmentation", gaps,
          arena_printf(r->g->arena, "%s lies between buffers at the peak",
-                      percent(r, gaps, plan->arena, "the arena")));
+                      percent(r, gaps, plan->arena[SPACE_ARENA], "the arena")));
 }
 
 /* What the numbers mean. */
@@ -201,7 +206,8 @@ static void paint(const Report *r, int columns, uint8_t *cell)
 {
     const Plan *plan = r->plan;
     memset(cell, TONES, (size_t)columns * SKETCH_ROWS);
-    double wide = (double)plan->end / columns, high = (double)plan->arena / SKETCH_ROWS;
+    double wide = (double)plan->end / columns,
+           high = (double)plan->arena[SPACE_ARENA] / SKETCH_ROWS;
     for (Id i = 0; i < plan->buffers; i++) {
         const Life *life = &r->p->life[i];
         if (!is_drawn(plan, i))
@@ -228,7 +234,7 @@ static void write_cell(Report *r, uint8_t tone)
 static void write_sketch(Report *r)
 {
     uint32_t width = r->p->options->width;
-    if (width < SKETCH_LEAST || !r->plan->end || !r->plan->arena)
+    if (width < SKETCH_LEAST || !r->plan->end || !r->plan->arena[SPACE_ARENA])
         return;
     int columns = (int)(width < SKETCH_MOST ? width : SKETCH_MOST) - SKETCH_LABEL;
     columns = columns < (int)r->plan->end * 4 ? columns : (int)r->plan->end * 4;
@@ -241,7 +247,7 @@ static void write_sketch(Report *r)
     out(&r->o, "\n");
     for (int y = SKETCH_ROWS - 1; y >= 0; y--) {
         bool labelled = y % 4 == 3 || y == 0;
-        uint64_t bytes = y == 0 ? 0 : r->plan->arena / SKETCH_ROWS * ((uint64_t)y + 1);
+        uint64_t bytes = y == 0 ? 0 : r->plan->arena[SPACE_ARENA] / SKETCH_ROWS * ((uint64_t)y + 1);
         out(&r->o, "%s%*s%s ", r->dim, SKETCH_LABEL - 2,
             labelled ? size_text(r->g->arena, bytes) : "", r->plain);
         for (int x = 0; x < columns; x++)

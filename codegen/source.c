@@ -96,9 +96,9 @@ Text emit_header(const Plan *plan, const EmitOptions *options)
     accessors_counts(api, &counts);
     accessors_declare(api, &accessors);
     Template t = fill_shared(api);
-    template_text(&t, "ARENA_SIZE", size_text(arena, plan->arena));
+    template_text(&t, "ARENA_SIZE", size_text(arena, plan->arena[SPACE_ARENA]));
     template_text(&t, "ARENA_BYTES",
-                  arena_printf(arena, "%lluull", (unsigned long long)plan->arena));
+                  arena_printf(arena, "%lluull", (unsigned long long)plan->arena[SPACE_ARENA]));
     fill_number(&t, "ARENA_ALIGN", options->target->align);
     fill_number(&t, "THREADS_MAX", options->target->threads);
     fill_number(&t, "OPS", count_ops(plan));
@@ -284,8 +284,8 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     template_text(&t, "FUNCTIONS_DECLARED", declared.at);
     template_text(&t, "FUNCTIONS", functions.at);
     template_text(&t, "PROGRAM", program.at);
-    template_fact(&t, "HAS_ARENA", plan->arena > 0);
-    fill_number(&t, "ARENA_COUNT", plan->arena);
+    template_fact(&t, "HAS_ARENA", plan->arena[SPACE_ARENA] > 0);
+    fill_number(&t, "ARENA_COUNT", plan->arena[SPACE_ARENA]);
     fill_number(&t, "PERSISTENT", plan->persistent);
     fill_number(&t, "STATE", plan->state == NONE ? 0 : plan->buffer[plan->state].offset);
     fill_programs(&e, &t);

@@ -129,7 +129,7 @@ static void put_heading(Svg *s)
     put_text(s, LEFT, 32, "ink title", arena_printf(arena, "%s: memory map", s->p->g->name));
     Out o = out_new(arena);
     out(&o, "%u steps, %u buffers  \u00b7  arena %s", plan->end, plan->buffers,
-        size_text(arena, plan->arena));
+        size_text(arena, plan->arena[SPACE_ARENA]));
     if (s->p->options->budget)
         out(&o, "  \u00b7  budget %s", size_text(arena, s->p->options->budget));
     if (plan->floor)
@@ -339,8 +339,12 @@ Text emit_svg(const Plan *plan, const EmitOptions *options)
     Picture *p = picture_make(plan, options);
     Svg s = {.p = p, .plan = plan, .o = out_new(p->arena)};
     uint64_t budget = options->budget;
-    bool near = budget && (double)budget < 1.6 * (double)plan->arena; /* else it stands above */
-    s.top_bytes = 1.06 * (double)(near && budget > plan->arena ? budget : plan->arena) + 1;
+    bool near = budget &&
+                (double)budget < 1.6 * (double)plan->arena[SPACE_ARENA]; /* else it stands above */
+    s.top_bytes =
+        1.06 * (double)(near && budget > plan->arena[SPACE_ARENA] ? budget
+                                                                  : plan->arena[SPACE_ARENA]) +
+        1;
     s.step_width = (double)(WIDTH - LEFT - RIGHT) / (plan->end ? plan->end : 1);
     double height = profile_bottom() + 28;
     out(&s.o,

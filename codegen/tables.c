@@ -244,7 +244,7 @@ static void add_free(const Emission *e, TableRows *rows)
     qsort(kept, count, sizeof *kept, by_offset);
     uint64_t from = 0;
     for (size_t i = 0; i <= count; i++) {
-        uint64_t to = i < count ? kept[i].offset : plan->arena;
+        uint64_t to = i < count ? kept[i].offset : plan->arena[SPACE_ARENA];
         if (to > from)
             rows_add(rows, "{-1, %llu, %llu}", (unsigned long long)from,
                      (unsigned long long)(to - from));

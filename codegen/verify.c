@@ -45,29 +45,31 @@ static uint64_t round_up(uint64_t bytes, uint64_t align)
 /* Bounds are the planner's word; that they bound this plan can be seen. */
 static bool check_bounds(Verify *v, const Picture *p)
 {
-    uint64_t persistent = 0, end = 0;
+    uint64_t persistent = 0, end[SPACES] = {0};
     for (Id i = 0; i < v->plan->buffers; i++) {
         const Buffer *b = &v->plan->buffer[i];
-        if (b->root != i || b->space != SPACE_ARENA)
+        if (b->root != i || !space_planned[b->space])
             continue;
-        if (b->kind <= BUFFER_INPUT)
+        if (b->space == SPACE_ARENA && b->kind <= BUFFER_INPUT)
             persistent += round_up(b->bytes, v->file.target.align);
-        if (b->offset + b->bytes > end)
-            end = b->offset + b->bytes;
+        if (b->offset + b->bytes > end[b->space])
+            end[b->space] = b->offset + b->bytes;
     }
-    if (v->plan->arena != round_up(end, v->file.target.align))
-        return fail(v, "the arena has %llu bytes, but the last buffer ends at %llu",
-                    (unsigned long long)v->plan->arena, (unsigned long long)end);
-    if (v->file.budget && v->plan->arena > v->file.budget)
+    for (Space space = 0; space < SPACES; space++)
+        if (v->plan->arena[space] != round_up(end[space], v->file.target.align))
+            return fail(v, "the %s has %llu bytes, but the last buffer ends at %llu",
+                        space_names[space], (unsigned long long)v->plan->arena[space],
+                        (unsigned long long)end[space]);
+    if (v->file.budget && v->plan->arena[SPACE_ARENA] > v->file.budget)
         return fail(v, "the arena is larger than the budget");
     if (json_object_get(v->file.summary, "persistent") && v->plan->persistent != persistent)
         return fail(v, "summary: persistent must be %llu", (unsigned long long)persistent);
     if (json_object_get(v->file.summary, "bound") &&
-        (v->plan->bound < p->peak || v->plan->bound > v->plan->arena))
+        (v->plan->bound < p->peak || v->plan->bound > v->plan->arena[SPACE_ARENA]))
         return fail(v, "summary: no bound of this packing is %llu",
                     (unsigned long long)v->plan->bound);
     if (json_object_get(v->file.summary, "floor") &&
-        (v->plan->floor < persistent || v->plan->floor > v->plan->arena))
+        (v->plan->floor < persistent || v->plan->floor > v->plan->arena[SPACE_ARENA]))
         return fail(v, "summary: no floor of this plan is %llu",
                     (unsigned long long)v->plan->floor);
     return true;

@@ -141,7 +141,7 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
                                 value->name);
     }
     extents_of(p, id, &begin, &end);
-    if (b->space != SPACE_ARENA) {
+    if (!space_planned[b->space]) {
         const Buffer *root = &p->plan->buffer[b->root];
         if (begin < p->base[id] || end < begin || end > p->base[id] + root->bytes)
             return arena_printf(arena, "buffer %u (%s) ends outside the caller's memory", id,
@@ -151,9 +151,10 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
     if (b->offset % align)
         return arena_printf(arena, "buffer %u (%s) is not aligned to %u bytes", id,
                             extents_name(p, id), (unsigned)align);
-    if (end > p->plan->arena || end < begin)
-        return arena_printf(arena, "buffer %u (%s) ends outside the arena", id,
-                            extents_name(p, id));
+    const uint64_t first = p->base[id] - b->offset;
+    if (begin < first || end - first > p->plan->arena[b->space] || end < begin)
+        return arena_printf(arena, "buffer %u (%s) ends outside the %s", id, extents_name(p, id),
+                            space_names[b->space]);
     return NULL;
 }
 
@@ -161,19 +162,23 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
 static const char *find_bases(Extents *p, Arena *arena)
 {
     const Plan *plan = p->plan;
-    uint64_t next = plan->arena; /* the caller's memory, as if it lay behind the arena */
+    uint64_t first[SPACES], next = 0; /* one arena behind the other, then the caller's memory */
+    for (Space space = 0; space < SPACES; space++) {
+        first[space] = next;
+        next += plan->arena[space];
+    }
     p->base = ARENA_ARRAY(arena, uint64_t, plan->buffers);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
         if (b->root >= plan->buffers || plan->buffer[b->root].root != b->root ||
-            plan->buffer[b->root].space != b->space)
+            b->space >= SPACES || plan->buffer[b->root].space != b->space)
             return arena_printf(arena, "buffer %u has a root that cannot hold it", i);
-        p->base[i] = b->space != SPACE_ARENA ? next : b->offset;
-        if (b->space != SPACE_ARENA && b->root == i)
+        p->base[i] = space_planned[b->space] ? first[b->space] + b->offset : next;
+        if (!space_planned[b->space] && b->root == i)
             next += b->bytes;
     }
     for (Id i = 0; i < plan->buffers; i++)
-        if (plan->buffer[i].space != SPACE_ARENA)
+        if (!space_planned[plan->buffer[i].space])
             p->base[i] = p->base[plan->buffer[i].root];
     return NULL;
 }

@@ -218,14 +218,14 @@ static bool is_alive(uint32_t item, void *data)
     return true;
 }
 
-static bool check_apart(Lives *v)
+static bool check_apart(Lives *v, Space space)
 {
     Root *root = ARENA_ARRAY(v->arena, Root, v->plan->buffers + 1);
     uint64_t *place = ARENA_ARRAY(v->arena, uint64_t, 2 * (size_t)v->plan->buffers + 1);
     uint32_t roots = 0;
     for (Id i = 0; i < v->plan->buffers; i++) {
         const Buffer *b = &v->plan->buffer[i];
-        if (b->root != i || b->space != SPACE_ARENA)
+        if (b->root != i || b->space != space)
             continue;
         place[2 * roots] = b->offset;
         place[2 * roots + 1] = b->offset + b->bytes;
@@ -256,6 +256,8 @@ const char *check_lives(Arena *arena, const Plan *plan, const Target *target)
     for (Id i = 0; i < plan->buffers && !v.error; i++)
         check_buffer(&v, i);
     if (!v.error && check_programs(&v))
-        check_apart(&v);
+        for (Space space = 0; space < SPACES && !v.error; space++)
+            if (space_planned[space])
+                check_apart(&v, space);
     return v.error;
 }

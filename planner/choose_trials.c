@@ -27,7 +27,7 @@ static bool is_valid(const ChoiceTrial *trial)
 
 static uint64_t arena_of(const ChoiceTrial *trial)
 {
-    return is_valid(trial) ? trial->plan->arena : UINT64_MAX;
+    return is_valid(trial) ? trial->plan->arena[SPACE_ARENA] : UINT64_MAX;
 }
 
 static ChoiceTrial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
@@ -39,13 +39,13 @@ static ChoiceTrial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
     c->lowered->users++;
     c->hopeless = t.search.hopeless;
     c->floor = t.plan->floor;
-    c->fits = is_valid(&t) && how->budget && t.plan->arena <= how->budget;
+    c->fits = is_valid(&t) && how->budget && t.plan->arena[SPACE_ARENA] <= how->budget;
     c->cost = t.plan->cost;
     choose_say(s, "planned  micro-batches %u, loss %s, epilogues %s: %s%s, %.4g s, effort %llu",
                t.plan->program[PROGRAM_STEP].times, c->choice.chunked_loss ? "chunked" : "whole",
                c->choice.epilogues ? "fused" : "apart", c->hopeless ? "no less than " : "",
-               size_text(s->arena, c->hopeless ? t.plan->floor : t.plan->arena), t.plan->cost,
-               (unsigned long long)t.search.effort);
+               size_text(s->arena, c->hopeless ? t.plan->floor : t.plan->arena[SPACE_ARENA]),
+               t.plan->cost, (unsigned long long)t.search.effort);
     return t;
 }
 

@@ -1,6 +1,8 @@
 /* Plans that were tried, and schedules to start from. */
 #include "planner/fit.h"
 
+#include <string.h>
+
 #include "frontend/base/clock.h"
 
 /* ---- Plans tried ------------------------------------------------------------------------------
@@ -41,11 +43,13 @@ Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps)
     Task now = f->task;
     now.options = &options;
     const Plan *plan = plan_order(scratch, &now, order, pack_effort(f, pack_steps), NULL);
-    Packing packing = {ARENA_ARRAY(f->arena, uint64_t, plan->buffers), plan->arena, plan->bound};
+    Packing packing = {ARENA_ARRAY(f->arena, uint64_t, plan->buffers), {0}, plan->bound};
+    memcpy(packing.height, plan->arena, sizeof plan->arena);
     for (Id i = 0; i < plan->buffers; i++)
         packing.offset[i] = plan->buffer[i].offset;
-    Trial trial = {*order,  plan->arena, plan->peak, plan->floor,
-                   packing, plan->cost,  plan->rest, plan->arena};
+    Trial trial = {
+        *order,     plan->arena[SPACE_ARENA], plan->peak, plan->floor, packing, plan->cost,
+        plan->rest, plan->arena[SPACE_ARENA]};
     f->persistent = plan->persistent;
     arena_free(scratch);
     ARRAY_PUSH(f->arena, &f->trial, trial);

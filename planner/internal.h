@@ -63,8 +63,8 @@ uint64_t round_up(uint64_t bytes, uint64_t align);
 
 /* Where the buffers of an order lie. */
 typedef struct {
-    uint64_t *offset; /* by buffer */
-    uint64_t height, bound;
+    uint64_t *offset;               /* by buffer */
+    uint64_t height[SPACES], bound; /* bound: of the first space */
 } Packing;
 
 /* plan.c: the plan of an order, packed in at most so many steps of the packer, or as it was packed

@@ -87,34 +87,36 @@ static void place(Plan *plan, const Packing *packed)
 {
     for (Id i = 0; i < plan->buffers; i++)
         plan->buffer[i].offset = packed->offset[plan->buffer[i].root];
-    plan->arena = packed->height;
+    memcpy(plan->arena, packed->height, sizeof plan->arena);
     plan->bound = packed->bound;
 }
 
-static bool is_packed(const Plan *plan, Id buffer)
+static bool is_packed(const Plan *plan, Id buffer, Space space)
 {
-    return plan->buffer[buffer].root == buffer && plan->buffer[buffer].space == SPACE_ARENA;
+    return plan->buffer[buffer].root == buffer && plan->buffer[buffer].space == space;
 }
 
 static void sum_persistent(Plan *plan, const Target *target)
 {
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
-        if (is_packed(plan, i) && b->birth == 0 && b->death >= plan->end && b->kind <= BUFFER_INPUT)
+        if (is_packed(plan, i, SPACE_ARENA) && b->birth == 0 && b->death >= plan->end &&
+            b->kind <= BUFFER_INPUT)
             plan->persistent += round_up(b->bytes, target->align);
     }
 }
 
-/* As small as can be, or within the capacity where there is one. */
-static void pack(Arena *arena, Plan *plan, const Task *task, uint64_t effort, uint64_t capacity)
+/* The buffers of a space, as small as can be, or within the capacity where there is one. */
+static void pack_space(Arena *arena, const Plan *plan, const Task *task, Space space,
+                       uint64_t effort, uint64_t capacity, Packing *packed)
 {
     uint32_t align = task->target->align;
     PackBuffer *item = ARENA_ARRAY(arena, PackBuffer, plan->buffers);
     Id *buffer = ARENA_ARRAY(arena, Id, plan->buffers);
     size_t count = 0;
     for (Id i = 0; i < plan->buffers; i++) {
-        Buffer *b = &plan->buffer[i];
-        if (!is_packed(plan, i))
+        const Buffer *b = &plan->buffer[i];
+        if (!is_packed(plan, i, space))
             continue;
         buffer[count] = i;
         item[count++] = (PackBuffer){.lower = b->birth,
@@ -127,9 +129,21 @@ static void pack(Arena *arena, Plan *plan, const Task *task, uint64_t effort, ui
     PackOptions how = {.effort = effort, .seconds = task->options->seconds};
     PackSolution solution = {.offset = ARENA_ARRAY(arena, uint64_t, count)};
     pack_solve(&problem, &how, &solution); /* above the capacity, where it finds no other */
-    Packing packed = {ARENA_ARRAY(arena, uint64_t, plan->buffers), solution.height, solution.bound};
     for (size_t k = 0; k < count; k++)
-        packed.offset[buffer[k]] = solution.offset[k];
+        packed->offset[buffer[k]] = solution.offset[k];
+    packed->height[space] = solution.height;
+    if (space == SPACE_ARENA)
+        packed->bound = solution.bound;
+}
+
+/* Every space that is planned; the capacity is the first one's. */
+static void pack(Arena *arena, Plan *plan, const Task *task, uint64_t effort, uint64_t capacity)
+{
+    Packing packed = {.offset = ARENA_ARRAY(arena, uint64_t, plan->buffers)};
+    for (Space space = 0; space < SPACES; space++)
+        if (space_planned[space])
+            pack_space(arena, plan, task, space, effort, space == SPACE_ARENA ? capacity : 0,
+                       &packed);
     place(plan, &packed);
 }
 
@@ -256,14 +270,14 @@ static void fill(Plan *plan, uint64_t arena)
 {
     Id last = NONE;
     for (Id i = 0; i < plan->buffers; i++)
-        if (is_packed(plan, i) &&
+        if (is_packed(plan, i, SPACE_ARENA) &&
             (last == NONE || plan->buffer[i].offset + plan->buffer[i].bytes >
                                  plan->buffer[last].offset + plan->buffer[last].bytes))
             last = i;
     for (Id i = 0; i < plan->buffers; i++)
         if (plan->buffer[i].root == last)
-            plan->buffer[i].offset += arena - plan->arena;
-    plan->arena = arena;
+            plan->buffer[i].offset += arena - plan->arena[SPACE_ARENA];
+    plan->arena[SPACE_ARENA] = arena;
 }
 
 Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
@@ -273,7 +287,7 @@ Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pa
     if (plan->peak > was->arena)
         return NULL;
     pack(arena, plan, task, pack_effort, was->arena);
-    if (plan->arena > was->arena)
+    if (plan->arena[SPACE_ARENA] > was->arena)
         return NULL;
     fill(plan, was->arena); /* what smaller budgets get is planned in its own way */
     plan->cost = was->cost; /* a sum in another order differs in its last bits */
@@ -297,6 +311,7 @@ double plan_cost(const Graph *g, const Clusters *clusters, const Target *target)
 /* ---- Text, for -d --------------------------------------------------------------------------- */
 
 const char *const space_names[SPACES] = {"arena", "caller"};
+const bool space_planned[SPACES] = {[SPACE_ARENA] = true};
 
 static const char *kind_name(uint8_t kind)
 {
@@ -309,7 +324,7 @@ void plan_dump(const Plan *plan, FILE *to)
 {
     const Graph *g = plan->graph;
     fprintf(to, "arena %llu, bound %llu, floor %llu, persistent %llu, peak %llu at %u\n",
-            (unsigned long long)plan->arena, (unsigned long long)plan->bound,
+            (unsigned long long)plan->arena[SPACE_ARENA], (unsigned long long)plan->bound,
             (unsigned long long)plan->floor, (unsigned long long)plan->persistent,
             (unsigned long long)plan->peak, plan->peak_time);
     for (Id i = 0; i < plan->buffers; i++) {

@@ -66,10 +66,11 @@ typedef enum {
     BUFFER_KINDS
 } BufferKind;
 
-/* Where bytes are. A buffer has an offset in the arena alone; the caller's memory is bound by name.
- */
+/* Where bytes are. Spaces that are planned have an arena each, in which buffers have offsets; the
+ * budget is for the first. The caller's memory is bound by name. */
 typedef enum { SPACE_ARENA, SPACE_CALLER, SPACES } Space;
 extern const char *const space_names[SPACES]; /* arena, caller */
+extern const bool space_planned[SPACES];
 
 /* Bytes that hold one value (or a kernel's workspace) from birth up to, not including, death.
  * Times count occurrences over all programs, one program after the other; persistent buffers
@@ -80,7 +81,7 @@ typedef struct {
                               or that it is a window of (concat). Only roots are packed. */
     View layout;           /* of the value, in elements from the root's first byte */
     uint32_t birth, death; /* of a root: of all that lies in it */
-    uint64_t offset;       /* of the root in the arena, in bytes */
+    uint64_t offset;       /* of the root in the arena of its space, in bytes */
     uint64_t bytes;        /* of a root: what is reserved */
     uint8_t kind, program;
     uint8_t space; /* where the root's bytes are; all that lies in it is there too */
@@ -107,20 +108,20 @@ typedef struct {
     Buffer *buffer;
     Id buffers;
     Id *arg;
-    Id *output;     /* by output of the graph: the buffer that has it when its program ends */
-    Id *home;       /* by value: the buffer of an input, parameter, constant, state, gradient or
-                       collected output; NONE for all others, and for what nobody reads */
-    Id state;       /* the buffer of the target's state, or NONE */
-    uint32_t end;   /* time after the last occurrence */
-    uint64_t arena; /* bytes, all buffers packed */
-    uint64_t persistent; /* of them, those that live from 0 to the end */
-    uint64_t bound;      /* no packing of these lifetimes is smaller */
-    uint64_t floor;      /* no plan of these clusters is smaller, in whatever order */
-    uint64_t peak;       /* largest sum of live bytes */
-    uint32_t peak_time;  /* where */
-    double cost;         /* estimated seconds of a training step, with its micro-batches and its
-                            update; of a forward pass where there is no step */
-    double rest;         /* of all other programs, each once */
+    Id *output;   /* by output of the graph: the buffer that has it when its program ends */
+    Id *home;     /* by value: the buffer of an input, parameter, constant, state, gradient or
+                     collected output; NONE for all others, and for what nobody reads */
+    Id state;     /* the buffer of the target's state, or NONE */
+    uint32_t end; /* time after the last occurrence */
+    uint64_t arena[SPACES]; /* by planned space: bytes, all of its buffers packed */
+    uint64_t persistent;    /* of them, those that live from 0 to the end */
+    uint64_t bound;         /* no packing of these lifetimes is smaller */
+    uint64_t floor;         /* no plan of these clusters is smaller, in whatever order */
+    uint64_t peak;          /* largest sum of live bytes */
+    uint32_t peak_time;     /* where */
+    double cost;            /* estimated seconds of a training step, with its micro-batches and its
+                               update; of a forward pass where there is no step */
+    double rest;            /* of all other programs, each once */
 } Plan;
 
 /* What a search came to know beside its plan. */

@@ -127,15 +127,16 @@ int answer_min_budget(const Question *q, const Built *smallest)
     const Options *o = q->options;
     PlanOptions how = plan_options(o);
     bool cut = smallest->search.cut;
-    printf("%llu\n", (unsigned long long)(smallest->plan->arena + o->reserve));
+    printf("%llu\n", (unsigned long long)(smallest->plan->arena[SPACE_ARENA] + o->reserve));
     how.micro = smallest->micro_open ? fewest_micro(smallest->graph) : 0;
     if (how.micro && !watch_stopped()) {
         how.micro_auto = true;
-        how.most = smallest->plan->arena - 1;
+        how.most = smallest->plan->arena[SPACE_ARENA] - 1;
         Built with = choose(q->model, q->target, &how, diag_new(q->arena, NULL, false));
         cut |= with.search.cut;
-        if (with.plan && with.plan->arena <= how.most)
-            printf("%llu --accumulate %u\n", (unsigned long long)(with.plan->arena + o->reserve),
+        if (with.plan && with.plan->arena[SPACE_ARENA] <= how.most)
+            printf("%llu --accumulate %u\n",
+                   (unsigned long long)(with.plan->arena[SPACE_ARENA] + o->reserve),
                    with.choice.micro);
         built_free(&with);
     }

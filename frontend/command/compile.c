@@ -90,7 +90,7 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
     }
     if (o->min_budget)
         return answer_min_budget(q, built);
-    if (plan->arena > budget) {
+    if (plan->arena[SPACE_ARENA] > budget) {
         explain_misfit(q, built, live_peak);
         return 1;
     }
@@ -162,7 +162,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     LivePeak live_peak;
     const char *fault = plan_check(built.plan, &target, &live_peak);
     watch_say("checked  %u occurrences, %u buffers, an arena of %s", built.plan->end,
-              built.plan->buffers, size_text(arena, built.plan->arena));
+              built.plan->buffers, size_text(arena, built.plan->arena[SPACE_ARENA]));
     if (fault)
         fprintf(stderr, "gplan: internal error: the plan is wrong: %s\nPlease report this.\n",
                 fault);

@@ -48,7 +48,7 @@ static uint64_t need(Trial *t, int64_t value)
     Model model = model_define(scratch, t->q->model, t->name, value);
     Built b = choose(&model, t->q->target, &how, diag_new(scratch, NULL, false));
     bool valid = b.plan && b.search.broken_hint == NONE;
-    uint64_t bytes = valid ? b.plan->arena : b.search.hopeless ? b.floor : UINT64_MAX;
+    uint64_t bytes = valid ? b.plan->arena[SPACE_ARENA] : b.search.hopeless ? b.floor : UINT64_MAX;
     t->floor = b.search.hopeless;
     t->cut |= valid && b.search.cut && bytes > how.budget;
     if (bytes <= how.budget)

@@ -79,7 +79,8 @@ static const char *choice_text(const Question *q, const Built *built)
 
 static bool is_within(const Built *built, uint64_t budget)
 {
-    return built->plan && built->search.broken_hint == NONE && built->plan->arena <= budget;
+    return built->plan && built->search.broken_hint == NONE &&
+           built->plan->arena[SPACE_ARENA] <= budget;
 }
 
 /* For what is only worth a word where it fits. */
@@ -151,7 +152,7 @@ static void suggest_outputs(const Question *q, const Plan *plan, const LivePeak 
     Id output, input;
     PlanOptions how = hint_options(q);
     how.smallest = true; /* whatever fits */
-    uint64_t over = plan->arena - how.budget;
+    uint64_t over = plan->arena[SPACE_ARENA] - how.budget;
     uint64_t out = live_of(plan, peak->time, BUFFER_OUTPUT, &output);
     uint64_t in = live_of(plan, peak->time, BUFFER_INPUT, &input);
     bool holds = out >= over && out >= peak->bytes / LARGE_PART;
@@ -174,7 +175,7 @@ static void suggest_outputs(const Question *q, const Plan *plan, const LivePeak 
 static void suggest_threads(const Question *q, const Built *built)
 {
     PlanOptions how = hint_options(q);
-    uint64_t over = built->plan->arena - how.budget;
+    uint64_t over = built->plan->arena[SPACE_ARENA] - how.budget;
     uint64_t most = plan_workspace(built->plan, q->target, q->target->threads);
     for (uint32_t threads = q->target->threads / 2; threads > 0; threads /= 2) {
         if (most - plan_workspace(built->plan, q->target, threads) < over)
@@ -219,8 +220,8 @@ void explain_misfit(const Question *q, const Built *built, const LivePeak *live_
                    ? "%s does not fit so far: the search was cut short when the smallest plan "
                      "needed %s%s, %s more than the budget"
                    : "%s does not fit: the smallest plan needs %s%s, %s more than the budget",
-               plan->graph->name, size_text(q->arena, plan->arena), micro_text(q, built),
-               size_text(q->arena, plan->arena - budget));
+               plan->graph->name, size_text(q->arena, plan->arena[SPACE_ARENA]),
+               micro_text(q, built), size_text(q->arena, plan->arena[SPACE_ARENA] - budget));
     if (node)
         diag_note(q->diag, (Span){0},
                   "the peak is here, at step %u of %u, while %s runs: %s are live, %s of it "
@@ -230,7 +231,7 @@ void explain_misfit(const Question *q, const Built *built, const LivePeak *live_
     list_largest(q, plan, live_peak->time);
     explain_coupled(q, &built->coupled);
     diag_hint(q->diag, "--budget %s would fit%s, with %s",
-              size_enough(q->arena, plan->arena + o->reserve), micro_text(q, built),
+              size_enough(q->arena, plan->arena[SPACE_ARENA] + o->reserve), micro_text(q, built),
               extra_text(q, plan->cost, built->search.least_cost));
     if (built->search.cut)
         diag_hint(q->diag, "a longer search may find a smaller plan: it had spent --effort %llu",

@@ -16,6 +16,7 @@ int verify_main(Arena *arena, const Options *o)
     }
     if (!o->quiet)
         printf("%s: the plan of %s is right: %u steps, %u buffers, an arena of %s\n", file->file,
-               plan->graph->name, plan->end, plan->buffers, size_text(arena, plan->arena));
+               plan->graph->name, plan->end, plan->buffers,
+               size_text(arena, plan->arena[SPACE_ARENA]));
     return 0;
 }

@@ -61,11 +61,11 @@ static Result plan_here(const Case *c)
     const char *fault = plan_check(plan, &target, NULL);
     if (fault)
         stop(c->path, fault);
-    if (c->how.budget && plan->arena > c->how.budget)
+    if (c->how.budget && plan->arena[SPACE_ARENA] > c->how.budget)
         stop(c->path, "no plan was found within the budget");
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (Result){.arena = plan->arena,
+    return (Result){.arena = plan->arena[SPACE_ARENA],
                     .floor = plan->floor,
                     .cost = plan->cost,
                     .least_cost = search.least_cost,

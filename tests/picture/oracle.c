@@ -56,8 +56,8 @@ static uint64_t count_of(const Oracle *o, Id buffer)
 static bool inside(Oracle *o, Id buffer, uint64_t at, uint64_t size)
 {
     const Buffer *b = &o->plan->buffer[buffer];
-    uint64_t room =
-        b->space != SPACE_ARENA ? o->plan->buffer[b->root].bytes : o->plan->arena - b->offset;
+    uint64_t room = b->space != SPACE_ARENA ? o->plan->buffer[b->root].bytes
+                                            : o->plan->arena[SPACE_ARENA] - b->offset;
     return at + size <= room || fail(o, "outside the arena", 0, buffer);
 }
 
@@ -242,7 +242,7 @@ static bool check_end(Oracle *o, int program, uint32_t time)
 static bool run_program(Oracle *o, int kind)
 {
     const Program *program = &o->plan->program[kind];
-    memset(o->memory, 0, (o->plan->arena + 1) * sizeof *o->memory);
+    memset(o->memory, 0, (o->plan->arena[SPACE_ARENA] + 1) * sizeof *o->memory);
     for (Id i = 0; i < o->plan->buffers; i++)
         if (is_persistent(o, i))
             write_value(o, i);
@@ -267,16 +267,17 @@ static bool run_program(Oracle *o, int kind)
 const char *oracle_run(const Plan *plan, uint32_t align)
 {
     Oracle o = {.plan = plan, .g = plan->graph, .arena = plan->graph->arena};
-    o.memory = ARENA_ARRAY(o.arena, uint64_t, plan->arena + 1);
-    o.seen = ARENA_ARRAY(o.arena, uint64_t, plan->arena + 1);
+    o.memory = ARENA_ARRAY(o.arena, uint64_t, plan->arena[SPACE_ARENA] + 1);
+    o.seen = ARENA_ARRAY(o.arena, uint64_t, plan->arena[SPACE_ARENA] + 1);
     o.external = ARENA_ARRAY(o.arena, uint64_t *, plan->buffers + 1);
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
         if (b->space != SPACE_ARENA && b->root == i)
             o.external[i] = ARENA_ARRAY(o.arena, uint64_t, b->bytes + 1);
-        if (b->space == SPACE_ARENA && (b->offset % align || b->offset > plan->arena))
+        if (b->space == SPACE_ARENA && (b->offset % align || b->offset > plan->arena[SPACE_ARENA]))
             fail(&o, "not aligned", 0, i);
-        if (b->value == NONE && b->space == SPACE_ARENA && b->offset + b->bytes > plan->arena)
+        if (b->value == NONE && b->space == SPACE_ARENA &&
+            b->offset + b->bytes > plan->arena[SPACE_ARENA])
             fail(&o, "workspace outside the arena", 0, i);
     }
     for (Id i = 0; i < plan->buffers && !o.error; i++)

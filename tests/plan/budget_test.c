@@ -56,8 +56,9 @@ static void try_budget(uint64_t seed, Graph *g, const Clusters *clusters, uint64
                        Seen *seen)
 {
     const Plan *plan = plan_of(seed, g, clusters, (PlanOptions){.budget = budget});
-    cr_assert(plan->arena <= budget, "graph %llu: arena %llu of %llu", (unsigned long long)seed,
-              (unsigned long long)plan->arena, (unsigned long long)budget);
+    cr_assert(plan->arena[SPACE_ARENA] <= budget, "graph %llu: arena %llu of %llu",
+              (unsigned long long)seed, (unsigned long long)plan->arena[SPACE_ARENA],
+              (unsigned long long)budget);
     Trained trained = plan_trains(g->arena, plan, seed, STEPS);
     cr_assert_null(trained.wrong, "graph %llu at %llu bytes: %s", (unsigned long long)seed,
                    (unsigned long long)budget, trained.wrong);

@@ -132,10 +132,10 @@ static char *dumped(const Planned *p)
 Test(chain, makes_the_same_plan_twice_within_the_budget)
 {
     Planned whole = plan_deep("", "", NULL);
-    PlanOptions how = {.budget = whole.plan->arena / 2, .effort = 20};
+    PlanOptions how = {.budget = whole.plan->arena[SPACE_ARENA] / 2, .effort = 20};
     Planned one = plan_deep("", "", &how), two = plan_deep("", "", &how);
     char *first = dumped(&one), *second = dumped(&two);
-    cr_assert_leq(one.plan->arena, how.budget);
+    cr_assert_leq(one.plan->arena[SPACE_ARENA], how.budget);
     cr_assert_str_eq(first, second);
     free(first);
     free(second);
@@ -156,7 +156,7 @@ Test(chain, bounds_what_a_plan_costs)
         uint64_t bytes = (uint64_t)point[i].peak + whole.plan->persistent;
         PlanOptions how = {.budget = bytes + bytes / 8, .effort = 20};
         Planned p = plan_deep("", "", &how);
-        cr_assert_leq(p.plan->arena, how.budget);
+        cr_assert_leq(p.plan->arena[SPACE_ARENA], how.budget);
         cr_assert(p.plan->cost - p.search.least_cost <=
                       1.0001 * (point[i].cost - point[0].cost) + 1e-12,
                   "point %zu", i);
@@ -169,11 +169,11 @@ Test(chain, is_there_when_the_search_is_cut_short)
 {
     static const volatile sig_atomic_t stopped = 1;
     Planned whole = plan_deep("", "", NULL);
-    PlanOptions how = {.budget = whole.plan->arena / 2, .effort = 20}, cut = how;
+    PlanOptions how = {.budget = whole.plan->arena[SPACE_ARENA] / 2, .effort = 20}, cut = how;
     cut.cancel = &stopped;
     Planned p = plan_deep("", "", &cut), full = plan_deep("", "", &how);
     cr_assert(p.search.cut);
-    cr_assert_leq(p.plan->arena, how.budget);
+    cr_assert_leq(p.plan->arena[SPACE_ARENA], how.budget);
     cr_assert(p.plan->cost <= 1.02 * full.plan->cost, "%g %g", p.plan->cost, full.plan->cost);
     planned_free(&whole);
     planned_free(&p);

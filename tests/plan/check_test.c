@@ -117,7 +117,7 @@ static void misalign(Victim *v)
     for (Id i = 0; i < v->right.plan->buffers; i++)
         if (is_root(&(Victim){.plan = *v->right.plan}, i)) {
             begin(v);
-            v->plan.arena += 64;
+            v->plan.arena[SPACE_ARENA] += 64;
             move_root(v, i, v->plan.buffer[i].offset + 4);
             refuse(v, "misaligned buffer", i);
         }
@@ -141,7 +141,7 @@ static void shrink_arena(Victim *v)
             end_of_all = b->offset + b->bytes;
     }
     begin(v);
-    v->plan.arena = end_of_all - 1;
+    v->plan.arena[SPACE_ARENA] = end_of_all - 1;
     refuse(v, "smaller arena", 0);
 }
 
@@ -215,7 +215,8 @@ static void spoil_workspace(Victim *v)
         for (Id i = 0; i < c->operands + c->results; i++) {
             begin(v);
             const Buffer *arg = &v->plan.buffer[v->plan.arg[right->at[k].arg + i]];
-            v->plan.arena += v->plan.buffer[right->at[k].workspace].bytes; /* it is not that */
+            v->plan.arena[SPACE_ARENA] +=
+                v->plan.buffer[right->at[k].workspace].bytes; /* it is not that */
             move_root(v, right->at[k].workspace, arg->offset);
             if (arg->layout.offset * 4 < (int64_t)v->plan.buffer[right->at[k].workspace].bytes)
                 refuse(v, "workspace over an argument", k);
@@ -234,7 +235,7 @@ static void cover_persistent(Victim *v)
             if (!wanted || (k * 31 + i) % 3 != 0)
                 continue;
             begin(v);
-            v->plan.arena += from->bytes;
+            v->plan.arena[SPACE_ARENA] += from->bytes;
             move_root(v, k, to->offset);
             refuse(v, "buffer over one that persists", k);
         }
@@ -290,8 +291,8 @@ static void duplicate_homes(Victim *v)
         Buffer *second = &v->plan.buffer[v->plan.buffers];
         *second = *b;
         second->root = v->plan.buffers++;
-        second->offset = v->plan.arena;
-        v->plan.arena += (b->bytes + 63) / 64 * 64;
+        second->offset = v->plan.arena[SPACE_ARENA];
+        v->plan.arena[SPACE_ARENA] += (b->bytes + 63) / 64 * 64;
         refuse(v, "second buffer", i);
     }
 }
@@ -404,7 +405,7 @@ static void spoil_at_random(Victim *v, Random *random)
     Plan *plan = &v->plan;
     Program *program = forward(v);
     Id buffer = any(random, plan->buffers), other = any(random, plan->buffers);
-    uint64_t places = plan->arena / 64 + 1;
+    uint64_t places = plan->arena[SPACE_ARENA] / 64 + 1;
     switch (random_below(random, 7)) {
     case 0: /* anywhere */
         move_root(v, plan->buffer[buffer].root, 64 * random_below(random, places));
@@ -466,8 +467,8 @@ Test(check, counts_what_persists_once_where_there_is_no_output)
                          "train mse(dense(relu(dense(x, 64)), 8), y) using adam(lr = 0.1)\n",
                          NULL);
     cr_assert_null(p.fault, "%s", p.fault);
-    cr_assert_leq(p.live_peak.bytes, p.plan->arena);
-    cr_assert_geq(p.live_peak.bytes, p.plan->arena / 2);
+    cr_assert_leq(p.live_peak.bytes, p.plan->arena[SPACE_ARENA]);
+    cr_assert_geq(p.live_peak.bytes, p.plan->arena[SPACE_ARENA] / 2);
     planned_free(&p);
 }
 
@@ -479,7 +480,7 @@ Test(check, counts_outputs_until_their_program_ends)
                                  "train mse(o, y) using adam(lr = 0.1)\n",
                                  NULL);
     cr_assert_null(p.fault, "%s", p.fault);
-    cr_assert_leq(p.live_peak.bytes, p.plan->arena);
+    cr_assert_leq(p.live_peak.bytes, p.plan->arena[SPACE_ARENA]);
     planned_free(&p);
 }
 
@@ -607,7 +608,7 @@ Test(check, refuses_another_write_into_an_output_that_is_filled)
  * written can be wrong. */
 static void lay_apart(Victim *v)
 {
-    uint64_t at = v->plan.arena;
+    uint64_t at = v->plan.arena[SPACE_ARENA];
     for (Id i = 0; i < v->plan.buffers; i++) {
         Buffer *b = &v->plan.buffer[i];
         if (b->death - b->birth == v->plan.end)
@@ -625,7 +626,7 @@ static void lay_apart(Victim *v)
             at += (b->bytes + 255) / 256 * 256;
         }
     }
-    v->plan.arena = at;
+    v->plan.arena[SPACE_ARENA] = at;
 }
 
 /* As a pass that settles orders could get it wrong: a step moves before one that it reads from. */

@@ -74,14 +74,16 @@ Test(choose, meets_the_smallest_budget_that_it_finds)
         PlanOptions how = {.smallest = true, .micro_auto = true, .effort = 50};
         Built smallest = choose(&model, &target, &how, diag);
         cr_assert(smallest.plan);
-        how = (PlanOptions){.budget = smallest.plan->arena, .micro_auto = true, .effort = 50};
+        how = (PlanOptions){
+            .budget = smallest.plan->arena[SPACE_ARENA], .micro_auto = true, .effort = 50};
         Built met = choose(&model, &target, &how, diag);
-        cr_expect_leq(met.plan->arena, how.budget, "model %d", i);
+        cr_expect_leq(met.plan->arena[SPACE_ARENA], how.budget, "model %d", i);
         cr_expect_leq(met.plan->cost, smallest.plan->cost * (1 + 1e-9), "model %d", i);
         cr_expect_null(plan_check(met.plan, &target, NULL));
         how.budget--;
         Built missed = choose(&model, &target, &how, diag);
-        cr_expect_eq(missed.plan->arena, smallest.plan->arena, "model %d", i);
+        cr_expect_eq(missed.plan->arena[SPACE_ARENA], smallest.plan->arena[SPACE_ARENA], "model %d",
+                     i);
         built_free(&smallest);
         built_free(&met);
         built_free(&missed);

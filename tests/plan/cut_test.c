@@ -27,7 +27,8 @@ Test(cut, keeps_the_plan_that_fitted)
 {
     PlanOptions how = {.smallest = true, .effort = 150};
     Planned smallest = planned_training(decoder, &how);
-    how = (PlanOptions){.budget = smallest.plan->arena + smallest.plan->arena / 50,
+    how = (PlanOptions){.budget = smallest.plan->arena[SPACE_ARENA] +
+                                  smallest.plan->arena[SPACE_ARENA] / 50,
                         .effort = how.effort,
                         .seconds = 1e6,
                         .progress = end_when_fitting,
@@ -35,7 +36,7 @@ Test(cut, keeps_the_plan_that_fitted)
     Planned p = planned_training(decoder, &how);
     cr_assert_null(p.fault, "%s", p.fault);
     cr_assert_lt(how.seconds, 1);
-    cr_assert_leq(p.plan->arena, how.budget);
+    cr_assert_leq(p.plan->arena[SPACE_ARENA], how.budget);
     planned_free(&smallest);
     planned_free(&p);
 }

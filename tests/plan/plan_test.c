@@ -145,7 +145,7 @@ Test(plan, a_deep_chain_needs_two_buffers)
 {
     Planned p = planned(X "h = x\nrepeat i in 0..20 { h = relu(dense(h, 64)) }\noutput y = h\n");
     uint64_t one = 32 * 64 * sizeof(float);
-    cr_expect_eq(p.plan->arena - p.plan->persistent, 2 * one);
+    cr_expect_eq(p.plan->arena[SPACE_ARENA] - p.plan->persistent, 2 * one);
     planned_free(&p);
 }
 
@@ -172,7 +172,7 @@ Test(plan, a_chain_of_concats_lies_in_one_buffer)
     cr_expect_eq(planned_root(&p, "a"), planned_root(&p, "c"));
     cr_expect_eq(planned_root(&p, "b"), planned_root(&p, "c"));
     uint64_t whole = 2 * 20 * 16 * 16 * sizeof(float);
-    cr_expect_leq(p.plan->arena - p.plan->persistent, whole + 3 * 4096);
+    cr_expect_leq(p.plan->arena[SPACE_ARENA] - p.plan->persistent, whole + 3 * 4096);
     planned_free(&p);
 }
 
@@ -258,7 +258,7 @@ Test(plan, workspace_is_a_buffer_for_one_step)
             cr_expect_eq(p.plan->buffer[i].death, p.plan->buffer[i].birth + 1);
         }
     uint64_t result = 32 * 8 * sizeof(float);
-    cr_expect_eq(p.plan->arena - p.plan->persistent, result + 1024);
+    cr_expect_eq(p.plan->arena[SPACE_ARENA] - p.plan->persistent, result + 1024);
     planned_free(&p);
 }
 
@@ -270,7 +270,7 @@ Test(plan, state_of_the_target_is_a_buffer_that_stays)
     target.state = 300;
     Planned p = planned_text(text, NULL, &target);
     cr_expect_eq(p.plan->persistent, plain.plan->persistent + 320);
-    cr_expect_eq(p.plan->arena, plain.plan->arena + 320);
+    cr_expect_eq(p.plan->arena[SPACE_ARENA], plain.plan->arena[SPACE_ARENA] + 320);
     cr_expect_null(plan_check(p.plan, &target, NULL));
     target.state = 321; /* more than was planned for */
     cr_expect_not_null(plan_check(p.plan, &target, NULL));
@@ -319,9 +319,9 @@ Test(plan, the_bounds_are_below_the_arena)
 {
     for (int k = 0; k < SEVERAL; k++) {
         Planned p = planned_text(several[k], NULL, NULL);
-        cr_expect_geq(p.plan->arena, p.plan->bound);
-        cr_expect_geq(p.plan->arena, p.plan->peak);
-        cr_expect_geq(p.plan->arena, p.plan->floor);
+        cr_expect_geq(p.plan->arena[SPACE_ARENA], p.plan->bound);
+        cr_expect_geq(p.plan->arena[SPACE_ARENA], p.plan->peak);
+        cr_expect_geq(p.plan->arena[SPACE_ARENA], p.plan->floor);
         cr_expect_gt(p.plan->floor, p.plan->persistent);
         /* the peak counts bytes, the floor whole aligned buffers */
         cr_expect_geq(p.plan->peak + 64 * p.plan->buffers, p.plan->floor);
@@ -347,7 +347,8 @@ Test(plan, external_inputs_and_outputs_take_no_arena)
     uint64_t input = 32 * 64 * sizeof(float), output = 32 * 16 * sizeof(float);
     Planned inside = planned_text(text, NULL, &bare);
     Planned outside = planned_text(text, &(PlanOptions){.io_external = true}, &bare);
-    cr_expect_eq(inside.plan->arena, outside.plan->arena + input + output);
+    cr_expect_eq(inside.plan->arena[SPACE_ARENA],
+                 outside.plan->arena[SPACE_ARENA] + input + output);
     planned_free(&inside);
     planned_free(&outside);
 }
@@ -357,7 +358,8 @@ Test(plan, external_parameters_take_no_arena)
     const char *text = X "output y = tanh(dense(x, 16, bias = false))\n";
     Planned inside = planned_text(text, NULL, &bare);
     Planned outside = planned_text(text, &(PlanOptions){.params_external = true}, &bare);
-    cr_expect_eq(inside.plan->arena, outside.plan->arena + 64 * 16 * sizeof(float));
+    cr_expect_eq(inside.plan->arena[SPACE_ARENA],
+                 outside.plan->arena[SPACE_ARENA] + 64 * 16 * sizeof(float));
     planned_free(&inside);
     planned_free(&outside);
 }

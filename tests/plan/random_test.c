@@ -41,10 +41,12 @@ static void try_graph(uint64_t seed, Seen *seen)
     const Target target = any_target();
     Planned p = planned_graph(arena, g, &how, &target);
     cr_assert_null(p.fault, "graph %llu: %s", (unsigned long long)seed, p.fault);
-    cr_assert(p.plan->arena >= p.plan->peak && p.plan->arena >= p.plan->floor &&
-                  p.plan->arena >= p.plan->bound && p.plan->arena >= p.plan->persistent,
+    cr_assert(p.plan->arena[SPACE_ARENA] >= p.plan->peak &&
+                  p.plan->arena[SPACE_ARENA] >= p.plan->floor &&
+                  p.plan->arena[SPACE_ARENA] >= p.plan->bound &&
+                  p.plan->arena[SPACE_ARENA] >= p.plan->persistent,
               "graph %llu: arena %llu, peak %llu, floor %llu, bound %llu, persistent %llu",
-              (unsigned long long)seed, (unsigned long long)p.plan->arena,
+              (unsigned long long)seed, (unsigned long long)p.plan->arena[SPACE_ARENA],
               (unsigned long long)p.plan->peak, (unsigned long long)p.plan->floor,
               (unsigned long long)p.plan->bound, (unsigned long long)p.plan->persistent);
     count(&p, seen);

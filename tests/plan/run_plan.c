@@ -255,7 +255,7 @@ static int run_occurrence(Machine *m, const Occurrence *o)
 static Machine machine_new(Arena *text, const Plan *plan, uint64_t seed)
 {
     Machine m = {.plan = plan, .g = plan->graph, .text = text, .run = run_once};
-    size_t bytes = plan->arena ? (plan->arena + 63) / 64 * 64 : 64;
+    size_t bytes = plan->arena[SPACE_ARENA] ? (plan->arena[SPACE_ARENA] + 63) / 64 * 64 : 64;
     void *arena = NULL; /* so tight that the sanitizer sees what leaves it */
     const int failed = posix_memalign(&arena, 256, bytes);
     assert(!failed);
