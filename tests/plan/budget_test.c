@@ -133,9 +133,10 @@ static bool try_graph(uint64_t seed, bool epilogues, Seen *seen)
         simplify(g);
         output_windows(g);
         const Clusters *clusters = fuse(arena, g, epilogues);
-        uint64_t most = plan_of(seed, g, clusters, (PlanOptions){.no_recompute = true})->arena;
+        uint64_t most =
+            plan_of(seed, g, clusters, (PlanOptions){.no_recompute = true})->arena[SPACE_ARENA];
         const Plan *smallest = plan_of(seed, g, clusters, (PlanOptions){.smallest = true});
-        uint64_t least = smallest->arena;
+        uint64_t least = smallest->arena[SPACE_ARENA];
         counts = least < most;
         for (int i = 0; i < BUDGETS && counts; i++)
             try_budget(seed, g, clusters, least + (most - least) * percents[i] / 100, seen);
