@@ -70,6 +70,9 @@ $(B)/tests/fuzz/net.c: tests/fuzz/loader.g $(B)/gplan
 $(B)/tests/fuzz/net.o: $(B)/tests/fuzz/net.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 $(B)/tests/fuzz/safetensors_door: $(B)/tests/fuzz/net.o
+# IMAGE_LIBS: libjpeg.a and libpng.a with sanitizers in them, where they were built.
+IMAGE_LIBS ?= -ljpeg -lpng
+$(B)/tests/fuzz/data_door: private LDLIBS += $(IMAGE_LIBS) -lz
 $(B)/tests/fuzz/safetensors_door.o: private CPPFLAGS += -I$(B)/tests/fuzz
 $(B)/tests/fuzz/safetensors_door.o: $(B)/tests/fuzz/net.c
 

@@ -18,6 +18,7 @@ try() { # DOOR CHANGES
 }
 
 try command 1000
+try data 3000
 try language 2000
 try onnx 2000
 try pack 5000
