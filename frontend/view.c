@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Bytes of one tensor: far above any machine, far below where sums of them overflow. */
-static const int64_t MAX_BYTES = INT64_C(1) << 56;
+/* Bytes of one tensor: what a program can address, far below where sums of them overflow. */
+static const int64_t MAX_BYTES = INT64_C(1) << 47;
 
 static View dense_view(int rank, const int64_t *dim)
 {
@@ -109,7 +109,7 @@ bool dims_check(Dtype dtype, int rank, const int64_t *dim, const char **error)
         if (dim[i] <= 0)
             *error = "a dimension is not positive";
         else if (bytes > MAX_BYTES / dim[i])
-            *error = "the tensor is too large: more than 2^56 bytes";
+            *error = "the tensor is too large: more than 2^47 bytes";
         else
             bytes *= dim[i];
     }

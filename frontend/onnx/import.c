@@ -145,18 +145,24 @@ static const Expr *size_expr(Import *m, Stmt *model, const OnnxInfo *info, int a
     return m->fixed && dim->value ? dim->value : word(m, dim->name.text);
 }
 
-static bool list_missing(Import *m, const Stmt *model)
+/* Those that need a size, and where each stands; the batch has one, which is said beside them. */
+static bool list_missing(Import *m, const Stmt *model, const char *const *place)
 {
-    const char *missing = "", *hint = "";
+    const char *missing = "", *hint = "", *batch = "";
     for (size_t i = 0; i < model->arg.count; i++)
-        if (!model->arg.at[i].value) {
+        if (model->arg.at[i].value) {
+            if (!find_define(m, model->arg.at[i].name.text))
+                batch = arena_printf(m->arena, "; %s (%s) is 1 where nothing else is given",
+                                     model->arg.at[i].name.text, place[i]);
+        } else {
             const char *name = model->arg.at[i].name.text;
-            missing = arena_printf(m->arena, "%s%s%s", missing, *missing ? ", " : "", name);
+            missing = arena_printf(m->arena, "%s%s%s (%s)", missing, *missing ? ", " : "", name,
+                                   place[i]);
             hint = arena_printf(m->arena, "%s -D %s=N", hint, name);
         }
     if (!*missing)
         return true;
-    refuse(m, "these dimensions are free, and need a size: %s", missing);
+    refuse(m, "these dimensions are free, and need a size: %s%s", missing, batch);
     diag_hint(m->diag, "give%s", hint);
     return false;
 }
@@ -193,6 +199,7 @@ static bool make_inputs(Import *m, Stmt *model, Stmts *declared)
 {
     const OnnxGraph *graph = &m->model.graph;
     NameTable *symbols = names_new(m->arena);
+    ARRAY(const char *) place = {0}; /* of free dimensions: the first that has it */
     for (size_t i = 0; i < graph->input.count; i++) {
         const OnnxInfo *info = &graph->input.at[i];
         if (is_constant(m, info))
@@ -210,12 +217,16 @@ static bool make_inputs(Import *m, Stmt *model, Stmts *declared)
         Stmt *stmt = stmt_make(m, STMT_INPUT, intern(m, info->name));
         stmt->type = (Type){.given = true};
         stmt->type.dtype.text = intern(m, dtype_name(elem_stored(info->elem)));
-        for (int k = 0; k < info->rank; k++)
+        for (int k = 0; k < info->rank; k++) {
             ARRAY_PUSH(m->arena, &stmt->type.dim,
                        (Argument){.value = size_expr(m, model, info, k, symbols)});
+            while (place.count < model->arg.count)
+                ARRAY_PUSH(m->arena, &place,
+                           arena_printf(m->arena, "axis %d of %s", k, info->name));
+        }
         ARRAY_PUSH(m->arena, declared, stmt);
     }
-    if (!list_missing(m, model))
+    if (!list_missing(m, model, place.at))
         return false;
     if (m->fixed)
         model->arg.count = 0;

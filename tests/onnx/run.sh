@@ -66,6 +66,16 @@ unnamed_dimensions() { # "?" twice: not one size
     "$gplan" "$work/unnamed.onnx" -D x_1=5 --infer --emit g | grep -q 'x : f32\[x_0, x_1\]'
 }
 check dimensions_without_a_name_are_apart unnamed_dimensions
+lists_free_dimensions() { # with what is known of each
+    "$gplan" "$work/unnamed.onnx" --infer --emit g 2>"$work/said" && return 1
+    grep -q 'need a size: x_1 (axis 1 of x); x_0 (axis 0 of x) is 1' "$work/said"
+}
+absurd_size() { # more than a program can address
+    "$gplan" "$work/unnamed.onnx" -D x_0=99999999999 -D x_1=99999999 --infer 2>"$work/said" && return 1
+    grep -q 'more than 2^47 bytes' "$work/said"
+}
+check free_dimensions_are_listed_with_their_place lists_free_dimensions
+check a_size_beyond_all_memory_is_refused absurd_size
 one_zero_point() { # a constant without dimensions
     cp "$root/tests/fuzz/corpus/onnx/integers" "$work/integers.onnx"
     "$gplan" "$work/integers.onnx" --infer --emit g >"$work/integers.g"
