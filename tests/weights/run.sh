@@ -198,6 +198,12 @@ in_turn() {
 check 'layers of other words are told by the order of all shapes' in_turn
 turns 3,2 2,2 2,3 2,2 3,2
 refuses 1 'p wants weight[2, 2] bias[2], and it is not clear from where' turns.safetensors turns.g
+# Nor where one more is left than layers want, or where words tell modules apart: files are sorted.
+turns 2,2 3,2 2,3 2,2 3,2 2,2
+refuses 1 'p wants weight[2, 2] bias[2], and it is not clear from where' turns.safetensors turns.g
+turns 2,2 3,2 2,3 2,2 3,2
+sed 's/^l\.0/a/; s/^l\.1/b/; s/^l\.2/c/; s/^l\.3/d/; s/^l\.4/e/' turns.in | ./make turns.safetensors
+refuses 1 'p wants weight[2, 2] bias[2], and it is not clear from where' turns.safetensors turns.g
 cat >equal.g <<'END'
 model equal(batch B = 2)
 input x : f32[B, 2]
