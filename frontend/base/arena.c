@@ -168,7 +168,8 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
 {
     if (count < *capacity)
         return array;
-    *capacity = *capacity ? 2 * *capacity : 16;
+    size_t first = 128 / size; /* most arrays stay short: operands of a node, arguments of a call */
+    *capacity = *capacity ? 2 * *capacity : first > 16 ? 16 : first < 2 ? 2 : first;
     void *bigger = arena_array(arena, *capacity, size);
     if (count)
         memcpy(bigger, array, count * size);

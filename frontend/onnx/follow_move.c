@@ -131,7 +131,10 @@ static bool v_concat(Import *m, const Numbers *in, bool *done)
     for (int i = 0; i < inputs(m); i++)
         if (in[i].rank != 1)
             return true;
-    Number *number = ARENA_ARRAY(m->arena, Number, (size_t)inputs(m) * MAX_FOLLOWED + 1);
+    size_t all = 0;
+    for (int i = 0; i < inputs(m); i++)
+        all += (size_t)in[i].count;
+    Number *number = ARENA_ARRAY(m->arena, Number, all + 1);
     for (int i = 0; i < inputs(m); i++) {
         memcpy(number + out.count, in[i].at, (size_t)in[i].count * sizeof *number);
         out.count += in[i].count;
