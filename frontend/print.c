@@ -144,7 +144,7 @@ static void put_inner(const Expr *expr, FILE *to)
 {
     switch (expr->kind) {
     case EXPR_NAME:
-        if (isdigit((unsigned char)*expr->text)) /* a word of a setting: 8bit */
+        if (strcmp(expr->text, "8bit") == 0) /* the one word that begins with a digit */
             fputs(expr->text, to);
         else
             put_name(expr->text, to);
