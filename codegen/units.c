@@ -316,6 +316,16 @@ static bool is_macro(const Unit *unit, const char *name)
     return unit->parameter.count && strcmp(unit->name.at[0], name) == 0;
 }
 
+/* Names that begin so are defined elsewhere: the macro pastes them to use them. */
+static bool is_used(const Units *units, const char *prefix)
+{
+    for (size_t i = 0; i < units->unit.count; i++)
+        for (size_t k = 0; k < units->unit.at[i].name.count; k++)
+            if (strncmp(units->unit.at[i].name.at[k], prefix, strlen(prefix)) == 0)
+                return true;
+    return false;
+}
+
 /* KERNEL(name) has its name in another; EACH(MACRO) has what MACRO pastes with whatever it is
  * given; MACRO(name, type) has those that nobody else defines. */
 static void settle(Units *units, Unit *caller, const NameTable *defined)
@@ -329,7 +339,8 @@ static void settle(Units *units, Unit *caller, const NameTable *defined)
         }
         for (size_t k = 0; k < caller->argument.count; k++)
             for (size_t p = 0; is_macro(m, caller->argument.at[k]) && p < m->use_prefix.count; p++)
-                add_word(arena, &caller->name_prefix, m->use_prefix.at[p]);
+                if (!is_used(units, m->use_prefix.at[p]))
+                    add_word(arena, &caller->name_prefix, m->use_prefix.at[p]);
     }
     if (caller->name.count == 0 && caller->name_prefix.count == 0)
         for (size_t k = 0; k < caller->argument.count; k++)

@@ -408,7 +408,7 @@ static bool elementwise(Graph *g, Call *c)
                        : call_output(g, c, c->op->flags & OP_TO_BOOL ? BOOL : dtype, rank, dim)))
         return false;
     if (!(c->op->flags & OP_STORED))
-        precision_outputs(c, narrow);
+        precision_outputs(g, c, narrow);
     return true;
 }
 
@@ -545,7 +545,7 @@ static bool finish(Graph *g, Call *c)
         !(op->flags & OP_ELEMENTWISE ? elementwise(g, c) : op->shape(g, c)))
         return false;
     if (computes)
-        precision_outputs(c, narrow);
+        precision_outputs(g, c, narrow);
     if (!copy_strided(g, c))
         return false;
     add_node(g, c);

@@ -241,6 +241,7 @@ typedef struct Graph {
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
     bool chunked_loss;            /* losses of products run in chunks of rows: see chunked_loss.c */
     uint8_t precision;            /* of narrow ops: F32, F16 or BF16 */
+    bool wide_kernels;            /* those of the target take f32 alone, whatever OP_HALF says */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
@@ -497,7 +498,7 @@ Dtype precision_of(const Graph *g, const Call *c);
 /* Brings operands of a kernel to what it takes for such results. */
 bool precision_operands(Graph *g, Call *c, Dtype dtype);
 /* Declares the results so, behind the shape rule. */
-void precision_outputs(Call *c, Dtype dtype);
+void precision_outputs(const Graph *g, Call *c, Dtype dtype);
 /* Rounds what a kernel that only knows f32 has made. */
 bool precision_results(Graph *g, Call *c, Dtype dtype);
 /* An operand in another dtype of reals, or itself. */
@@ -562,6 +563,7 @@ typedef struct {
     size_t defines;
     bool infer;        /* the forward program alone, also where there is a train statement */
     uint8_t precision; /* of narrow ops, by a Choice: F32, F16 or BF16 */
+    bool wide_kernels; /* see Graph */
     uint8_t programs;  /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
 } Model;
 

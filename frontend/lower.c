@@ -471,5 +471,6 @@ Graph *lower(Arena *arena, Diag *diag, const Model *model)
 {
     Graph *g = graph_new(arena, diag, model->source);
     g->precision = model->precision;
+    g->wide_kernels = model->wide_kernels;
     return lower_into(g, model) ? g : NULL;
 }

@@ -77,9 +77,14 @@ static Use rounded(Graph *g, const Call *from, Use use, Dtype dtype)
     return call_finish(g, &c) ? c.result.at[0] : (Use){NONE, NONE};
 }
 
+static bool takes_half(const Graph *g, const OpRow *op)
+{
+    return op->flags & OP_HALF && !g->wide_kernels;
+}
+
 bool precision_operands(Graph *g, Call *c, Dtype dtype)
 {
-    const bool half = c->op->flags & OP_HALF, product = c->op->precision == PRECISION_NARROW;
+    const bool half = takes_half(g, c->op), product = c->op->precision == PRECISION_NARROW;
     for (size_t i = 0; i < c->use.count; i++) {
         const Value *value = counted(g, c, i);
         if (!value)
@@ -103,16 +108,17 @@ static bool is_narrow_output(const Call *c, int i)
     return c->out[i].dtype == F32 && !(c->op->wide_out >> i & 1) && !c->wide_result;
 }
 
-void precision_outputs(Call *c, Dtype dtype)
+void precision_outputs(const Graph *g, Call *c, Dtype dtype)
 {
-    for (int i = 0; i < c->outs && c->op->flags & (OP_HALF | OP_ELEMENTWISE); i++)
+    const bool may = c->op->flags & OP_ELEMENTWISE || takes_half(g, c->op);
+    for (int i = 0; i < c->outs && may; i++)
         if (is_narrow_output(c, i))
             c->out[i].dtype = (uint8_t)dtype;
 }
 
 bool precision_results(Graph *g, Call *c, Dtype dtype)
 {
-    for (int i = 0; i < c->outs && dtype != F32 && !(c->op->flags & OP_HALF); i++) {
+    for (int i = 0; i < c->outs && dtype != F32 && !takes_half(g, c->op); i++) {
         if (!is_narrow_output(c, i))
             continue;
         c->result.at[i] = precision_cast(g, c, c->result.at[i], dtype);

@@ -4,7 +4,7 @@
 #ifndef GP_MATMUL_H
 #define GP_MATMUL_H
 
-#include "gemm.h"
+#include "gemm_half.h"
 
 enum {
     GP_THIN = GP_BLOCK(3, 2), /* too few rows to pay for packing the other operand */
@@ -21,6 +21,7 @@ typedef struct {
     int64_t batches, rows, columns; /* rows, columns: of a tile */
     gp_ending end;                  /* of the first product */
     int thin;
+    int32_t a_type, b_type, c_type, half; /* half: what is multiplied, where that has 16 bits */
 } gp_product;
 
 /* C' = B' A'. */
@@ -28,6 +29,9 @@ GP_FUNCTION void gp_product_transpose(gp_product *p)
 {
     const gp_matrix a = p->a;
     const int64_t m = p->m;
+    const int32_t type = p->a_type;
+    p->a_type = p->b_type;
+    p->b_type = type;
     p->a = gp_transposed(p->b);
     p->b = gp_transposed(a);
     p->c = gp_transposed(p->c);
@@ -87,7 +91,11 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
                     .n = b->dim[r + 1],
                     .k = a->dim[r + 1],
                     .end = {call, 0, b->dim[r + 1], 1},
-                    .rank = r};
+                    .rank = r,
+                    .a_type = a->dtype,
+                    .b_type = b->dtype,
+                    .c_type = c->dtype,
+                    .half = a->dtype != GP_F32 ? a->dtype : b->dtype};
     if (c->rank == r + 2) {
         p.c.row = c->stride[r];
         p.c.col = c->stride[r + 1];
@@ -219,22 +227,41 @@ static GP_NOINLINE void gp_product_aside(const gp_product *p, gp_matrix c, gp_ma
         }
 }
 
+/* The same of 16-bit numbers, thin or not. Each operand lies `from` elements on in its tensor. */
+GP_FUNCTION void gp_product_half(const gp_product *p, int64_t i, int64_t j, const int64_t *from,
+                                 int64_t m, int64_t n, gp_real *work, gp_ending end)
+{
+    const gp_reals a = {p->a.at, p->a.row, p->a.col, p->a_type};
+    const gp_reals b = {p->b.at, p->b.row, p->b.col, p->b_type};
+    const gp_reals c = {p->c.at, p->c.row, p->c.col, p->c_type};
+    gp_half_product(gp_reals_from(c, i, j, from[2]), gp_reals_from(a, i, 0, from[0]),
+                    gp_reals_from(b, 0, j, from[1]), m, n, p->k, p->half, work, end);
+}
+
 static GP_NOINLINE void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
 {
     const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
     const int64_t j = unit % across * p->columns, i = unit / across % down * p->rows;
     int64_t batch = unit / across / down;
-    gp_matrix a = gp_matrix_at(p->a, i, 0), b = gp_matrix_at(p->b, 0, j);
-    gp_matrix c = gp_matrix_at(p->c, i, j);
+    int64_t from[3] = {0}; /* elements to this product in A, B and C */
     gp_ending end = gp_ending_at(p->end, i, j);
     end.first += batch * p->m * p->n;
     for (int d = p->rank; d-- > 0; batch /= p->dim[d]) {
         const int64_t at = batch % p->dim[d];
-        a.at += at * p->a_stride[d];
-        b.at += at * p->b_stride[d];
-        c.at += at * p->c_stride[d];
+        from[0] += at * p->a_stride[d];
+        from[1] += at * p->b_stride[d];
+        from[2] += at * p->c_stride[d];
     }
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
+    if (GP_WAY(matmul_half, p->half != GP_F32)) {
+        gp_product_half(p, i, j, from, m, n, work, end);
+        return;
+    }
+    gp_matrix a = gp_matrix_at(p->a, i, 0), b = gp_matrix_at(p->b, 0, j);
+    gp_matrix c = gp_matrix_at(p->c, i, j);
+    a.at += from[0];
+    b.at += from[1];
+    c.at += from[2];
     (void)work; /* thin products need none */
     if (GP_WAY(matmul_aside, end.call->aside)) {
         gp_product_aside(p, c, a, b, m, n, work, end);
@@ -260,6 +287,8 @@ GP_WORKSPACE(matmul)
 {
     const gp_tensor *a = &c->in[0], *b = &c->in[1];
     const int64_t m = gp_span(a, 0, a->rank - 1), n = b->dim[b->rank - 1], k = a->dim[a->rank - 1];
+    if (a->dtype != GP_F32 || b->dtype != GP_F32)
+        return (size_t)(gp_half_work(m > n ? m : n, k) * c->run->threads) * sizeof(gp_real);
     const int64_t aside = gp_product_aside_work(c, m, n), thin = n <= GP_THIN || m <= GP_THIN;
     return (size_t)((thin ? aside : gp_gemm_work(m > n ? m : n, k) + aside) * c->run->threads) *
            sizeof(gp_real);
@@ -268,6 +297,9 @@ GP_WORKSPACE(matmul)
 GP_WAYS(matmul)
 {
     const gp_product p = gp_product_plan(c);
+    gp_way(ways, "matmul_half", p.half != GP_F32);
+    if (p.half != GP_F32)
+        return;
     gp_way(ways, "matmul_aside", c->aside);
     if (!c->aside)
         gp_way(ways, "matmul_thin", p.thin);
@@ -278,7 +310,9 @@ GP_KERNEL(matmul)
     const gp_product p = gp_product_plan(c);
     const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
     const int64_t aside = gp_product_aside_work(c, p.batches * p.m, p.n);
-    const int64_t own = p.thin ? aside : gp_gemm_work(p.columns, p.k) + aside;
+    int64_t own = p.thin ? aside : gp_gemm_work(p.columns, p.k) + aside;
+    if (GP_WAY(matmul_half, p.half != GP_F32))
+        own = gp_half_work(p.rows > p.columns ? p.rows : p.columns, p.k);
     if (units == 1 ||
         p.batches * p.m * p.n * p.k <= 32768) { /* starting threads would take longer */
         for (int64_t unit = 0; unit < units; unit++)

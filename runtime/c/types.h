@@ -16,7 +16,9 @@ typedef GP_REAL gp_real;
 
 /* How f16 and bf16 lie in memory: bits. Where gp_real is double, for differences, nothing is
  * narrow, and this is double too. */
-#ifndef GP_HALF
+#ifdef GP_HALF
+#define GP_WIDE
+#else
 #define GP_HALF uint16_t
 #endif
 typedef GP_HALF gp_half;

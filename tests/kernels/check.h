@@ -13,7 +13,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
-#include "runtime/c/base.h"
+#include "runtime/c/narrow.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -190,8 +190,8 @@ static double load(const gp_tensor *t, int64_t i)
         return ((const int32_t *)t->data)[at];
     if (t->dtype == GP_I64)
         return (double)((const int64_t *)t->data)[at];
-    return t->dtype == GP_F32 ? (double)((const gp_real *)t->data)[at]
-                              : ((const uint8_t *)t->data)[at];
+    return gp_is_real(t->dtype) ? (double)gp_get_real(t->data, at, t->dtype)
+                                : ((const uint8_t *)t->data)[at];
 }
 
 static void store(const gp_tensor *t, int64_t i, double x)
@@ -201,8 +201,8 @@ static void store(const gp_tensor *t, int64_t i, double x)
         ((int32_t *)t->data)[at] = (int32_t)x;
     else if (t->dtype == GP_I64)
         ((int64_t *)t->data)[at] = (int64_t)x;
-    else if (t->dtype == GP_F32)
-        ((gp_real *)t->data)[at] = (gp_real)x;
+    else if (gp_is_real(t->dtype))
+        gp_set_real(t->data, at, t->dtype, (gp_real)x);
     else
         ((uint8_t *)t->data)[at] = (uint8_t)x;
 }
@@ -281,6 +281,16 @@ static double largest(const Array *a)
     return x;
 }
 
+/* What a dtype holds of a number of ordinary size, in doubles alone. */
+static UNUSED double held(double x, int dtype)
+{
+    int exponent;
+    if (dtype == GP_F32 || x == 0 || !isfinite(x))
+        return x;
+    const double fraction = frexp(x, &exponent), digits = dtype == GP_BF16 ? 256 : 2048;
+    return ldexp(nearbyint(fraction * digits) / digits, exponent);
+}
+
 static int agrees(double got, double want, double allowed)
 {
     if (want != want || isinf(want))
@@ -354,7 +364,8 @@ static void compare(const char *what, const Case *k, int follows, double *const 
         const double scale = whole > k->terms ? whole : k->terms;
         for (int64_t e = 0; k->want[i].at && e < k->want[i].count; e++) {
             const int after = follows && i == 0;
-            const double want = after ? 2 * k->want[i].at[e] + (double)(e % 7) : k->want[i].at[e];
+            const double sum = after ? 2 * k->want[i].at[e] + (double)(e % 7) : k->want[i].at[e];
+            const double want = held(sum, k->out_type[i]);
             if (agrees(got[i][e], want, k->slack * unit * (1 + after) * (scale + 8 * after)))
                 continue;
             wrong(what, "output %d, element %d is %.9g, not %.9g", i, (int)e, got[i][e], want);

@@ -9,6 +9,14 @@ typedef struct {
     int vector; /* the output lacks the axis that is 1 */
 } Shape;
 
+/* What operands and result are: cases of all kinds run with one after the other. */
+static const int32_t types[][3] = {
+    {GP_F32, GP_F32, GP_F32},   {GP_BF16, GP_BF16, GP_BF16}, {GP_BF16, GP_F32, GP_BF16},
+    {GP_F32, GP_BF16, GP_F32},  {GP_F16, GP_F16, GP_F16},    {GP_F16, GP_F32, GP_F32},
+    {GP_BF16, GP_BF16, GP_F32},
+};
+static const int32_t *type = types[0];
+
 static void product(Shape s)
 {
     Array a = integers(DIMS(s.batch, s.m, s.k), -3, 3);
@@ -39,6 +47,8 @@ static void product(Shape s)
             CROSS(GP_GEMM_IN_PLACE, gp_ceil_div(s.m, GP_MR));
         CROSS(GP_ASIDE_PANELS, gp_ceil_div(s.m, GP_MR));
     }
+    if (type != types[0] && s.batch == 1)
+        CROSS(GP_HALF_STRIP, s.m);
     const Case t = {.kernel = gp_matmul,
                     .space = gp_matmul_workspace,
                     .ins = 2,
@@ -47,10 +57,47 @@ static void product(Shape s)
                     .want = {c},
                     .in_as = {s.a, s.b},
                     .out_as = {s.c},
+                    .in_type = {type[0], type[1]},
+                    .out_type = {type[2]},
                     .follows = 1,
-                    .aside = 1};
-    try(&t, "matmul %d times %d x %d x %d, laid %d %d %d", (int)s.batch, (int)s.m, (int)s.n,
-        (int)s.k, s.a, s.b, s.c);
+                    .aside = type[2] == GP_F32};
+    try(&t, "matmul %d times %d x %d x %d, laid %d %d %d, of %d %d %d", (int)s.batch, (int)s.m,
+        (int)s.n, (int)s.k, s.a, s.b, s.c, type[0], type[1], type[2]);
+}
+
+/* Numbers of 16 bits are multiplied in pairs of the inner dimension, the second first, each sum
+ * rounded to f32, block after block: whatever the instruction set, to the bit. */
+static void order(int64_t k, int32_t half)
+{
+    enum { M = 5, N = 37 };
+    const int64_t depth = gp_round_up(gp_even(k, GP_KC), 2);
+    Array a = reals(DIMS(1, M, k)), b = reals(DIMS(1, k, N)), c = zeros(DIMS(1, M, N));
+    for (int64_t i = 0; i < M * k; i++)
+        a.at[i] = held(a.at[i] * 1.37, half);
+    for (int64_t i = 0; i < k * N; i++)
+        b.at[i] = held(b.at[i] / 1.37, half);
+    for (int64_t e = 0; e < M * N; e++) {
+        volatile float total = 0, sum;
+        for (int64_t from = 0; from < k; from += depth) {
+            const int64_t to = from + depth < k ? from + depth : k;
+            sum = 0;
+            for (int64_t p = from; p < to; p++) {
+                const int64_t pair = p - from, at = from + (pair ^ 1) < to ? from + (pair ^ 1) : p;
+                const volatile double product = a.at[e / N * k + at] * b.at[at * N + e % N];
+                sum = (float)((double)sum + product);
+            }
+            total = from ? total + sum : sum;
+        }
+        c.at[e] = (double)total;
+    }
+    const Case t = {.kernel = gp_matmul,
+                    .space = gp_matmul_workspace,
+                    .ins = 2,
+                    .outs = 1,
+                    .in = {a, b},
+                    .want = {c},
+                    .in_type = {half, half}};
+    try(&t, "order of %d products of %d", (int)k, half);
 }
 
 /* Each size next to each block, the others small, in all layouts in turn. */
@@ -111,10 +158,24 @@ int main(void)
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_FEW);
-    next_to_blocks();
-    thin();
-    batches();
-    any(GP_TINY ? 150 : 40);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        type = types[i];
+        next_to_blocks();
+        thin();
+        batches();
+        for (int64_t off = -1; off <= 1; off++)
+            product((Shape){1, GP_HALF_STRIP + off, 9, GP_KC + 3, off < 0 ? SWAPPED : DENSE, DENSE,
+                            DENSE, 0});
+    }
+    for (int64_t k = 1; k <= 3 * GP_KC + 1; k += k < 5 ? 1 : GP_KC / 4 - 1) {
+        order(k, GP_BF16);
+        order(k, GP_F16);
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        type = types[i];
+        any(GP_TINY ? 150 : 40);
+    }
+    type = types[0];
     if (LAYERS) { /* of networks: GPT-2's blocks and vocabulary, ResNet's last layer */
         product((Shape){1, 8, 3072, 768, DENSE, DENSE, DENSE, 0});
         product((Shape){1, 5, 768, 3072, DENSE, SWAPPED, DENSE, 0});

@@ -1,0 +1,332 @@
+/* The matrix product of 16-bit numbers, summed in f32: C = A B or C += A B.
+ *
+ * An operand that is f32 is rounded while it is packed, so a parameter needs no second copy. Sums
+ * are those of gemm.h but for one thing: of each pair of the inner dimension the second product is
+ * added before the first, as vdpbf16ps does (with a rounding after each: the product of two bf16
+ * is exact in f32). Where the compiler does not target that, and for f16, panels are f32 with pairs
+ * swapped: the same bits. Subnormals are the exception: vdpbf16ps takes them for 0, as operands and
+ * as sums; the other way keeps them. */
+#ifndef GP_GEMM_HALF_H
+#define GP_GEMM_HALF_H
+
+#include "gemm.h"
+#include "narrow.h"
+
+#if defined(__AVX512BF16__) && GP_VECTOR_BYTES == 64 && !defined(GP_WIDE)
+#define GP_DOTS
+typedef int gp_pair __attribute__((may_alias));
+#endif
+
+enum { GP_HALF_STRIP = GP_BLOCK(1008, 30) }; /* rows whose sums are kept aside at once */
+
+/* Element (i, j) is number i * row + j * col from `at`, of this type. */
+typedef struct {
+    const void *at;
+    int64_t row, col;
+    int32_t type;
+} gp_reals;
+
+GP_FUNCTION gp_reals gp_reals_at(gp_reals a, int64_t i, int64_t j)
+{
+    a.at = (const char *)a.at + (i * a.row + j * a.col) * (int64_t)gp_size(a.type);
+    return a;
+}
+
+/* The same in another product of a batch, `from` elements on. */
+GP_FUNCTION gp_reals gp_reals_from(gp_reals a, int64_t i, int64_t j, int64_t from)
+{
+    a = gp_reals_at(a, i, j);
+    a.at = (const char *)a.at + from * (int64_t)gp_size(a.type);
+    return a;
+}
+
+/* n elements, `step` apart, as 16-bit numbers of type `half`. */
+GP_FUNCTION void gp_halve(gp_half *restrict to, gp_reals a, int64_t step, int64_t n, int half)
+{
+    const gp_real *real = (const gp_real *)a.at;
+    const gp_half *same = (const gp_half *)a.at;
+    if (a.type != GP_F32 && step == 1) {
+        memcpy(to, same, (size_t)n * sizeof *to);
+    } else if (a.type != GP_F32) {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = same[i * step];
+    } else if (step == 1) {
+        gp_set_row(to, real, n, half);
+    } else if (half == GP_BF16) {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_bf16(real[i * step]);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_f16(real[i * step]);
+    }
+}
+
+/* n of them as reals. */
+GP_FUNCTION void gp_widen_line(gp_real *restrict to, const gp_half *restrict from, int64_t n,
+                               int half)
+{
+    if (half == GP_BF16)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_from_bf16(from[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_from_f16(from[i]);
+}
+
+/* ---- Panels ---------------------------------------------------------------------------------- */
+
+/* Whether an element of a panel is a pair of bf16 (one that has no second has 0), or a real. */
+GP_FUNCTION int gp_dots(int half)
+{
+#if defined(GP_DOTS)
+    return half == GP_BF16;
+#else
+    (void)half;
+    return 0;
+#endif
+}
+
+/* Elements of a panel, k deep. */
+GP_FUNCTION int64_t gp_units(int64_t k, int half)
+{
+    return gp_dots(half) ? (k + 1) / 2 : k;
+}
+
+/* One line of k numbers along the inner dimension. */
+GP_FUNCTION void gp_unit_line(gp_real *restrict to, const gp_half *restrict from, int64_t k,
+                              int half)
+{
+    gp_real wide[GP_KC];
+    int64_t p = 0;
+    if (gp_dots(half)) {
+        memcpy(to, from, (size_t)k * sizeof *from);
+        if (k % 2)
+            memset((gp_half *)to + k, 0, sizeof *from);
+        return;
+    }
+    gp_widen_line(wide, from, k, half);
+    for (; p + 2 <= k; p += 2) {
+        to[p] = wide[p + 1];
+        to[p + 1] = wide[p];
+    }
+    if (p < k)
+        to[p] = wide[p];
+}
+
+/* A panel of A: m rows, GP_LINE units apart. */
+static GP_NOINLINE void gp_half_pack_a(gp_real *restrict to, gp_reals a, int64_t m, int64_t k,
+                                       int half)
+{
+    gp_half line[GP_MR][GP_KC + 1];
+    if (a.row == 1 && a.col != 1)
+        for (int64_t p = 0; p < k; p++) {
+            gp_half across[GP_MR];
+            gp_halve(across, gp_reals_at(a, 0, p), 1, m, half);
+            for (int64_t i = 0; i < m; i++)
+                line[i][p] = across[i];
+        }
+    for (int64_t i = 0; i < m; i++) {
+        if (a.row != 1 || a.col == 1)
+            gp_halve(line[i], gp_reals_at(a, i, 0), a.col, k, half);
+        gp_unit_line(to + i * GP_LINE, line[i], k, half);
+    }
+}
+
+/* Rows p and p + 1 of GP_NR columns of B, n of which there are, into a panel. */
+GP_FUNCTION void gp_half_pack_rows(gp_real *restrict panel, gp_reals b, int64_t p, int64_t k,
+                                   int64_t n, int half)
+{
+    gp_half first[GP_NR] = {0}, second[GP_NR] = {0};
+    gp_halve(first, gp_reals_at(b, p, 0), 1, n, half);
+    if (p + 1 < k)
+        gp_halve(second, gp_reals_at(b, p + 1, 0), 1, n, half);
+#if defined(GP_DOTS)
+    if (half == GP_BF16) {
+        gp_pair *to = (gp_pair *)panel + p / 2 * GP_NR;
+        for (int i = 0; i < GP_NR; i++)
+            to[i] = (gp_pair)((uint32_t)second[i] << 16 | first[i]);
+        return;
+    }
+#endif
+    if (p + 1 < k)
+        gp_widen_line(panel + p++ * GP_NR, second, GP_NR, half);
+    gp_widen_line(panel + p * GP_NR, first, GP_NR, half);
+}
+
+/* A block of B (k x n): panels of GP_NR columns. */
+static GP_NOINLINE void gp_half_pack_b(gp_real *panel, gp_reals b, int64_t k, int64_t n, int half)
+{
+    const int64_t deep = gp_units(k, half);
+    for (int64_t j = 0; j < n; j += GP_NR, panel += GP_NR * deep) {
+        const int64_t lines = gp_least(GP_NR, n - j);
+        gp_half line[GP_KC];
+        gp_real unit[GP_KC];
+        if (b.col == 1) {
+            for (int64_t p = 0; p < k; p += 2)
+                gp_half_pack_rows(panel, gp_reals_at(b, 0, j), p, k, lines, half);
+            continue;
+        }
+        if (lines < GP_NR)
+            memset(panel, 0, (size_t)(GP_NR * deep) * sizeof *panel);
+        for (int64_t i = 0; i < lines; i++) {
+            gp_halve(line, gp_reals_at(b, 0, j + i), b.row, k, half);
+            gp_unit_line(unit, line, k, half);
+            for (int64_t p = 0; p < deep; p++)
+                panel[p * GP_NR + i] = unit[p];
+        }
+    }
+}
+
+/* ---- The product of two panels ----------------------------------------------------------------
+ */
+
+#if defined(GP_DOTS)
+typedef int gp_pairs __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float gp_dot_sums __attribute__((vector_size(64)));
+#if defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 13
+typedef __bf16 gp_dot_operand __attribute__((vector_size(64)));
+#elif defined(__clang__)
+typedef int gp_dot_operand __attribute__((vector_size(64)));
+#else
+typedef short gp_dot_operand __attribute__((vector_size(64)));
+#endif
+#if defined(__clang__)
+#define GP_DOT_BUILTIN __builtin_ia32_dpbf16ps_512
+#else
+#define GP_DOT_BUILTIN __builtin_ia32_dpbf16ps_v16sf
+#endif
+#define GP_DOT(sum, x, y) \
+    (gp_lanes) GP_DOT_BUILTIN((gp_dot_sums)(sum), (gp_dot_operand)(x), (gp_dot_operand)(y))
+#define GP_DOT_2(i)                                        \
+    {                                                      \
+        const gp_pairs x = (gp_pairs){0} + a[i * GP_LINE]; \
+        left##i = GP_DOT(left##i, x, left);                \
+        right##i = GP_DOT(right##i, x, right);             \
+    }
+#define GP_DOT_PRODUCT(rows)                                                           \
+    static GP_NOINLINE void gp_dots_##rows(gp_real *c, int64_t row, const gp_pair *a,  \
+                                           const gp_pair *b, int64_t k, int add)       \
+    {                                                                                  \
+        GP_ROWS_##rows(GP_FETCH)                                                       \
+            GP_ROWS_##rows(GP_ZERO_2) for (int64_t p = 0; p < k; p++, a++, b += GP_NR) \
+        {                                                                              \
+            const gp_pairs left = *(const gp_pairs *)b;                                \
+            const gp_pairs right = *(const gp_pairs *)(b + GP_LANES);                  \
+            __builtin_prefetch(b + 12 * GP_NR);                                        \
+            __builtin_prefetch(b + 12 * GP_NR + GP_LANES);                             \
+            GP_ROWS_##rows(GP_DOT_2)                                                   \
+        }                                                                              \
+        if (add) {                                                                     \
+            GP_ROWS_##rows(GP_JOIN_2)                                                  \
+        } else {                                                                       \
+            GP_ROWS_##rows(GP_KEEP_2)                                                  \
+        }                                                                              \
+    }
+GP_HEIGHTS(GP_DOT_PRODUCT)
+#endif
+
+/* c (m x GP_NR) = or += a panel of A times one of B, `deep` units. */
+GP_FUNCTION void gp_half_panel(gp_real *c, int64_t row, const gp_real *a, int64_t m,
+                               const gp_real *b, int64_t deep, int half, int add)
+{
+    const gp_ahead ahead = {b, 0, 0};
+#if defined(GP_DOTS)
+    if (half == GP_BF16) {
+        switch (m) {
+#define GP_DOT_CASE(h)                                                          \
+    case h:                                                                     \
+        gp_dots_##h(c, row, (const gp_pair *)a, (const gp_pair *)b, deep, add); \
+        break;
+            GP_HEIGHTS(GP_DOT_CASE)
+#undef GP_DOT_CASE
+        }
+        return;
+    }
+#endif
+    (void)half;
+    gp_panel_product(c, row, a, m, b, GP_NR, GP_NR, deep, add, &ahead);
+}
+
+/* ---- Blocks -----------------------------------------------------------------------------------
+ */
+
+/* C (m x n, f32) = or += A times packed columns, k deep: one block of the inner dimension. */
+GP_FUNCTION void gp_half_block(gp_matrix c, gp_reals a, const gp_real *columns, int64_t m,
+                               int64_t n, int64_t k, int half, int add, gp_real *rows,
+                               gp_ending end)
+{
+    gp_real tile[GP_MR * GP_NR];
+    const int64_t deep = gp_units(k, half);
+    for (int64_t i = 0, from = 0, to; from < m; from = to) {
+        to = gp_panel_begin(++i, m);
+        gp_half_pack_a(rows, gp_reals_at(a, from, 0), to - from, k, half);
+        for (int64_t j = 0; j < n; j += GP_NR) {
+            const gp_matrix at = gp_matrix_at(c, from, j);
+            if (c.col == 1 && n - j >= GP_NR) {
+                gp_half_panel(at.at, c.row, rows, to - from, columns + j * deep, deep, half, add);
+                continue;
+            }
+            gp_half_panel(tile, GP_NR, rows, to - from, columns + j * deep, deep, half, 0);
+            gp_tile_store(at, tile, to - from, gp_least(GP_NR, n - j), add);
+        }
+        gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
+    }
+}
+
+/* C (f32) = A B: the task of a thread, with gp_gemm_work elements of workspace. */
+static GP_NOINLINE void gp_half_gemm(gp_matrix c, gp_reals a, gp_reals b, int64_t m, int64_t n,
+                                     int64_t k, int half, gp_real *work, gp_ending end)
+{
+    gp_real *rows = work, *packed = work + GP_GEMM_ROWS;
+    const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR);
+    /* pairs lie in one block */
+    const int64_t depth = gp_round_up(gp_even(k, GP_KC), 2);
+    for (int64_t j = 0; j < n; j += across)
+        for (int64_t p = 0; p < k; p += depth) {
+            const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);
+            gp_ending here = {0}; /* nothing is final before the last block of k */
+            if (p + some == k)
+                here = gp_ending_at(end, 0, j);
+            gp_half_pack_b(packed, gp_reals_at(b, p, j), some, width, half);
+            gp_half_block(gp_matrix_at(c, 0, j), gp_reals_at(a, 0, p), packed, m, width, some, half,
+                          p > 0, rows, here);
+        }
+}
+
+/* Elements of workspace of one thread for a product of at most `most` rows and as many columns:
+ * both ways of packing, and sums that are kept aside. */
+GP_FUNCTION int64_t gp_half_work(int64_t most, int64_t k)
+{
+    const int64_t strip = gp_least(most, GP_HALF_STRIP) * gp_least(most, GP_NC_LARGEST);
+    return gp_round_up(gp_gemm_work(most, k), 16) + gp_round_up(strip, 16);
+}
+
+/* C of any real type. Where it is narrow, or what follows reads what it lies over, sums lie in a
+ * strip until they are final and what follows has run. */
+static GP_NOINLINE void gp_half_product(gp_reals c, gp_reals a, gp_reals b, int64_t m, int64_t n,
+                                        int64_t k, int half, gp_real *work, gp_ending end)
+{
+    gp_real *strip = work + gp_round_up(gp_gemm_work(n, k), 16);
+    if (c.type == GP_F32 && !end.call->aside) {
+        gp_half_gemm((gp_matrix){(gp_real *)c.at, c.row, c.col}, a, b, m, n, k, half, work, end);
+        return;
+    }
+    for (int64_t j = 0; j < n; j += GP_NC)
+        for (int64_t i = 0; i < m; i += GP_HALF_STRIP) {
+            const int64_t some = gp_least(GP_HALF_STRIP, m - i), width = gp_least(GP_NC, n - j);
+            const gp_matrix sums = {strip, width, 1};
+            gp_half_gemm(sums, gp_reals_at(a, i, 0), gp_reals_at(b, 0, j), some, width, k, half,
+                         work, (gp_ending){0});
+            gp_finish(gp_ending_at(end, i, j), sums, some, width);
+            for (int64_t r = 0; r < some; r++) {
+                char *to = (char *)gp_reals_at(c, i + r, j).at;
+                if (c.col == 1)
+                    gp_set_row(to, strip + r * width, width, c.type);
+                else
+                    for (int64_t l = 0; l < width; l++)
+                        gp_set_real(to, l * c.col, c.type, strip[r * width + l]);
+            }
+        }
+}
+
+#endif
