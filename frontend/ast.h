@@ -81,6 +81,7 @@ typedef enum {
     STMT_ASSIGN,
     STMT_OUTPUT,
     STMT_METRIC,
+    STMT_DATA,
     STMT_BLOCK,
     STMT_REPEAT,
     STMT_TRAIN,
@@ -104,11 +105,12 @@ struct Stmt {
     StmtKind kind;
     Span span;
     Name name;    /* what it declares; the optimizer of a train; the pattern of a group */
-    Names target; /* of an assignment or a hint */
+    Name format;  /* of a data statement */
+    Names target; /* of an assignment or a hint; the inputs that data fills */
     Type type;
     const Expr *value; /* right side, loss, first iteration of a repeat */
     const Expr *stop;  /* of a repeat */
-    Arguments arg;     /* of model, block and optimizer; all the values of a return */
+    Arguments arg;     /* of model, block, optimizer and data; all the values of a return */
     Stmts body;
     Span end;          /* of the body: its } */
     uint32_t template; /* a block or repeat: which of the source, counted from 0 */

@@ -126,6 +126,7 @@ typedef struct {
     uint8_t dtype, rank, kind;
     uint8_t program; /* that was being lowered when it was made */
     bool frozen;     /* a parameter that takes no gradient */
+    bool fed;        /* an input that data fills: it lies in a slot of the ring */
     uint8_t arg;     /* of `layer`: which of its arguments it is */
     uint8_t hint;    /* HINT_KEEP, HINT_RECOMPUTE */
     int64_t dim[MAX_RANK];
@@ -211,6 +212,58 @@ typedef struct {
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;
 
+/* A data statement: where samples come from, and which inputs they fill (lower_data.c). */
+enum { MAX_FED = 8 };
+typedef enum {
+    DATA_IMAGES,
+    DATA_IDX,
+    DATA_NPY,
+    DATA_CSV,
+    DATA_RECORDS,
+    DATA_TOKENS,
+    DATA_SAFETENSORS,
+    DATA_CALLBACK,
+    DATA_FORMATS
+} DataFormat;
+
+/* Its settings; a fact of each is in the table of lower_data.c. */
+typedef enum {
+    DATA_SHUFFLE,
+    DATA_SPLIT,
+    DATA_SPLIT_SEED,
+    DATA_REPEAT,
+    DATA_LAST,    /* DATA_DROP, DATA_PAD */
+    DATA_CORRUPT, /* DATA_STOP, DATA_SKIP */
+    DATA_CLASSES,
+    DATA_RESIZE, /* DATA_COVER, DATA_STRETCH */
+    DATA_CROP,
+    DATA_FLIP,
+    DATA_SHIFT,
+    DATA_WIDTH,
+    DATA_PROGRESSIVE,
+    DATA_HEADER,
+    DATA_STRIDE,
+    DATA_SETTINGS
+} DataSetting;
+enum { DATA_DROP, DATA_PAD };
+enum { DATA_STOP, DATA_SKIP };
+enum { DATA_COVER, DATA_STRETCH };
+
+typedef struct {
+    const char *name;          /* train or eval */
+    uint8_t format;            /* DataFormat */
+    uint8_t paths, inputs;     /* of path and input */
+    const char *path[MAX_FED]; /* as written: one, or one for each input */
+    const char *key[MAX_FED];  /* by input: a column, a tensor; NULL: not given */
+    Id input[MAX_FED];         /* of the whole batch */
+    Attr setting[DATA_SETTINGS];
+    Span span;
+} Data;
+
+const char *data_format_name(DataFormat format);
+const char *data_setting_name(DataSetting setting);
+const char *data_setting_words(DataSetting setting); /* NULL: it takes none */
+
 typedef struct {
     const char *name;
     int64_t value;
@@ -232,6 +285,7 @@ typedef struct Graph {
     ARRAY(Scope) scope;
     ARRAY(Output) output;
     Train train;
+    ARRAY(Data) data; /* none where the model is not trained */
     ARRAY(struct Call *)
     staged;                       /* of the step being lowered: running_stats, to be committed with
                                      the updates */
@@ -244,6 +298,9 @@ typedef struct Graph {
     bool wide_kernels;            /* those of the target take f32 alone, whatever OP_HALF says */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
+
+/* The data statement of this name; NULL: there is none. */
+const Data *data_find(const Graph *g, const char *name);
 
 /* Nodes, outputs and operands of a graph, in short. */
 static inline Use node_use(const Graph *g, const Node *n, Id i)

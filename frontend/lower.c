@@ -220,11 +220,9 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
 /* What may not stand in a block or a repeat is found where it is declared, called or not. */
 static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
 {
-    static const char *const model_only[] = {[STMT_MODEL] = "model",
-                                             [STMT_INPUT] = "input",
-                                             [STMT_OUTPUT] = "output",
-                                             [STMT_METRIC] = "metric",
-                                             [STMT_TRAIN] = "train"};
+    static const char *const model_only[] = {
+        [STMT_MODEL] = "model",   [STMT_INPUT] = "input", [STMT_OUTPUT] = "output",
+        [STMT_METRIC] = "metric", [STMT_DATA] = "data",   [STMT_TRAIN] = "train"};
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
         if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
@@ -329,15 +327,15 @@ void lower_body(Lower *l, Frame *frame, const Stmts *body)
         [STMT_CONST] = lower_const,   [STMT_ASSIGN] = lower_assign, [STMT_OUTPUT] = lower_output,
         [STMT_BLOCK] = lower_block,   [STMT_REPEAT] = lower_repeat, [STMT_TRAIN] = lower_train,
         [STMT_RETURN] = lower_return, [STMT_HINT] = lower_hint,     [STMT_GROUP] = refuse,
-        [STMT_EXPR] = refuse,         [STMT_METRIC] = lower_metric,
+        [STMT_EXPR] = refuse,         [STMT_METRIC] = lower_metric, [STMT_DATA] = lower_data,
     };
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
         if (!lower_step(l, stmt->span))
             return;
         bool outer = stmt->kind == STMT_INPUT || stmt->kind == STMT_OUTPUT ||
-                     stmt->kind == STMT_METRIC || stmt->kind == STMT_TRAIN ||
-                     stmt->kind == STMT_MODEL;
+                     stmt->kind == STMT_METRIC || stmt->kind == STMT_DATA ||
+                     stmt->kind == STMT_TRAIN || stmt->kind == STMT_MODEL;
         if (!outer || !frame->stmt) /* else reported by check_inner */
             rules[stmt->kind](l, frame, stmt);
     }
@@ -444,6 +442,7 @@ Lower *lower_begin(Graph *g, const Model *model, Frame **frame)
     (*frame)->path = "";
     g->output.count = 0;
     g->train = (Train){0};
+    g->data.count = 0;
     return lower_model(l, *frame) ? l : NULL;
 }
 
@@ -456,6 +455,7 @@ bool lower_into(Graph *g, const Model *model)
         return false;
     lower_body(l, frame, &model->ast->body);
     lower_groups(l);
+    check_data(l);
     if (l->metric.line && !g->train.present)
         diag_error(l->diag, l->metric,
                    "a metric needs a train statement: training and its "

@@ -196,13 +196,29 @@ int word_place(const char *words, const char *word); /* -1 where it is none of t
 Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
                   const Val *operands, const Span *spans, const Bound *bound);
 
-/* Statements (lower.c, lower_declare.c, lower_train.c). */
+/* Settings of statements (lower_settings.c). */
+typedef struct {
+    const char *name;
+    uint8_t kind;      /* ARG_FLOAT, ARG_INT, ARG_BOOL, ARG_WORD */
+    double low, high;  /* low <= value < high */
+    const char *words; /* that may stand instead */
+} Setting;
+#define SETTING_ANY 1e300 /* no end of a range */
+/* The value of a setting; false with a message. */
+bool setting_eval(Lower *l, Frame *frame, const Setting *setting, const Expr *expr, Attr *attr);
+/* "WHAT NAME", with what was meant and what there is; false. */
+bool setting_unknown(Lower *l, Name name, const char *what, const char *names);
+size_t split_words(Lower *l, const char *words, const char **word, size_t most);
+
+/* Statements (lower.c, lower_declare.c, lower_train.c, lower_data.c). */
 void lower_body(Lower *l, Frame *frame, const Stmts *body);
 void lower_input(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_param(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_const(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_train(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_metric(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_data(Lower *l, Frame *frame, const Stmt *stmt);
+void check_data(Lower *l); /* once every statement stands */
 /* The name of an output or metric, which no other and no input has; false with a message. */
 /* What callers see is f32 whatever the precision: they have one header for all of them. */
 Use wide_use(Lower *l, const Stmt *stmt, Use use);

@@ -7,14 +7,7 @@
 
 #include <string.h>
 
-typedef struct {
-    const char *name;
-    uint8_t kind;      /* ARG_FLOAT, ARG_INT, ARG_BOOL */
-    double low, high;  /* low <= value < high */
-    const char *words; /* that may stand instead */
-} Setting;
-
-static const double ANY = 1e300;
+static const double ANY = SETTING_ANY;
 
 static const Setting settings[] = {
     {"lr", ARG_FLOAT, 0, ANY, NULL},         {"momentum", ARG_FLOAT, 0, 1, NULL},
@@ -51,66 +44,7 @@ static const Setting *find_setting(const char *name)
     return &settings[i];
 }
 
-static size_t split_words(Lower *l, const char *words, const char **word, size_t most)
-{
-    size_t count = 0;
-    for (; *words && count < most; words += strspn(words, " ")) {
-        size_t span = strcspn(words, " ");
-        word[count++] = arena_copy(l->arena, words, span);
-        words += span;
-    }
-    return count;
-}
-
-static bool unknown(Lower *l, Name name, const char *what, const char *names)
-{
-    const char *word[32];
-    size_t words = split_words(l, names, word, 32);
-    diag_error(l->diag, name.span, "%s %s", what, name.text);
-    const char *meant = suggest(name.text, word, words);
-    if (meant)
-        diag_hint(l->diag, "did you mean %s?", meant);
-    const char *list = "";
-    for (size_t i = 0; i < words; i++)
-        list = arena_printf(l->arena, "%s%s%s", list, i ? ", " : "", word[i]);
-    diag_hint(l->diag, "available: %s", list);
-    return false;
-}
-
 /* ---- One setting ---------------------------------------------------------------------------- */
-
-static bool check_setting(Lower *l, const Setting *setting, Val val, Span span, Attr *attr)
-{
-    static const char *const kinds[] = {
-        [ARG_FLOAT] = "a number", [ARG_INT] = "an integer", [ARG_BOOL] = "true or false"};
-    *attr = (Attr){.given = true, .count = 1};
-    if (val.kind == VAL_WORD && word_place(setting->words, val.text) >= 0) {
-        attr->is_word = true;
-        attr->number = word_place(setting->words, val.text);
-        return true;
-    }
-    bool good = setting->kind == ARG_WORD ? false
-                : setting->kind == ARG_BOOL
-                    ? val.kind == VAL_BOOL
-                    : val.kind == VAL_INT || (val.kind == VAL_FLOAT && setting->kind == ARG_FLOAT);
-    if (!good && setting->kind == ARG_WORD)
-        return diag_error(l->diag, span, "%s must be one of: %s", setting->name, setting->words);
-    if (!good)
-        return diag_error(l->diag, span, "%s must be %s%s%s, not %s", setting->name,
-                          kinds[setting->kind], setting->words ? " or " : "",
-                          setting->words ? setting->words : "", val_text(l, val));
-    attr->number = val_number(val);
-    attr->list[0] = val.kind == VAL_FLOAT ? 0 : val.integer;
-    if (attr->number < setting->low || attr->number >= setting->high) {
-        diag_error(l->diag, span, "%s = %g is out of range", setting->name, attr->number);
-        if (setting->high < ANY)
-            diag_hint(l->diag, "at least %g and less than %g", setting->low, setting->high);
-        else
-            diag_hint(l->diag, "at least %g", setting->low);
-        return false;
-    }
-    return true;
-}
 
 static void carry(Lower *l, const char *prefix, Name name, const char *pattern, Attr value)
 {
@@ -134,18 +68,11 @@ static void lower_setting(Lower *l, Frame *frame, const char *prefix, const char
                           const char *of, Name name, const Expr *expr, const char *pattern)
 {
     if (word_place(takes, name.text) < 0) {
-        unknown(l, name, arena_printf(l->arena, "%s has no setting", of), takes);
+        setting_unknown(l, name, arena_printf(l->arena, "%s has no setting", of), takes);
         return;
     }
-    const Setting *setting = find_setting(name.text);
-    Val val;
-    if (expr->kind == EXPR_NAME &&
-        (setting->kind == ARG_WORD || word_place(setting->words, expr->text) >= 0))
-        val = (Val){.kind = VAL_WORD, .text = expr->text};
-    else
-        val = eval(l, frame, expr, NULL);
     Attr attr;
-    if (val.kind != VAL_POISON && check_setting(l, setting, val, expr->span, &attr))
+    if (setting_eval(l, frame, find_setting(name.text), expr, &attr))
         carry(l, prefix, name, pattern, attr);
 }
 
@@ -159,7 +86,7 @@ static const Kind *find_kind(Lower *l, const Kind *kinds, size_t count, Name nam
             return &kinds[i];
         names = arena_printf(l->arena, "%s%s%s", names, i ? " " : "", kinds[i].name);
     }
-    unknown(l, name, arena_printf(l->arena, "unknown %s", what), names);
+    setting_unknown(l, name, arena_printf(l->arena, "unknown %s", what), names);
     return NULL;
 }
 

@@ -67,14 +67,14 @@ static bool expect_word(Parse *p, Name name, const char *word, const char *usage
 
 %token END "end of line"
 %token MODEL "model" INPUT "input" PARAM "param" CONST "const" OUTPUT "output" BLOCK "block"
-%token METRIC "metric"
+%token METRIC "metric" DATA "data"
 %token REPEAT "repeat" TRAIN "train" KEEP "keep" RECOMPUTE "recompute" FROZEN "frozen"
 %token SHARED "shared" CHECKPOINT "checkpoint" RETURN "return"
 %token TRUE "true" FALSE "false"
 %token <name> NAME "a name" STRING "a string" BITS "8bit"
 %token <integer> INT "a number"
 %token <number> FLOAT "a float"
-%token DOTS ".." ELLIPSIS "..."
+%token DOTS ".." ELLIPSIS "..." ARROW "->"
 %token EQUAL "==" NOT_EQUAL "!=" LESS_EQUAL "<=" GREATER_EQUAL ">="
 
 %nonassoc EQUAL NOT_EQUAL LESS_EQUAL GREATER_EQUAL '<' '>'
@@ -159,6 +159,13 @@ declaration
           $$->name = $2;
           $$->type = $4;
           $$->value = $6;
+      }
+    | DATA NAME '=' NAME '(' arguments ')' ARROW names {
+          $$ = stmt_new(p, STMT_DATA, @$);
+          $$->name = $2;
+          $$->format = $4;
+          $$->arg = $6;
+          $$->target = $9;
       }
     | block_marks BLOCK NAME '(' parameters ')' body {
           $$ = stmt_new(p, STMT_BLOCK, @2);
@@ -368,7 +375,7 @@ static const char *expected(const yypcontext_t *context, Parse *p)
         word[words++] = "an expression";
     static const yysymbol_kind_t shown[] = {
         YYSYMBOL_NAME,  YYSYMBOL_STRING, YYSYMBOL_PARAM, YYSYMBOL_BLOCK, YYSYMBOL_DOTS,
-        YYSYMBOL_END,
+        YYSYMBOL_ARROW, YYSYMBOL_END,
     };
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         if (has[shown[i]] && !(expression && shown[i] <= YYSYMBOL_STRING))

@@ -273,6 +273,12 @@ static void put_stmt(const Stmt *stmt, int depth, FILE *to)
     case STMT_METRIC:
         put_declared("metric ", stmt, to);
         break;
+    case STMT_DATA:
+        fprintf(to, "data %s = %s(", stmt->name.text, stmt->format.text);
+        put_arguments(&stmt->arg, to);
+        fputs(") -> ", to);
+        put_names(&stmt->target, to);
+        break;
     case STMT_ASSIGN:
         put_names(&stmt->target, to);
         put_value(stmt->value, to);
