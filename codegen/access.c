@@ -22,14 +22,27 @@ Address access_address(const Api *api, Id buffer, const View *view)
     const Plan *plan = api->plan;
     const Buffer *b = &plan->buffer[buffer];
     uint64_t bytes = 0, micro_stride = 0;
+    bool ring = false;
     if (b->value != NONE) {
         const Value *value = &plan->graph->value.at[b->value];
         bytes = (uint64_t)view->offset * dtype_size((Dtype)value->dtype);
         micro_stride = value->whole == NONE ? 0 : value_bytes(value);
+        ring = value->fed;
+        if (ring)
+            micro_stride = plan->buffer[plan->slots].bytes / plan->ring.depth;
     }
     if (b->space != SPACE_ARENA)
-        return (Address){AT_EXTERNAL, api->slot[b->root], bytes, micro_stride, b->value, NULL};
-    return (Address){AT_ARENA, NONE, b->offset + bytes, micro_stride, b->value, NULL};
+        return (Address){.kind = AT_EXTERNAL,
+                         .slot = api->slot[b->root],
+                         .offset = bytes,
+                         .micro_stride = micro_stride,
+                         .value = b->value};
+    return (Address){.kind = AT_ARENA,
+                     .slot = NONE,
+                     .offset = b->offset + bytes,
+                     .micro_stride = micro_stride,
+                     .ring = ring,
+                     .value = b->value};
 }
 
 Id access_buffer(const Plan *plan, const Occurrence *o, Id value, Id i)

@@ -10,6 +10,8 @@ static const char *const api_words[] = {
     "schedule", "seed",    "valid",   "bind",          "map",
     "strerror", "error",   "threads", "progress",      "profile",
     "op_name",  "tensors", "sizeof",  "profile_print", "load_constants",
+    "data",     "feed",    "fill",    "samples",       "batches",
+    "taken",    "skipped", "seek",    "close",
 };
 
 /* The first output of the name: programs that compute the same output have one each. */
@@ -168,7 +170,8 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
         if (g->dimension.at[i].batch && !api->batch)
             api->batch = g->dimension.at[i].value;
     for (Id v = 0; v < g->value.count; v++)
-        if (g->value.at[v].kind == VALUE_INPUT && g->value.at[v].whole == NONE) {
+        if (g->value.at[v].kind == VALUE_INPUT && g->value.at[v].whole == NONE &&
+            !g->value.at[v].fed) {
             if (plan->home[v] != NONE)
                 add(api, use_of(v), g->value.at[v].name, "INPUT", plan->home[v]);
             else

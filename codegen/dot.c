@@ -80,7 +80,7 @@ static Item step_item(const Picture *p, uint32_t time)
         Id id = plan->arg[o->arg + c->operands + k];
         const Buffer *b = &plan->buffer[id], *root = &plan->buffer[b->root];
         item.bytes += b->bytes;
-        item.live |= b->kind > BUFFER_INPUT && root->space == SPACE_ARENA &&
+        item.live |= b->kind > BUFFER_DATA && root->space == SPACE_ARENA &&
                      p->life[id].birth <= p->peak_time && p->life[id].death > p->peak_time;
         if (k == 0) {
             item.shape = buffer_shape(p, id);

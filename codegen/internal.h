@@ -143,6 +143,7 @@ typedef struct {
     uint64_t micro_stride; /* bytes from one micro-batch to the next */
     Id value;              /* that lies there; NONE: none, or a number */
     const char *role;      /* of it in the call: the parameter's name; NULL: none */
+    bool ring;             /* it lies in a slot: micro_stride is from one to the next */
 } Address;
 
 /* Dims and strides of an operand as it lies in its buffer; the offset in elements from the root.
@@ -329,6 +330,11 @@ bool inline_reaches(Arena *arena, const char *const *file, size_t count, const c
 
 /* "forward and eval": the runs that compute an output. */
 const char *api_runs(const Api *api, const ApiTensor *t);
+
+/* Data statements (data.c): what a ring takes; their text; the inputs that they fill. */
+RingBytes data_ring(const Target *target, const Graph *g, Ring ring);
+void data_write(Emission *e, Out *fields, Out *sets);
+const char *data_inputs(const Plan *plan);
 
 uint64_t key_of(const char *name); /* of random numbers: a hash of a stable name */
 

@@ -558,6 +558,7 @@ bool plan_read(Arena *arena, const json_t *file, PlanFile *read, const char **er
                 .g = graph_new(arena, NULL, NULL),
                 .clusters = ARENA_NEW(arena, Clusters),
                 .plan = ARENA_NEW(arena, Plan)};
+    r.plan->slots = r.plan->work = NONE;
     const char *format = json_string_value(json_object_get(file, "format"));
     if (!format || strcmp(format, PLAN_FORMAT) != 0)
         fail(&r, "not a plan: \"format\" is not \"" PLAN_FORMAT "\"");

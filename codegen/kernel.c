@@ -169,7 +169,7 @@ static void write_unread(Emission *e, const Node *node, Id i, const char *name, 
     if (!given)
         return;
     out(&p->parameters, ", %s *%s", dtype_row((Dtype)value->dtype)->type, name);
-    emission_address(e, (Address){AT_NOWHERE, NONE, 0, 0, NONE, name});
+    emission_address(e, (Address){AT_NOWHERE, NONE, 0, 0, NONE, name, false});
 }
 
 static void write_output(Emission *e, const Occurrence *o, const Node *node, Id i, Parts *p)
@@ -275,7 +275,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     const bool list = has_list(e, o, node);
     if (list) {
         out(&p.parameters, ", unsigned char *arena");
-        emission_address(e, (Address){AT_WHOLE_ARENA, NONE, 0, 0, NONE, NULL});
+        emission_address(e, (Address){AT_WHOLE_ARENA, NONE, 0, 0, NONE, NULL, false});
     } else if (node->op->flags & OP_FLAT) {
         const Value *first = &g->value.at[node_use(g, node, 0).value];
         p.count = first->rank ? value_count(first) : 0; /* one number is no list */
@@ -293,11 +293,12 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     }
     if (node->op->flags & OP_RANDOM) {
         out(&p.parameters, ", uint64_t key");
-        emission_address(e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0, NONE, "key"});
+        emission_address(e,
+                         (Address){AT_NUMBER, NONE, key_of(node->stream), 0, NONE, "key", false});
     }
     if (p.count) {
         out(&p.parameters, ", int64_t count");
-        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)p.count, 0, NONE, "count"});
+        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)p.count, 0, NONE, "count", false});
     }
     out(text, "(const gp_run *run%s)\n{\n", p.parameters.at);
     if (list)

@@ -577,7 +577,8 @@ static void list_parameters(Loop *l)
             continue;
         Parameter p = {"uint64_t ", arena_printf(l->e->arena, "key%d", keys++), false};
         ARRAY_PUSH(l->e->arena, &l->parameter, p);
-        emission_address(l->e, (Address){AT_NUMBER, NONE, key_of(node->stream), 0, NONE, "key"});
+        emission_address(l->e,
+                         (Address){AT_NUMBER, NONE, key_of(node->stream), 0, NONE, "key", false});
     }
 }
 
@@ -590,7 +591,8 @@ void loop_write(Emission *e, const Occurrence *o, Out *text)
         out(text, ", %s%s", l.parameter.at[i].type, l.parameter.at[i].name);
     if (e->dialect->counts && l.rank <= 1) {
         out(text, ", int64_t count");
-        emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(&l), 0, NONE, "count"});
+        emission_address(
+            e, (Address){AT_NUMBER, NONE, (uint64_t)loop_total(&l), 0, NONE, "count", false});
     }
     out(text, ")\n{\n");
     e->dialect->nest(&l);

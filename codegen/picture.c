@@ -14,6 +14,7 @@ const ToneRow tones[TONES] = {
     [TONE_STATE] = {"state", "state", "#c4b5e6", "#5f4b9b"},
     [TONE_GRADIENT] = {"gradient", "gradients", "#f5b57f", "#a8621c"},
     [TONE_INPUT] = {"input", "inputs", "#9ed6b5", "#26774f"},
+    [TONE_DATA] = {"data", "data", "#cfdf8a", "#5f7320"},
     [TONE_OUTPUT] = {"output", "outputs", "#eba3c8", "#993f6e"},
     [TONE_ACTIVATION] = {"activation", "activations", "#a6dcf0", "#1f7390"},
     [TONE_RECOMPUTED] = {"recomputed", "recomputed", "#f08f83", "#b03a2e"},
@@ -26,7 +27,7 @@ const PhaseRow phases[] = {
 };
 const char *const program_names[PROGRAMS] = {"forward", "eval", "step", "update"};
 const char *const program_titles[PROGRAMS] = {"forward", "eval", "training step", "update"};
-const char *const buffer_kinds[BUFFER_KINDS] = {"param",  "state",      "input",
+const char *const buffer_kinds[BUFFER_KINDS] = {"param",  "state",      "input",    "data",
                                                 "output", "activation", "workspace"};
 const char *const value_kinds[] = {"result", "input",    "param",  "const",
                                    "state",  "gradient", "output", "literal"};
@@ -80,9 +81,13 @@ static void list_steps(Picture *p)
 static uint8_t tone_of(const Picture *p, const Buffer *b, const Life *life)
 {
     static const uint8_t by_kind[BUFFER_KINDS] = {
-        [BUFFER_PARAM] = TONE_PARAM,           [BUFFER_STATE] = TONE_STATE,
-        [BUFFER_INPUT] = TONE_INPUT,           [BUFFER_OUTPUT] = TONE_OUTPUT,
-        [BUFFER_ACTIVATION] = TONE_ACTIVATION, [BUFFER_WORKSPACE] = TONE_WORKSPACE,
+        [BUFFER_PARAM] = TONE_PARAM,
+        [BUFFER_STATE] = TONE_STATE,
+        [BUFFER_INPUT] = TONE_INPUT,
+        [BUFFER_OUTPUT] = TONE_OUTPUT,
+        [BUFFER_ACTIVATION] = TONE_ACTIVATION,
+        [BUFFER_WORKSPACE] = TONE_WORKSPACE,
+        [BUFFER_DATA] = TONE_DATA,
     };
     if (b->value != NONE && p->g->value.at[b->value].kind == VALUE_GRADIENT)
         return TONE_GRADIENT;
@@ -219,7 +224,7 @@ Picture *picture_make(const Plan *plan, const EmitOptions *options)
 bool is_drawn(const Plan *plan, Id buffer)
 {
     const Buffer *b = &plan->buffer[buffer];
-    return b->space == SPACE_ARENA && (b->root == buffer || b->kind > BUFFER_INPUT);
+    return b->space == SPACE_ARENA && (b->root == buffer || b->kind > BUFFER_DATA);
 }
 
 bool is_live(const Picture *p, Id buffer, uint32_t time)
@@ -274,6 +279,8 @@ const char *buffer_name(const Picture *p, Id buffer)
         return p->g->value.at[b->value].name;
     if (b->kind == BUFFER_STATE)
         return "state of the run";
+    if (b->kind == BUFFER_DATA)
+        return buffer == p->plan->slots ? "slots of the data ring" : "files and workers of data";
     uint32_t time = p->life[buffer].producer;
     return time == NONE ? "workspace"
                         : arena_printf(p->arena, "workspace of %s", p->step[time].node->name);

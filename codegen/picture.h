@@ -13,6 +13,7 @@ typedef enum {
     TONE_STATE,
     TONE_GRADIENT,
     TONE_INPUT,
+    TONE_DATA,
     TONE_OUTPUT,
     TONE_ACTIVATION,
     TONE_RECOMPUTED,

@@ -64,7 +64,8 @@ uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
     uint64_t hash = call->function + 1;
     for (Id i = 0; i < call->addresses; i++) {
         const Address *a = &e->address.at[call->address + i];
-        hash = hash * 0x100000001b3 + a->kind + 1 + a->micro_stride * 8;
+        hash =
+            hash * 0x100000001b3 + a->kind + 1 + a->micro_stride * 8 + (a->ring ? 0x9e3779b9 : 0);
         if (exact && a->kind == AT_NUMBER && strcmp(a->role, "count") == 0)
             hash = hash * 0x100000001b3 + a->offset;
     }
@@ -164,14 +165,14 @@ static const char *const *value_names(const Emission *e)
     return name;
 }
 
-static const char *plus(const Writer *w, const char *base, const char *offset,
-                        uint64_t micro_stride)
+static const char *plus(const Writer *w, const char *base, const char *offset, const Address *a)
 {
     const char *sum =
         strcmp(offset, "0") == 0 ? base : arena_printf(w->e->arena, "%s + %s", base, offset);
-    return micro_stride ? arena_printf(w->e->arena, "%s + (size_t)run->micro * %llu", sum,
-                                       (unsigned long long)micro_stride)
-                        : sum;
+    return a->micro_stride ? arena_printf(w->e->arena, "%s + %s * %llu", sum,
+                                          a->ring ? "m->place" : "(size_t)run->micro",
+                                          (unsigned long long)a->micro_stride)
+                           : sum;
 }
 
 /* The address as an expression, of an offset and a slot as text. */
@@ -179,9 +180,8 @@ static const char *address_text(const Writer *w, const Address *a, const char *o
                                 const char *slot)
 {
     if (a->kind == AT_ARENA)
-        return plus(w, "m->arena", offset, a->micro_stride);
-    return plus(w, arena_printf(w->e->arena, "(unsigned char *)m->external[%s]", slot), offset,
-                a->micro_stride);
+        return plus(w, "m->arena", offset, a);
+    return plus(w, arena_printf(w->e->arena, "(unsigned char *)m->external[%s]", slot), offset, a);
 }
 
 static const char *number_text(const Writer *w, uint64_t number)

@@ -40,7 +40,9 @@ static void write_sizes(Report *r)
     for (Space space = SPACE_ARENA + 1; space < SPACES; space++)
         if (space_planned[space])
             line(r, space_names[space], plan->arena[space], "beside the budget");
-    line(r, "persistent", plan->persistent, "parameters, state and inputs");
+    line(r, "persistent", plan->persistent,
+         plan->slots == NONE ? "parameters, state and inputs"
+                             : "parameters, state, inputs and data");
     line(r, "peak of live bytes", r->p->options->live_peak.bytes,
          percent(r, r->p->options->live_peak.bytes, plan->arena[SPACE_ARENA], "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
@@ -198,7 +200,7 @@ static const struct {
 } marks[TONES] = {
     [TONE_PARAM] = {'p', 110},      [TONE_STATE] = {'s', 140},     [TONE_GRADIENT] = {'g', 215},
     [TONE_INPUT] = {'i', 114},      [TONE_OUTPUT] = {'o', 211},    [TONE_ACTIVATION] = {'a', 117},
-    [TONE_RECOMPUTED] = {'R', 203}, [TONE_WORKSPACE] = {'w', 187},
+    [TONE_RECOMPUTED] = {'R', 203}, [TONE_WORKSPACE] = {'w', 187}, [TONE_DATA] = {'d', 150},
 };
 
 /* Cells whose middle a buffer covers, later ones over earlier ones. */

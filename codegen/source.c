@@ -67,6 +67,8 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "MAPS", bound && !api->dialect->device);
     template_fact(&t, "WEIGHS_SAMPLES", weighs_samples(api));
     template_fact(&t, "IS_RENAMED", is_renamed(api));
+    template_fact(&t, "HAS_DATA", plan->slots != NONE);
+    template_text(&t, "DATA_INPUTS", data_inputs(plan));
     fill_comment(&t, "NAME", g->name);
     fill_comment(&t, "SOURCE", g->source ? g->source->file : "a graph");
     fill_comment(&t, "HEADER_NAME", api->options->header);
@@ -214,6 +216,21 @@ static void fill_training(const Api *api, Template *t)
     template_text(t, "SCHEDULE", o.at);
 }
 
+/* ---- Data ----------------------------------------------------------------------------------- */
+
+static void fill_data(Emission *e, Template *t)
+{
+    const Plan *plan = e->plan;
+    Out fields = out_new(e->arena), sets = out_new(e->arena);
+    bool has = plan->slots != NONE;
+    if (has)
+        data_write(e, &fields, &sets);
+    template_text(t, "DATA_FIELDS", fields.at);
+    template_text(t, "DATA_SETS", sets.at);
+    fill_number(t, "DATA_SLOTS", has ? plan->buffer[plan->slots].offset : 0);
+    fill_number(t, "DATA_WORK", has ? plan->buffer[plan->work].offset : 0);
+}
+
 /* ---- The source ----------------------------------------------------------------------------- */
 
 static void fill_table(const Emission *e, Template *t, const char *name,
@@ -288,6 +305,7 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     fill_number(&t, "ARENA_COUNT", plan->arena[SPACE_ARENA]);
     fill_number(&t, "PERSISTENT", plan->persistent);
     fill_number(&t, "STATE", plan->state == NONE ? 0 : plan->buffer[plan->state].offset);
+    fill_data(&e, &t);
     fill_programs(&e, &t);
     fill_training(e.api, &t);
     fill_tables(&e, &t);

@@ -221,7 +221,7 @@ static void put_buffers(Svg *s)
     const Plan *plan = s->plan;
     for (Id i = 0; i < plan->buffers; i++) { /* what is reserved for several, under them */
         const Buffer *b = &plan->buffer[i];
-        if (s->p->life[i].shared && is_drawn(plan, i) && b->kind > BUFFER_INPUT)
+        if (s->p->life[i].shared && is_drawn(plan, i) && b->kind > BUFFER_DATA)
             put_box(s, b->birth, b->death, b->offset, b->bytes, "held", NONE);
     }
     for (Id i = 0; i < plan->buffers; i++) {

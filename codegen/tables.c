@@ -239,7 +239,7 @@ static void add_free(const Emission *e, TableRows *rows)
     Death *kept = ARENA_ARRAY(e->arena, Death, plan->buffers);
     size_t count = 0;
     for (Id i = 0; i < plan->buffers; i++)
-        if (is_packed(plan, i) && plan->buffer[i].kind <= BUFFER_INPUT)
+        if (is_packed(plan, i) && plan->buffer[i].kind <= BUFFER_DATA)
             kept[count++] = (Death){0, plan->buffer[i].offset, plan->buffer[i].bytes};
     qsort(kept, count, sizeof *kept, by_offset);
     uint64_t from = 0;

@@ -105,7 +105,8 @@ enum { ALL_DTYPES = (1 << DTYPES) - 1 };
 const TargetRow target_table[] = {
     /* 8 threads are what most machines have use for; a constant, so that all make the same plan */
     {.plan = {.name = "c", .align = 64, .threads = 8, .epilogues = true, .dtypes = ALL_DTYPES,
-              .half = true, .coded = true, .has_op = has_op_c, .workspace = workspace_c},
+              .half = true, .coded = true, .has_op = has_op_c, .workspace = workspace_c,
+              .ring = data_ring},
      .extension = "c", .threads = true, .dialect = &dialect_c},
     /* 256 bytes are what cudaMalloc itself aligns to */
     {.plan = {.name = "cuda", .align = 256, .threads = 1, .dtypes = ALL_DTYPES, .has_op = has_op_cuda,

@@ -50,7 +50,7 @@ static bool check_bounds(Verify *v, const Picture *p)
         const Buffer *b = &v->plan->buffer[i];
         if (b->root != i || !space_planned[b->space])
             continue;
-        if (b->space == SPACE_ARENA && b->kind <= BUFFER_INPUT)
+        if (b->space == SPACE_ARENA && b->kind <= BUFFER_DATA)
             persistent += round_up(b->bytes, v->file.target.align);
         if (b->offset + b->bytes > end[b->space])
             end[b->space] = b->offset + b->bytes;

@@ -258,7 +258,7 @@ typedef struct {
     Id input[MAX_FED];         /* of the whole batch */
     Attr setting[DATA_SETTINGS];
     Span span;
-} Data;
+} DataStmt;
 
 const char *data_format_name(DataFormat format);
 const char *data_setting_name(DataSetting setting);
@@ -285,7 +285,7 @@ typedef struct Graph {
     ARRAY(Scope) scope;
     ARRAY(Output) output;
     Train train;
-    ARRAY(Data) data; /* none where the model is not trained */
+    ARRAY(DataStmt) data; /* none where the model is not trained */
     ARRAY(struct Call *)
     staged;                       /* of the step being lowered: running_stats, to be committed with
                                      the updates */
@@ -300,7 +300,7 @@ typedef struct Graph {
 } Graph;
 
 /* The data statement of this name; NULL: there is none. */
-const Data *data_find(const Graph *g, const char *name);
+const DataStmt *data_find(const Graph *g, const char *name);
 
 /* Nodes, outputs and operands of a graph, in short. */
 static inline Use node_use(const Graph *g, const Node *n, Id i)
@@ -624,12 +624,18 @@ typedef struct {
     uint8_t programs;  /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
 } Model;
 
+/* How data is read ahead of the step: slots, and threads that fill them; 0: as one slot by none. */
+typedef struct {
+    uint32_t depth, workers;
+} Ring;
+
 /* All that is decided of a model before it is planned. */
 typedef struct {
     uint32_t micro;    /* micro-batches in a step; 0: as the model says */
     bool chunked_loss; /* losses of products run in chunks of rows: logits are never stored whole */
     bool epilogues;    /* elementwise ops run inside the product before them */
     uint8_t precision; /* of products and what follows them: F32, F16 or BF16 */
+    Ring ring;         /* of a model that reads data */
 } Choice;
 
 bool choice_equals(Choice a, Choice b);

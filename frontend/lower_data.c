@@ -71,7 +71,7 @@ const char *data_setting_words(DataSetting setting)
     return settings[setting].is.words;
 }
 
-const Data *data_find(const Graph *g, const char *name)
+const DataStmt *data_find(const Graph *g, const char *name)
 {
     for (size_t i = 0; i < g->data.count; i++)
         if (strcmp(g->data.at[i].name, name) == 0)
@@ -93,7 +93,7 @@ static bool find_format(Lower *l, Name name, uint8_t *format)
     return setting_unknown(l, name, "unknown format", names);
 }
 
-static bool take_path(Lower *l, Data *data, const Expr *expr)
+static bool take_path(Lower *l, DataStmt *data, const Expr *expr)
 {
     int most = formats[data->format].paths == MAX_FED ? data->inputs : formats[data->format].paths;
     if (expr->kind != EXPR_STRING)
@@ -113,7 +113,7 @@ static bool take_path(Lower *l, Data *data, const Expr *expr)
 }
 
 /* columns = ["x", "y"], keys = ["images", "labels"]: one for each input. */
-static bool take_keys(Lower *l, Data *data, Name name, const Expr *expr)
+static bool take_keys(Lower *l, DataStmt *data, Name name, const Expr *expr)
 {
     if (expr->kind != EXPR_LIST || expr->arg.count != data->inputs) {
         diag_error(l->diag, expr->span, "%s must be a list of %d strings, one for each input",
@@ -129,7 +129,7 @@ static bool take_keys(Lower *l, Data *data, Name name, const Expr *expr)
     return true;
 }
 
-static bool take_setting(Lower *l, Frame *frame, Data *data, Name name, const Expr *expr)
+static bool take_setting(Lower *l, Frame *frame, DataStmt *data, Name name, const Expr *expr)
 {
     const char *takes = arena_printf(l->arena, "%s %s", formats[data->format].takes, common);
     takes += strspn(takes, " ");
@@ -147,7 +147,7 @@ static bool take_setting(Lower *l, Frame *frame, Data *data, Name name, const Ex
     return setting_eval(l, frame, &settings[i].is, expr, &data->setting[i]);
 }
 
-static bool take_arguments(Lower *l, Frame *frame, const Stmt *stmt, Data *data)
+static bool take_arguments(Lower *l, Frame *frame, const Stmt *stmt, DataStmt *data)
 {
     bool good = true, train = strcmp(data->name, "train") == 0;
     for (size_t i = 0; i < stmt->arg.count; i++) {
@@ -228,7 +228,7 @@ static bool is_integer(const Value *value)
 }
 
 /* What the format has for input i. */
-static bool check_type(Lower *l, const Data *data, int i, Name name, const Value *value)
+static bool check_type(Lower *l, const DataStmt *data, int i, Name name, const Value *value)
 {
     switch (data->format) {
     case DATA_IMAGES:
@@ -255,7 +255,7 @@ static bool check_type(Lower *l, const Data *data, int i, Name name, const Value
 }
 
 /* flip and shift move pixels. */
-static bool check_pixels(Lower *l, const Stmt *stmt, const Data *data)
+static bool check_pixels(Lower *l, const Stmt *stmt, const DataStmt *data)
 {
     bool moves = data->format != DATA_IMAGES &&
                  (data->setting[DATA_FLIP].number != 0 || data->setting[DATA_SHIFT].number != 0);
@@ -268,7 +268,7 @@ static bool check_pixels(Lower *l, const Stmt *stmt, const Data *data)
     return !moves;
 }
 
-static bool take_inputs(Lower *l, Frame *frame, const Stmt *stmt, Data *data)
+static bool take_inputs(Lower *l, Frame *frame, const Stmt *stmt, DataStmt *data)
 {
     bool good = true;
     for (int i = 0; i < data->inputs; i++) {
@@ -307,7 +307,7 @@ static bool check_count(Lower *l, const Stmt *stmt, int format)
     return false;
 }
 
-static void mark_fed(Lower *l, Frame *frame, const Stmt *stmt, const Data *data)
+static void mark_fed(Lower *l, Frame *frame, const Stmt *stmt, const DataStmt *data)
 {
     for (int i = 0; i < data->inputs; i++) {
         l->g->value.at[data->input[i]].fed = true;
@@ -318,7 +318,7 @@ static void mark_fed(Lower *l, Frame *frame, const Stmt *stmt, const Data *data)
 
 void lower_data(Lower *l, Frame *frame, const Stmt *stmt)
 {
-    Data data = {.name = stmt->name.text, .span = stmt->span};
+    DataStmt data = {.name = stmt->name.text, .span = stmt->span};
     if (strcmp(data.name, "train") != 0 && strcmp(data.name, "eval") != 0) {
         setting_unknown(l, stmt->name, "data is for train or eval, not", "train eval");
         return;
@@ -328,7 +328,7 @@ void lower_data(Lower *l, Frame *frame, const Stmt *stmt)
     data.inputs = (uint8_t)stmt->target.count;
     bool good = take_inputs(l, frame, stmt, &data);
     good &= take_arguments(l, frame, stmt, &data);
-    const Data *other = data_find(l->g, data.name);
+    const DataStmt *other = data_find(l->g, data.name);
     if (other) {
         diag_error(l->diag, stmt->name.span, "data %s is stated twice", data.name);
         diag_note(l->diag, other->span, "first here");
@@ -342,7 +342,7 @@ void lower_data(Lower *l, Frame *frame, const Stmt *stmt)
 }
 
 /* Evaluation runs on the slots that training runs on. */
-static void check_same(Lower *l, const Data *train, const Data *eval)
+static void check_same(Lower *l, const DataStmt *train, const DataStmt *eval)
 {
     bool same = train->inputs == eval->inputs;
     for (int i = 0; same && i < train->inputs; i++)
@@ -356,7 +356,7 @@ static void check_same(Lower *l, const Data *train, const Data *eval)
 void check_data(Lower *l)
 {
     Graph *g = l->g;
-    const Data *train = data_find(g, "train"), *eval = data_find(g, "eval");
+    const DataStmt *train = data_find(g, "train"), *eval = data_find(g, "eval");
     if (!g->data.count)
         return;
     if (!g->train.present && !diag_errors(l->diag))

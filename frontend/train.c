@@ -116,8 +116,18 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
     return true;
 }
 
+/* A slot holds no more than a micro-batch. */
+static bool refuse_whole(Graph *g)
+{
+    diag_error(g->diag, g->output.at[0].span,
+               "outputs need the whole batch at once, but data is read in %u micro-batches",
+               g->train.times > 1 ? g->train.times : 2);
+    diag_hint(g->diag, "leave forward out: --programs step,eval");
+    return false;
+}
+
 /* The outputs of the whole batch, computed at once or in micro-batches. */
-static void lower_outputs(const Lowering *l, Outputs *list)
+static bool lower_outputs(const Lowering *l, Outputs *list)
 {
     Graph *g = l->g;
     Outputs whole = {0};
@@ -129,6 +139,7 @@ static void lower_outputs(const Lowering *l, Outputs *list)
         ARRAY_PUSH(g->arena, list, cut ? g->output.at[i] : whole.at[i]);
     if (cut)
         g->times[PROGRAM_FORWARD] = l->times;
+    return cut || l->times == 1 || !whole.count || !g->data.count || refuse_whole(g);
 }
 
 /* The step, with its backward pass and its updates. */
@@ -137,6 +148,47 @@ static bool lower_training(const Lowering *l, Outputs *list)
     Use *gradient;
     return lower_loss(l, PROGRAM_STEP, list) && gradients(l->g, l->g->train.loss, &gradient) &&
            updates(l->g, gradient);
+}
+
+/* Whether some node of the program is such. */
+static const Node *find_node(const Graph *g, ProgramKind program, bool (*is)(const Node *node))
+{
+    for (size_t n = 0; n < g->node.count; n++)
+        if (g->node.at[n].program == program && is(&g->node.at[n]))
+            return &g->node.at[n];
+    return NULL;
+}
+
+static bool weighs(const Node *node)
+{
+    return node->op->flags & OP_WEIGHS;
+}
+
+static bool takes_statistics(const Node *node)
+{
+    return node->op->batch_help != NULL; /* it couples the samples of a batch */
+}
+
+/* Samples that fill up a last batch must not count: where a loss weighs samples, and nothing else
+ * sees all of them. */
+static bool check_padding(const Graph *g, const DataStmt *data, ProgramKind program)
+{
+    if (!data || data->setting[DATA_LAST].number != DATA_PAD)
+        return true;
+    const Node *node = find_node(g, program, takes_statistics);
+    if (node) {
+        diag_error(g->diag, data->span,
+                   "%s would see the samples that fill up a last batch: last = pad",
+                   node->op->name);
+        diag_note(g->diag, node->span, "its statistics are of the whole batch");
+    } else if (!find_node(g, program, weighs)) {
+        diag_error(g->diag, data->span,
+                   "the loss is no mean over samples, so those that fill up a last batch count");
+    } else {
+        return true;
+    }
+    diag_hint(g->diag, "last = drop leaves out a last batch that is not full");
+    return false;
 }
 
 bool train_add(Graph *g, const Model *model, uint32_t times)
@@ -151,11 +203,15 @@ bool train_add(Graph *g, const Model *model, uint32_t times)
         return false;
     if (l.times > 1)
         l.micro = model_define(g->arena, model, batch->name, batch->value / l.times);
-    if (model_plans(model, PROGRAM_FORWARD))
-        lower_outputs(&l, &output);
+    if (model_plans(model, PROGRAM_FORWARD) && !lower_outputs(&l, &output))
+        return false;
     if (model_plans(model, PROGRAM_EVAL) && !lower_loss(&l, PROGRAM_EVAL, &output))
         return false;
     if (model_plans(model, PROGRAM_STEP) && !lower_training(&l, &output))
+        return false;
+    if ((model_plans(model, PROGRAM_STEP) &&
+         !check_padding(g, data_find(g, "train"), PROGRAM_STEP)) ||
+        (model_plans(model, PROGRAM_EVAL) && !check_padding(g, data_find(g, "eval"), PROGRAM_EVAL)))
         return false;
     g->output.count = 0;
     for (size_t i = 0; i < output.count; i++)

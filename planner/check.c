@@ -12,6 +12,8 @@
  *    nobody else's while it runs;
  *  - what is saved changes only behind all that can fail;
  *  - what is of a micro-batch lies in its window of the input or output of all of them;
+ *  - what data fills lies in a slot of the ring, which is read between two changes of slots and
+ *    by nobody else (check_ring.c);
  *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once; a program
  *    runs as often as its micro-batches make up the whole;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
@@ -45,7 +47,8 @@ static bool is_present(const Check *c, Id buffer)
 {
     Id value = c->plan->buffer[buffer].value;
     if (value == NONE)
-        return c->plan->buffer[buffer].kind == BUFFER_STATE;
+        return c->plan->buffer[buffer].kind == BUFFER_STATE ||
+               c->plan->buffer[buffer].kind == BUFFER_DATA;
     return !check_is_version(c->g, value) && check_is_persistent(c->g, value);
 }
 
@@ -101,6 +104,8 @@ static bool check_micro(Check *c, Id id)
     if (b->value == NONE || root->value == NONE)
         return true;
     const Value *value = &c->g->value.at[b->value];
+    if (value->fed)
+        return true; /* check_ring */
     if (value->whole == NONE)
         return c->g->value.at[root->value].kind != VALUE_OUTPUT ||
                check_first(c->g, b->value) == root->value ||
@@ -137,7 +142,8 @@ static bool begin_program(Check *c, const Program *program)
                       c->g->value.at[value].program == program - c->plan->program;
         if (!output && !is_present(c, i))
             continue;
-        bool whole = value == NONE || c->g->value.at[value].whole == NONE;
+        bool whole = value == NONE || (c->g->value.at[value].whole == NONE &&
+                                       !c->g->value.at[value].fed); /* else it lies in one */
         if (whole && !memory_cover(c, i, time, false))
             return false;
         memory_put(c, i, time, !output);
@@ -384,6 +390,9 @@ static bool replay(Check *c)
     c->error = check_graph(c->arena, c->g, c->plan->clusters);
     if (c->error || !check_homes(c) || !has_state(c) || !check_times(c) || !check_parts(c) ||
         !check_micros(c))
+        return false;
+    c->error = check_ring(c->arena, c->plan, c->target);
+    if (c->error)
         return false;
     c->error = check_lives(c->arena, c->plan, c->target);
     if (!c->error)

@@ -8,7 +8,9 @@ const char *extents_name(const Extents *p, Id buffer)
     const Buffer *b = &p->plan->buffer[buffer];
     if (b->value != NONE)
         return p->plan->graph->value.at[b->value].name;
-    return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
+    return b->kind == BUFFER_STATE  ? "the target's state"
+           : b->kind == BUFFER_DATA ? "the ring"
+                                    : "workspace";
 }
 
 static uint64_t element(const Extents *p, const Buffer *b)

@@ -35,7 +35,9 @@ static const char *name_of(const Lives *v, Id buffer)
     const Buffer *b = &v->plan->buffer[buffer];
     if (b->value != NONE)
         return v->g->value.at[b->value].name;
-    return b->kind == BUFFER_STATE ? "the target's state" : "workspace";
+    return b->kind == BUFFER_STATE  ? "the target's state"
+           : b->kind == BUFFER_DATA ? "the ring"
+                                    : "workspace";
 }
 
 /* ---- Versions and what is persistent --------------------------------------------------------- */
@@ -71,9 +73,12 @@ static uint8_t kind_of(const Lives *v, Id buffer)
     Id value = v->plan->buffer[buffer].value;
     if (value == NONE) {
         bool state = v->target->state && v->plan->buffer[buffer].kind == BUFFER_STATE;
-        return state ? BUFFER_STATE : BUFFER_WORKSPACE;
+        bool ring = buffer == v->plan->slots || buffer == v->plan->work;
+        return ring ? BUFFER_DATA : state ? BUFFER_STATE : BUFFER_WORKSPACE;
     }
     value = check_first(v->g, value);
+    if (v->g->value.at[value].fed)
+        return BUFFER_DATA;
     if (v->g->value.at[value].kind != VALUE_RESULT)
         return kinds[v->g->value.at[value].kind];
     return v->output[buffer] ? BUFFER_OUTPUT : BUFFER_ACTIVATION;
@@ -172,7 +177,7 @@ static bool check_ends(Lives *v)
         const Buffer *b = &v->plan->buffer[i];
         const Program *program = &v->plan->program[b->program];
         bool first = b->value == NONE || !check_is_version(v->g, b->value);
-        if (b->kind <= BUFFER_INPUT && ((first && b->birth != 0) || b->death < v->plan->end))
+        if (b->kind <= BUFFER_DATA && ((first && b->birth != 0) || b->death < v->plan->end))
             return fail(v, "buffer %u (%s) must be persistent", i, name_of(v, i));
         if (b->kind == BUFFER_OUTPUT && b->death < program->begin + program->count)
             return fail(v, "the output %s dies before its program ends", name_of(v, i));

@@ -128,8 +128,8 @@ LivePeak memory_live_peak(Check *c)
         const Value *value = content->value == NONE ? NULL : &c->g->value.at[content->value];
         if (value && ((check_is_version(c->g, content->value) &&
                        check_is_persistent(c->g, content->value)) ||
-                      value->whole != NONE))
-            continue; /* the first version, the whole input or output is counted */
+                      value->whole != NONE || value->fed))
+            continue; /* the first version, the whole input or output, the ring is counted */
         if (content->persistent && counted[content->buffer])
             continue;
         counted[content->buffer] = content->persistent;

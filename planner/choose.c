@@ -72,6 +72,13 @@ void choose_end(Chooser *s)
     arena_free(s->arena);
 }
 
+/* With each cluster once, and the data read as far ahead as there is use for. */
+static double least_cost(const Graph *g, const Clusters *clusters, const Target *target)
+{
+    return plan_cost(g, clusters, target) +
+           ring_wait(g, clusters, target, ring_wanted(g, clusters, target));
+}
+
 double choose_least_cost(Chooser *s)
 {
     if (s->least_cost > 0)
@@ -79,7 +86,7 @@ double choose_least_cost(Chooser *s)
     const Choice asked = choice_asked(s->model, s->target, s->options);
     Choice choice = {.epilogues = asked.epilogues, .precision = asked.precision};
     Built plain = build(s->model, s->target, &choice, diag_new(s->arena, NULL, false));
-    double cost = plain.graph ? plan_cost(plain.graph, plain.clusters, s->target) : 0;
+    double cost = plain.graph ? least_cost(plain.graph, plain.clusters, s->target) : 0;
     built_free(&plain);
     return cost;
 }

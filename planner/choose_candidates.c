@@ -77,10 +77,24 @@ static void cluster(Chooser *s, size_t i, Lowered *lowered)
     c->lowered = lowered;
     lowered->users++;
     c->clusters = fuse(lowered->arena, lowered->graph, c->choice.epilogues);
-    c->least = c->once = plan_cost(lowered->graph, c->clusters, s->target);
+    c->least = c->once = plan_cost(lowered->graph, c->clusters, s->target) +
+                         ring_wait(lowered->graph, c->clusters, s->target, c->choice.ring);
     choose_say(s, "fused    into %u clusters, %.4g s at least", c->clusters->count, c->least);
-    if (is_as_it_stands(s, lowered->graph, c->choice))
+    if (is_as_it_stands(s, lowered->graph, c->choice) && !s->least_cost)
         s->least_cost = c->least;
+}
+
+/* The same with less memory for data: one worker ahead of the step, and none. */
+static void add_rings(Chooser *s, Choice choice, Lowered *lowered)
+{
+    static const Ring less[] = {{2, 1}, {1, 0}};
+    const uint32_t depth = choice.ring.depth;
+    for (size_t k = 0; k < sizeof less / sizeof *less && lowered->graph->data.count; k++)
+        if (less[k].depth < depth) {
+            choice.ring = less[k];
+            add(s, choice);
+            cluster(s, s->candidate.count - 1, lowered);
+        }
 }
 
 void candidate_lower(Chooser *s, Id i)
@@ -107,13 +121,28 @@ void candidate_lower(Chooser *s, Id i)
                g->node.count, g->value.count, program_times(g, PROGRAM_STEP),
                choice.chunked_loss ? "chunked" : "whole");
     cluster(s, i, lowered);
+    if (g->data.count) { /* how long a step takes is known now */
+        choice.ring = s->options->ring.depth
+                          ? s->options->ring
+                          : ring_wanted(g, s->candidate.at[i].clusters, s->target);
+        s->candidate.at[i].choice.ring = choice.ring;
+        s->candidate.at[i].least = s->candidate.at[i].once =
+            plan_cost(g, s->candidate.at[i].clusters, s->target) +
+            ring_wait(g, s->candidate.at[i].clusters, s->target, choice.ring);
+        if (is_as_it_stands(s, g, choice))
+            s->least_cost = s->candidate.at[i].least;
+    }
     raise_bounds(s, choice, s->candidate.at[i].least);
     bool open = s->options->budget || s->options->smallest;
+    if (open && !s->options->ring.depth)
+        add_rings(s, choice, lowered);
     if (open && choice.epilogues && s->options->epilogues == WHEN_AUTO &&
         has_epilogue(g, s->candidate.at[i].clusters)) {
         choice.epilogues = false;
         add(s, choice);
         cluster(s, s->candidate.count - 1, lowered);
+        if (!s->options->ring.depth)
+            add_rings(s, choice, lowered);
     }
 }
 
@@ -183,7 +212,9 @@ bool candidates_resort(Chooser *s)
 static bool is_smaller(const Candidate *x, const Candidate *y)
 {
     return x->choice.micro != y->choice.micro ? x->choice.micro > y->choice.micro
-                                              : x->choice.chunked_loss && !y->choice.chunked_loss;
+           : x->choice.ring.depth != y->choice.ring.depth
+               ? x->choice.ring.depth < y->choice.ring.depth
+               : x->choice.chunked_loss && !y->choice.chunked_loss;
 }
 
 static bool is_cheaper(const Candidate *x, const Candidate *y)

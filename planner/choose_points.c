@@ -32,6 +32,7 @@ static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
     how.smallest = false;
     how.most = known_from(all, c);
     how.seconds = choose_seconds(s);
+    how.ring = c->choice.ring;
     size_t found = plan_points(scratch, c->lowered->graph, c->clusters, s->target, &how, &point);
     for (size_t k = 0; k < found; k++)
         ARRAY_PUSH(arena, all, (ChoicePoint){point[k].budget, point[k].cost, c->choice});

@@ -57,6 +57,16 @@ static bool has_apart(Choice c, Choice best)
     return best.epilogues && !c.epilogues;
 }
 
+static bool reads_ahead(Choice c, Choice best)
+{
+    return best.ring.depth > c.ring.depth && c.ring.depth;
+}
+
+static bool reads_further(Choice c, Choice best)
+{
+    return best.ring.depth < c.ring.depth;
+}
+
 static bool any_other(const Chooser *s, const ChoiceTrial *best, Other *other)
 {
     for (size_t i = 0; i < s->candidate.count; i++)
@@ -100,6 +110,8 @@ Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
         .chunked_loss = state(s, best, is_stored, "logits are never stored: storing them",
                               is_chunked, "logits are stored: chunks"),
         .micro = state_micro(s, best),
+        .ring = state(s, best, reads_further, "reading further ahead", reads_ahead,
+                      "reading less far ahead"),
         .epilogues =
             state(s, best, has_fused, "elementwise ops run on their own: inside products they",
                   has_apart, "elementwise ops run inside products: on their own they")};

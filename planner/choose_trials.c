@@ -35,7 +35,9 @@ static ChoiceTrial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
     Candidate *c = &s->candidate.at[id];
     ChoiceTrial t = {
         .arena = arena_new(), .lowered = c->lowered, .clusters = c->clusters, .choice = c->choice};
-    t.plan = plan_make(t.arena, c->lowered->graph, c->clusters, s->target, how, &t.search);
+    PlanOptions own = *how;
+    own.ring = c->choice.ring;
+    t.plan = plan_make(t.arena, c->lowered->graph, c->clusters, s->target, &own, &t.search);
     c->lowered->users++;
     c->hopeless = t.search.hopeless;
     c->floor = t.plan->floor;

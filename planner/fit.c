@@ -296,7 +296,10 @@ static bool search_all(Fit *f, uint64_t budget, bool all)
         f->early[p] = f->start[p].count;
     if (options->smallest)
         return true;
-    f->progress.bound = options->budget ? find_bound(f, budget) : f->progress.least_cost;
+    f->progress.bound = options->budget
+                            ? find_bound(f, budget) + ring_wait(f->task.g, f->task.clusters,
+                                                                f->task.target, options->ring)
+                            : f->progress.least_cost;
     if (all)
         budget = options->most && options->most < most ? options->most : most;
     try_chains(f, budget, all);

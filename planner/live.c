@@ -101,7 +101,7 @@ static void find_last_readers(Live *l)
     for (int p = PROGRAMS; p-- > 0;)
         find_deaths(l, &l->plan->program[p]);
     for (Id v = 0; v < l->g->value.count; v++) /* a window keeps the whole */
-        if (l->last[v] && l->g->value.at[v].whole != NONE)
+        if (l->last[v] && l->g->value.at[v].whole != NONE && !l->g->value.at[v].fed)
             l->last[l->g->value.at[v].whole] = l->last[v];
 }
 
@@ -129,7 +129,7 @@ static void add_present(Live *l)
     };
     for (Id v = 0; v < l->g->value.count; v++) {
         const Value *value = &l->g->value.at[v];
-        if (value->kind == VALUE_RESULT || value->kind == VALUE_LITERAL ||
+        if (value->kind == VALUE_RESULT || value->kind == VALUE_LITERAL || value->fed ||
             (!l->last[v] && !l->is_output[v]))
             continue;
         bool io = value->kind == VALUE_INPUT || value->kind == VALUE_OUTPUT;
@@ -150,6 +150,48 @@ static void add_present(Live *l)
             buffer.program = value->program;
         }
         l->buffer_of[v] = add_buffer(l, buffer);
+    }
+}
+
+static Id add_ring_buffer(Live *l, uint64_t bytes)
+{
+    return add_buffer(l, (Buffer){.value = NONE,
+                                  .root = NONE,
+                                  .death = l->plan->end ? l->plan->end : 1,
+                                  .bytes = bytes,
+                                  .kind = BUFFER_DATA});
+}
+
+/* The slots that data is read into, what fills them, and the inputs: each has its place in the
+ * first slot, and moves from slot to slot with the micro-batches. */
+static void add_ring(Live *l)
+{
+    Plan *plan = l->plan;
+    plan->slots = plan->work = NONE;
+    if (!l->g->data.count)
+        return;
+    const DataStmt *data = &l->g->data.at[0];
+    plan->ring = l->options->ring;
+    if (!plan->ring.depth)
+        plan->ring.depth = 1;
+    RingBytes bytes = l->target->ring(l->target, l->g, plan->ring);
+    plan->slots = add_ring_buffer(l, bytes.slot * plan->ring.depth);
+    plan->work = add_ring_buffer(l, bytes.work);
+    for (Id v = 0; v < l->g->value.count; v++) {
+        const Value *value = &l->g->value.at[v];
+        if (!value->fed || !l->last[v])
+            continue;
+        Id whole = value->whole == NONE ? v : value->whole;
+        Buffer buffer = l->buffer.at[plan->slots];
+        for (int i = 0; i < data->inputs; i++)
+            if (data->input[i] == whole) {
+                buffer.value = v;
+                buffer.root = plan->slots;
+                buffer.layout = value_view(value);
+                buffer.layout.offset = (int64_t)(bytes.offset[i] / dtype_size((Dtype)value->dtype));
+                buffer.bytes = value_bytes(value);
+                l->buffer_of[v] = add_buffer(l, buffer);
+            }
     }
 }
 
@@ -368,6 +410,7 @@ Plan *live(Arena *arena, const Task *task, const Order *order, const Windows *wi
     list_occurrences(&l);
     find_last_readers(&l);
     add_present(&l);
+    add_ring(&l);
     add_state(&l);
     walk(&l);
     name_buffers(&l);

@@ -101,7 +101,7 @@ static void sum_persistent(Plan *plan, const Target *target)
     for (Id i = 0; i < plan->buffers; i++) {
         const Buffer *b = &plan->buffer[i];
         if (is_packed(plan, i, SPACE_ARENA) && b->birth == 0 && b->death >= plan->end &&
-            b->kind <= BUFFER_INPUT)
+            b->kind <= BUFFER_DATA)
             plan->persistent += round_up(b->bytes, target->align);
     }
 }
@@ -153,7 +153,7 @@ static bool in_arena(const Plan *plan, Id buffer)
 {
     const Buffer *b = &plan->buffer[buffer];
     bool version = b->value != NONE && value_is_version(plan->graph, b->value);
-    return b->space == SPACE_ARENA && b->kind > BUFFER_INPUT && !version;
+    return b->space == SPACE_ARENA && b->kind > BUFFER_DATA && !version;
 }
 
 /* Values that concats join may lie in each other, and a part of an output in the output: of each
@@ -175,7 +175,7 @@ static Families find_families(Arena *arena, const Graph *g)
     Families f = {ARENA_ARRAY(arena, Id, g->value.count),
                   ARENA_ARRAY(arena, uint64_t, g->value.count)};
     for (Id v = 0; v < g->value.count; v++)
-        f.parent[v] = g->value.at[v].whole == NONE ? v : g->value.at[v].whole;
+        f.parent[v] = g->value.at[v].whole == NONE || g->value.at[v].fed ? v : g->value.at[v].whole;
     for (Id n = 0; n < g->node.count; n++)
         for (Id i = 0; g->node.at[n].op->flags & OP_JOINS && i < g->node.at[n].uses; i++)
             f.parent[family_of(&f, node_use(g, &g->node.at[n], i).value)] =
@@ -252,6 +252,7 @@ Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pa
                  const Packing *packed)
 {
     Plan *plan = begin(arena, task, order);
+    plan->cost = ring_wait(task->g, task->clusters, task->target, task->options->ring);
     if (packed)
         place(plan, packed);
     else
@@ -315,7 +316,7 @@ const bool space_planned[SPACES] = {[SPACE_ARENA] = true};
 
 static const char *kind_name(uint8_t kind)
 {
-    static const char *const name[BUFFER_KINDS] = {"param",  "state",      "input",
+    static const char *const name[BUFFER_KINDS] = {"param",  "state",      "input",    "data",
                                                    "output", "activation", "workspace"};
     return name[kind];
 }

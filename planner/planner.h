@@ -40,6 +40,13 @@ typedef struct {
 } Profile;
 extern const Profile default_profile;
 
+/* What a ring takes in memory. */
+typedef struct {
+    uint64_t slot, work;      /* of one slot; of files, notes, stacks and decoders */
+    uint64_t offset[MAX_FED]; /* of each input that data fills, within a slot */
+    double seconds;           /* that one thread takes for the samples of a step, estimated */
+} RingBytes;
+
 /* What the planner must know of where the code will run. */
 typedef struct Target {
     const char *name;
@@ -56,12 +63,16 @@ typedef struct Target {
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
     const Profile *profile; /* NULL: default_profile */
+    /* Of a graph with data. NULL: the target reads none. */
+    RingBytes (*ring)(const struct Target *target, const Graph *g, Ring ring);
 } Target;
 
 typedef enum {
     BUFFER_PARAM,
     BUFFER_STATE,
     BUFFER_INPUT,
+    BUFFER_DATA, /* slots of the ring, what fills them, and inputs that lie in a slot; up to here
+                    they are persistent */
     BUFFER_OUTPUT,
     BUFFER_ACTIVATION,
     BUFFER_WORKSPACE,
@@ -110,11 +121,14 @@ typedef struct {
     Buffer *buffer;
     Id buffers;
     Id *arg;
-    Id *output;   /* by output of the graph: the buffer that has it when its program ends */
-    Id *home;     /* by value: the buffer of an input, parameter, constant, state, gradient or
-                     collected output; NONE for all others, and for what nobody reads */
-    Id state;     /* the buffer of the target's state, or NONE */
-    uint32_t end; /* time after the last occurrence */
+    Id *output;     /* by output of the graph: the buffer that has it when its program ends */
+    Id *home;       /* by value: the buffer of an input, parameter, constant, state, gradient or
+                       collected output; NONE for all others, and for what nobody reads */
+    Id state;       /* the buffer of the target's state, or NONE */
+    Id slots, work; /* of a graph with data: `ring.depth` slots one behind the other, each with all
+                       inputs that data fills; and the memory of what fills them; else NONE */
+    Ring ring;
+    uint32_t end;           /* time after the last occurrence */
     uint64_t arena[SPACES]; /* by planned space: bytes, all of its buffers packed */
     uint64_t persistent;    /* of them, those that live from 0 to the end */
     uint64_t bound;         /* no packing of these lifetimes is smaller */
@@ -158,6 +172,7 @@ typedef struct {
     bool micro_auto; /* as many as cost least, from `micro` on */
     When chunked_loss, epilogues;
     uint8_t precision; /* 1 + a dtype; 0: as the model says */
+    Ring ring;         /* of a graph with data */
     bool io_external;  /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
@@ -191,7 +206,7 @@ void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* Why the choice is as it is, in words for the report; NULL: there was nothing to choose. */
 typedef struct {
-    const char *micro, *chunked_loss, *epilogues;
+    const char *micro, *chunked_loss, *epilogues, *ring;
 } Reasons;
 
 /* A model lowered for a choice, and planned. */
@@ -246,6 +261,11 @@ size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const
 /* Estimated seconds with each cluster once: no plan costs less. As Plan.cost, of the training step
  * where there is one. */
 double plan_cost(const Graph *g, const Clusters *clusters, const Target *target);
+/* What a step waits for its data beside that: reading ahead hides it as far as there are threads.
+ */
+double ring_wait(const Graph *g, const Clusters *clusters, const Target *target, Ring ring);
+/* The ring that a budget has to be short for to have a smaller one. */
+Ring ring_wanted(const Graph *g, const Clusters *clusters, const Target *target);
 /* Whether that is of a training step, and not of a forward pass. */
 bool plan_trains_step(const Clusters *clusters);
 /* The extra time of a plan, in percent of the least. All that is said of it is said by this. */

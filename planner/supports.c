@@ -68,5 +68,9 @@ bool supports(const Graph *g, const Target *target)
             diag_hint(g->diag, "write it with other ops, or choose another target");
         }
     }
+    if (g->data.count && !target->ring) {
+        good = diag_error(g->diag, g->data.at[0].span, "the target %s reads no data", target->name);
+        diag_hint(g->diag, "leave the statement out, and copy batches to the inputs");
+    }
     return good;
 }

@@ -13,6 +13,10 @@ const char *net_strerror(int code)
         "CUDA or cuBLAS refused a call",
         "a negative count of samples, or more than a batch has",
         "an output that the last run did not compute",
+#if MODEL_HAS_DATA
+        "data that is missing, damaged, or not what the model reads",
+        "the data has no further batch",
+#endif
     };
     return text[NET_ERROR_KIND(code)] ? text[NET_ERROR_KIND(code)] : "an unknown error";
 }

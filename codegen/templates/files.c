@@ -46,6 +46,9 @@ static int load_from(net *m, const char *path, gp_items items)
 #if MODEL_KEEPS_STATE
     if (code != GP_OK)
         return code;
+#if MODEL_HAS_DATA
+    data_stop(m); /* its order is the seed's */
+#endif
     m->step = note[0].number;
     m->seed = note[1].number;
     if (NEEDED_COUNT < SAVED_COUNT && !(seen[NEEDED_COUNT / 8] >> NEEDED_COUNT % 8 & 1)) {

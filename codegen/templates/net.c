@@ -54,6 +54,13 @@ static double now(void);
 static int is_bound(net *m);
 #endif
 
+#if MODEL_HAS_DATA
+static int batch_begin(net *m, int which);
+static void batch_end(net *m, int which);
+static int slot_take(net *m, int which);
+static void slot_give(net *m);
+#endif
+
 /* What holds for all ops of a run. */
 static gp_run run_begin(net *m, int ops)
 {
@@ -77,13 +84,35 @@ int net_forward(net *m)
     if (!is_bound(m))
         return NET_EBIND;
 #endif
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_PREDICT)) != NET_OK)
+        return code;
+#endif
 #if MODEL_FORWARD_IS_SPLIT
-    for (run.micros = MODEL_FORWARD_MICROS; run.micro < run.micros; run.micro++)
+    for (run.micros = MODEL_FORWARD_MICROS; run.micro < run.micros; run.micro++) {
+#if MODEL_HAS_DATA
+        if ((code = slot_take(m, NET_PREDICT)) != NET_OK)
+            return code;
+#endif
         if ((code = forward(m, &run)) != NET_OK)
             return code;
+#if MODEL_HAS_DATA
+        slot_give(m);
+#endif
+    }
 #else
+#if MODEL_HAS_DATA
+    if ((code = slot_take(m, NET_PREDICT)) != NET_OK)
+        return code;
+#endif
     if ((code = forward(m, &run)) != NET_OK)
         return code;
+#if MODEL_HAS_DATA
+    slot_give(m);
+#endif
+#endif
+#if MODEL_HAS_DATA
+    batch_end(m, NET_PREDICT);
 #endif
     m->ran = RAN_FORWARD;
     return NET_OK;
@@ -99,6 +128,10 @@ int net_eval(net *m, float *loss)
     if (!is_bound(m))
         return NET_EBIND;
 #endif
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_EVAL)) != NET_OK)
+        return code;
+#endif
 #if MODEL_WEIGHS_SAMPLES
     run.batch = NET_BATCH;
     run.valid = m->valid;
@@ -106,15 +139,32 @@ int net_eval(net *m, float *loss)
 #if MODEL_EVAL_IS_SPLIT
     double sum = 0; /* each micro-batch has its share of the mean */
     for (run.micros = MODEL_EVAL_MICROS; run.micro < run.micros; run.micro++) {
+#if MODEL_HAS_DATA
+        if ((code = slot_take(m, NET_EVAL)) != NET_OK)
+            return code;
+#endif
         if ((code = eval(m, &run)) != NET_OK)
             return code;
         sum += (double)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+#if MODEL_HAS_DATA
+        slot_give(m);
+#endif
     }
     *loss = (float)sum;
 #else
+#if MODEL_HAS_DATA
+    if ((code = slot_take(m, NET_EVAL)) != NET_OK)
+        return code;
+#endif
     if ((code = eval(m, &run)) != NET_OK)
         return code;
+#if MODEL_HAS_DATA
+    slot_give(m);
+#endif
     *loss = (float)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+#endif
+#if MODEL_HAS_DATA
+    batch_end(m, NET_EVAL);
 #endif
     m->ran = RAN_EVAL;
     return NET_OK;
@@ -131,6 +181,10 @@ int net_step(net *m, float *loss)
         return NET_EBIND;
 #endif
     run.lr = net_lr(m);
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_TRAIN)) != NET_OK)
+        return code;
+#endif
 #if MODEL_WEIGHS_SAMPLES
     run.batch = NET_BATCH;
     run.valid = m->valid;
@@ -138,13 +192,27 @@ int net_step(net *m, float *loss)
 #if MODEL_STEP_IS_SPLIT
     double sum = 0; /* each micro-batch has its share of the mean */
     for (run.micros = MODEL_STEP_MICROS; run.micro < run.micros; run.micro++) {
+#if MODEL_HAS_DATA
+        if ((code = slot_take(m, NET_TRAIN)) != NET_OK)
+            return code;
+#endif
         if ((code = step(m, &run)) != NET_OK)
             return code;
         sum += (double)*(const gp_real *)AT(MODEL_STEP_LOSS);
+#if MODEL_HAS_DATA
+        slot_give(m);
+#endif
     }
 #else
+#if MODEL_HAS_DATA
+    if ((code = slot_take(m, NET_TRAIN)) != NET_OK)
+        return code;
+#endif
     if ((code = step(m, &run)) != NET_OK)
         return code;
+#if MODEL_HAS_DATA
+    slot_give(m);
+#endif
     const gp_real sum = *(const gp_real *)AT(MODEL_STEP_LOSS);
 #endif
 #if MODEL_HAS_UPDATE
@@ -153,6 +221,9 @@ int net_step(net *m, float *loss)
         return code;
 #endif
     m->step++;
+#if MODEL_HAS_DATA
+    batch_end(m, NET_TRAIN);
+#endif
     m->ran = RAN_STEP;
     if (loss)
         *loss = (float)sum;
@@ -172,6 +243,9 @@ int net_step(net *m, float *loss)
 #endif
 #if MODEL_TRAINS
 #include "runtime/c/schedule.h"
+#endif
+#if MODEL_HAS_DATA
+#include "runtime/c/data_ring.h"
 #endif
 MODEL_KERNELS
 
@@ -225,6 +299,12 @@ static GP_NOINLINE int op_end(net *m, int op, int code)
     return NET_OK;
 }
 
+#if MODEL_HAS_DATA
+/* ---- Data ---- */
+
+#include "data.c"
+
+#endif
 #if MODEL_EMBEDS
 /* ---- Memory and parameters ---- */
 
@@ -283,6 +363,9 @@ static void initialize(net *m, size_t first, uint64_t seed)
 void net_reset(net *m, uint64_t seed)
 {
     m->detail[0] = 0;
+#if MODEL_HAS_DATA
+    data_stop(m); /* its order is the seed's */
+#endif
     m->seed = seed;
     m->step = 0;
 #if MODEL_HAS_PARAMS

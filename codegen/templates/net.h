@@ -25,12 +25,13 @@ extern "C" {
 #define NET_THREADS_MAX MODEL_THREADS_MAX
 #endif
 #define NET_OPS MODEL_OPS
-#if MODEL_WEIGHS_SAMPLES
+#if MODEL_WEIGHS_SAMPLES || MODEL_HAS_DATA
 #define NET_BATCH MODEL_BATCH /* samples */
 #endif
 MODEL_COUNTS
 
 /* Return codes. Those of an op have its number above the lowest four bits. */
+/* clang-format off */
 enum {
     NET_OK,
     NET_EINDEX,   /* an index out of range, e.g. an invalid token id */
@@ -43,8 +44,15 @@ enum {
     NET_EBIND,    /* a tensor in the caller's memory is not bound yet */
     NET_EDEVICE,  /* CUDA or cuBLAS refused a call; op NET_OPS: outside of one */
     NET_ESAMPLES, /* a negative count of samples, or more than a batch has */
+#if MODEL_HAS_DATA
+    NET_EOUTPUT,  /* the last run did not compute this output */
+    NET_EDATA,    /* data is missing, damaged, or not what the model reads */
+    NET_EEND      /* the data has no further batch */
+#else
     NET_EOUTPUT   /* the last run did not compute this output */
+#endif
 };
+/* clang-format on */
 #define NET_ERROR_KIND(code) ((code)&15)
 #define NET_ERROR_OP(code) ((code) >> 4)
 
@@ -62,6 +70,14 @@ typedef struct {
 } net_tensor;
 #define NET_EXTERNAL ((size_t)-1) /* the caller's memory */
 
+#if MODEL_HAS_DATA
+/* Where samples come from: for step, eval and forward. */
+enum { NET_TRAIN, NET_EVAL, NET_PREDICT };
+/* Writes sample `sample` to field[0], field[1], ..., the inputs that data fills, in the order of
+ * the data statement. Workers call it at the same time. Not 0: it failed, and `why` says so. */
+typedef int net_fill(void *user, int64_t sample, void *const *field, char *why, size_t why_size);
+
+#endif
 /* A model. The caller owns it and its arena; several can run at once. */
 typedef struct {
     unsigned char *arena;
@@ -96,7 +112,21 @@ typedef struct {
 #if MODEL_BINDS
     void *external[MODEL_SLOTS]; /* the caller's memory */
 #endif
+#if MODEL_HAS_DATA
+    int open;           /* 1 + the source whose samples are in the ring; 0: none */
+    int64_t head, slot; /* the batch that the ring comes to next; the slot that is read, */
+    size_t place;       /* and where it lies in the ring */
+    int64_t taken;      /* of net_taken */
+    struct {            /* of net_data and net_feed, by source */
+        const char *path;
+        net_fill *fill;
+        void *user;
+        int64_t given, samples, batches, at;
+    } source[3];
+    char detail[400]; /* of net_error */
+#else
     char detail[200]; /* of net_error */
+#endif
 } net;
 
 #if MODEL_CUDA
@@ -159,6 +189,28 @@ int net_bind(net *m, const char *name, void *data);
 int net_map(net *m, const void *file, size_t bytes);
 #endif
 
+#if MODEL_HAS_DATA
+/* Data. MODEL_DATA_INPUTS are filled by it: step takes the next batch of TRAIN, eval of
+ * EVAL, forward of PREDICT, into slots that lie in the arena. TRAIN is the data train of the model,
+ * EVAL its data eval or what data train holds out, PREDICT what a function fills (net_feed). The
+ * batch of TRAIN is the step: a run that is loaded goes on with the samples that come next. After
+ * its last batch eval and forward return NET_EEND, once, and begin again.
+ *
+ * Opens a source and checks its files. path: instead of the one in the model (the folder, where
+ * it has several files); must stay there; NULL: the model's. */
+int net_data(net *m, int which, const char *path);
+/* The samples of a source are made by a function, so many of them. */
+int net_feed(net *m, int which, net_fill *fill, void *user, int64_t samples);
+int64_t net_samples(const net *m, int which);   /* of an epoch; 0: not opened yet */
+int64_t net_batches(const net *m, int which);   /* likewise */
+int64_t net_taken(const net *m);                /* samples that counted in the last run */
+int64_t net_skipped(const net *m);              /* damaged ones so far: corrupt = skip */
+int net_seek(net *m, int which, int64_t batch); /* EVAL and PREDICT go on with it */
+/* Ends the workers and closes files; the next run opens what it reads again. Before the arena or
+ * the model is given back. */
+void net_close(net *m);
+
+#endif
 MODEL_ACCESSORS_DECLARED
 
 #if MODEL_CUDA
@@ -207,7 +259,7 @@ void net_schedule(net *m, int kind, uint64_t warmup, uint64_t steps, double shar
 double net_lr(const net *m);          /* of the next step */
 void net_seed(net *m, uint64_t seed); /* of dropout; reset and load set it too */
 #endif
-#if MODEL_WEIGHS_SAMPLES
+#if MODEL_WEIGHS_SAMPLES && !MODEL_HAS_DATA
 /* For a last batch that is not full: only its first samples count in the loss of eval and step,
  * until it is set again. 0: all of NET_BATCH. */
 int net_valid(net *m, int64_t samples);

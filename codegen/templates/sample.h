@@ -35,6 +35,9 @@
 #ifndef MODEL_FORWARD_IS_SPLIT
 #define MODEL_FORWARD_IS_SPLIT 1
 #endif
+#ifndef MODEL_HAS_DATA
+#define MODEL_HAS_DATA (!MODEL_CUDA && !MODEL_EMBEDS)
+#endif
 /* These need others of them. */
 #ifndef MODEL_BINDS_PARAMS
 #define MODEL_BINDS_PARAMS (MODEL_BINDS && MODEL_HAS_PARAMS)
@@ -137,6 +140,16 @@
 #define MODEL_STEP_OPS 1
 #define MODEL_STEP_MICROS 2
 #define AT_MODEL_STEP_LOSS AT_y
+
+/* ---- Its data ---- */
+
+#define MODEL_DATA_INPUTS "x"
+#define MODEL_DATA_SLOTS 0
+#define MODEL_DATA_WORK 4096
+#define MODEL_DATA_FIELDS                                                        \
+    static const gp_data_field train_field[] = {{.name = "x", .dtype = GP_F32}}; \
+    static const gp_data_source gp_data_none = {NULL, NULL};
+#define MODEL_DATA_SETS {.name = "train", .source = &gp_data_none, .field = train_field},
 
 /* ---- Its tables ---- */
 

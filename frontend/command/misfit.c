@@ -49,7 +49,9 @@ static void list_largest(const Question *q, const Plan *plan, uint32_t time)
                       shape_text(q->arena, (Dtype)v->dtype, v->rank, v->dim));
         else
             diag_note(q->diag, (Span){0}, "%10s  %s", size_text(q->arena, b->bytes),
-                      b->kind == BUFFER_STATE ? "state of the run" : "workspace");
+                      b->kind == BUFFER_STATE  ? "state of the run"
+                      : b->kind == BUFFER_DATA ? "the data ring and what fills it"
+                                               : "workspace");
     }
 }
 

@@ -12,16 +12,16 @@ typedef struct {
     uint64_t length;
     size_t used;
     char buffer[1024];
-} gp_writer;
+} gp_file_writer;
 
-GP_HOST void gp_flush(gp_writer *w)
+GP_HOST void gp_flush(gp_file_writer *w)
 {
     if (w->file >= 0 && !w->failed && !gp_write_all(w->file, w->buffer, w->used))
         w->failed = 1;
     w->used = 0;
 }
 
-GP_HOST void gp_put(gp_writer *w, const char *text)
+GP_HOST void gp_put(gp_file_writer *w, const char *text)
 {
     for (; *text; text++) {
         if (w->used == sizeof w->buffer)
@@ -31,7 +31,7 @@ GP_HOST void gp_put(gp_writer *w, const char *text)
     }
 }
 
-GP_HOST void gp_put_number(gp_writer *w, uint64_t number)
+GP_HOST void gp_put_number(gp_file_writer *w, uint64_t number)
 {
     char text[24];
     size_t at = sizeof text;
@@ -42,7 +42,7 @@ GP_HOST void gp_put_number(gp_writer *w, uint64_t number)
     gp_put(w, text + at);
 }
 
-GP_HOST void gp_put_string(gp_writer *w, const char *text)
+GP_HOST void gp_put_string(gp_file_writer *w, const char *text)
 {
     gp_put(w, "\"");
     for (; *text; text++) {
@@ -56,7 +56,7 @@ GP_HOST void gp_put_string(gp_writer *w, const char *text)
     gp_put(w, "\"");
 }
 
-GP_HOST void gp_put_header(gp_writer *w, const gp_items *items)
+GP_HOST void gp_put_header(gp_file_writer *w, const gp_items *items)
 {
     uint64_t offset = 0;
     gp_put(w, "{");
@@ -91,7 +91,7 @@ GP_HOST void gp_put_header(gp_writer *w, const gp_items *items)
 
 GP_HOST int gp_write_items(int file, const gp_items *items)
 {
-    gp_writer count = {.file = -1}, w = {.file = file};
+    gp_file_writer count = {.file = -1}, w = {.file = file};
     gp_put_header(&count, items);
     unsigned char length[8];
     for (int i = 0; i < 8; i++)

@@ -1,0 +1,83 @@
+#!/bin/sh
+# Emitted programs that read data: from every format the same samples, whatever the ring, the
+# workers and the micro-batches; a run that is loaded goes on where it was; damage is an error that
+# names the file. usage: run.sh GPLAN
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+
+cc=${CC:-gcc}
+flags="-std=c11 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -Wpedantic -Werror"
+mkdir "$work/data"
+$cc -O1 "$here/files.c" -o "$work/files" && "$work/files" "$work/data" || exit 1
+
+# model STATEMENT: images.g with it.
+model() { sed "s|^FORMAT|$1|" "$here/images.g" >"$work/net.g"; }
+
+# build NAME OPTIONS...: plans, emits and compiles net.g as the program NAME.
+build() {
+    name=$1
+    shift
+    "$gplan" "$work/net.g" "$@" -o "$work/net.c" 2>"$work/err" &&
+        "$gplan" "$work/net.g" "$@" --emit json >"$work/net.json" 2>"$work/err" &&
+        # shellcheck disable=SC2086 # flags are words
+        $cc $flags -DGPLAN_POISON -I"$work" "$work/net.c" "$here/train.c" -o "$work/$name" -lm -pthread 2>"$work/err" &&
+        return
+    cat "$work/err"
+    return 1
+}
+
+# run NAME STEPS [LOAD] [SAVE]: in the folder of the data.
+run() {
+    name=$1
+    shift
+    (cd "$work/data" && "$work/$name" "$@" 2>&1)
+}
+
+idx='data train = idx("x-idx3", "y-idx1", flip = true, split = 0.2) -> x, y'
+npy='data train = npy("x.npy", "y.npy", flip = true, split = 0.2) -> x, y'
+records='data train = records("xy.bin", flip = true, split = 0.2) -> y, x'
+
+model "$idx"
+build idx && run idx 40 >"$work/idx.out"
+check 'idx trains' sh -c "grep -q 'eval 41' '$work/idx.out' && tail -n 1 '$work/idx.out' | grep -q ' 1$\| 0.9'"
+
+model "$npy"
+build npy && run npy 40 >"$work/npy.out"
+check 'npy gives what idx gives' sh -c "cmp '$work/idx.out' '$work/npy.out'"
+model "$records"
+build records && run records 40 >"$work/records.out"
+check 'records give what idx gives' sh -c "cmp '$work/idx.out' '$work/records.out'"
+
+model "$idx"
+least=$(least_budget "$work/net.g" --accumulate 1)
+build small --accumulate 1 --budget "$least" && run small 40 >"$work/small.out"
+check 'without workers it gives the same bits' \
+    sh -c "grep -q 'depth = 1,' '$work/net.c' && cmp '$work/idx.out' '$work/small.out'"
+
+build micro --accumulate 4 && run micro 40 >"$work/micro.out"
+check 'a slot holds a micro-batch' sh -c "grep -q 'slot = 4,' '$work/net.c'"
+check 'micro-batches learn the same' sh -c "tail -n 1 '$work/micro.out' | grep -q ' 1$\| 0.9'"
+
+run idx 23 '' "$work/half" >"$work/resumed.out" && run idx 40 "$work/half" >>"$work/resumed.out"
+check 'a loaded run goes on' sh -c "cmp '$work/idx.out' '$work/resumed.out'"
+
+cp "$here/tokens.g" "$work/net.g"
+build tokens && run tokens 40 >"$work/tokens.out"
+check 'tokens train' sh -c "grep -q 'eval 333' '$work/tokens.out'"
+
+model "$idx"
+build idx || exit 1
+cp "$work/data/x-idx3" "$work/whole"
+head -c 5000 "$work/whole" >"$work/data/x-idx3"
+run idx 1 >"$work/cut.out"
+check 'a file that is cut is named' sh -c "grep -q '^error 12: .*x-idx3' '$work/cut.out'"
+rm "$work/data/x-idx3"
+run idx 1 >"$work/none.out"
+check 'a file that is missing is named' sh -c "grep -q '^error 12: .*x-idx3' '$work/none.out'"
+cp "$work/whole" "$work/data/x-idx3"
+printf '\011' | dd of="$work/data/y-idx1" bs=1 seek=100 conv=notrunc 2>/dev/null
+run idx 40 >"$work/label.out"
+check 'a label outside the classes is named' sh -c "grep -q '^error 12: .*y-idx1.* 9' '$work/label.out'"
+
+finish
