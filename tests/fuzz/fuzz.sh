@@ -31,6 +31,14 @@ for word in node edge size= cost= work= once output; do echo "\"$word\""; done >
 "$gplan" --help | grep -o -- '--*[a-z][a-z-]*' | sort -u | sed 's/.*/"&"/' >command.dict
 for word in dtype shape data_offsets __metadata__ F32 I32 step seed; do echo "\"$word\""; done >safetensors.dict
 
+# The models of ONNX's own tests, where Debian's libonnx-testdata is installed.
+seed_tests() { # FOLDER
+    for model in /usr/share/libonnx-testdata/data/*/*/model.onnx; do
+        name=${model%/model.onnx}
+        [ -f "$model" ] && cp "$model" "$1/${name##*/}"
+    done
+}
+
 fuzz() { # DOOR
     dict=''
     accepted=''
@@ -38,6 +46,7 @@ fuzz() { # DOOR
     [ -f "$1.dict" ] && dict=-dict=$1.dict
     mkdir -p "$1"
     seeds "$1" "seeds_$1"
+    [ "$1" = onnx ] && seed_tests "seeds_$1"
     # shellcheck disable=SC2086
     env ${accepted:+FUZZ_ACCEPTED="$accepted" FUZZ_SAMPLE="${FUZZ_RUNS:-10}"} \
         "$build/tests/fuzz/$1_door" "$work/$1" "$work/seeds_$1" $dict \

@@ -199,6 +199,8 @@ static void change_value(Dice *dice, Field *field, uint8_t *room)
                                       "ScatterND",   "ConstantOfShape",
                                       "QLinearConv", "DequantizeLinear",
                                       "Attention",   "GroupNormalization",
+                                      "Bernoulli",   "RandomUniformLike",
+                                      "Multinomial", "RotaryEmbedding",
                                       "../data",     "data"};
     if ((field->tag & 7) == WIRE_VARINT) {
         field->integer =

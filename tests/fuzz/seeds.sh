@@ -13,6 +13,12 @@ seeds() { # DOOR FOLDER
             sed '/^model/s/= *[0-9][0-9]*/= 4/g' "$root/examples/$model.g" >"$2/$model.g"
         done
         ;;
+    onnx)
+        for model in "$root"/tests/onnx/own/node/*/model.onnx; do
+            name=${model%/model.onnx}
+            cp "$model" "$2/${name##*/}"
+        done
+        ;;
     verify)
         "$gplan" "$root/tests/fuzz/every.g" --infer --quiet --effort 1 -o "$2/every.json"
         "$gplan" "$root/tests/fuzz/loader.g" --quiet --effort 1 -o "$2/loader.json"
