@@ -71,16 +71,15 @@ GP_FUNCTION void gp_fold_chunk(const gp_tensor *t, const gp_fold *fold, int how,
         if ((row - from) % GP_FOLD_BLOCK == 0)
             for (int64_t i = 0; i < lanes; i++)
                 top[i] = gp_fold_start(how);
-        const gp_line *line = &fold->wide;
-        int64_t at = base, i = column, n = lanes;
+        const gp_real *x;
+        int64_t n = lanes;
         if (fold->width > 1) {
-            at += gp_line_at(&fold->in, row);
+            int64_t at = base + gp_line_at(&fold->in, row);
+            x = gp_line_read(t, &fold->wide, at, column, n, buffer);
         } else {
-            line = &fold->in;
-            i = row * lanes;
-            n = fold->count - i < lanes ? fold->count - i : lanes;
+            n = fold->count - row * lanes < lanes ? fold->count - row * lanes : lanes;
+            x = gp_line_read(t, &fold->in, base, row * lanes, n, buffer);
         }
-        const gp_real *x = gp_line_read(t, line, at, i, n, buffer);
         if (GP_WAY(fold_squares, how == GP_FOLD_SQUARES))
             gp_fold_squares(top, x, mean, n);
         else
