@@ -49,8 +49,10 @@ Id graph_value(Graph *g, ValueKind kind, const char *name, Dtype dtype, int rank
 
 Id node_updates(const Graph *g, const Node *node, Id output)
 {
-    for (int i = 0; i < MAX_OUTPUTS && node->op->updates[i]; i++) {
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
         const Id operand = (Id)node->op->updates[i] - 1;
+        if (operand == NONE && output-- == 0) /* it is a new value */
+            return NONE;
         if (operand < node->uses && node_use(g, node, operand).value != NONE && output-- == 0)
             return operand;
     }
