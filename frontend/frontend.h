@@ -407,6 +407,8 @@ enum {
     OP_HALF = 1 << 19,  /* its kernel takes f16 and bf16 in all reals that are no `statistics`, and
                            makes them in all that are not `wide_out`; the others see f32 alone */
     OP_FLAT = 65536,    /* its kernel takes operands for lists of numbers: dims do not matter */
+    OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
+                              converts again, so that what is kept is what they were made of */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
     OP_BEST = 1 << 20,  /* the index of the largest along its axes: a chunked loss has that of its
                            rows as its third result */

@@ -41,19 +41,69 @@ static const Use nothing = {NONE, NONE};
 
 /* ---- For the rows --------------------------------------------------------------------------- */
 
-Use grad_operand(const Grad *grad, int i)
+static Use operand_of(const Grad *grad, int i)
 {
     return node_use(grad->g, &grad->g->node.at[grad->node], (Id)i);
 }
 
+/* The same conversion of the same numbers, as a node of the backward pass. */
+static Use convert_again(const Grad *grad, Id value)
+{
+    Graph *g = grad->g;
+    const Node made = g->node.at[g->value.at[value].node];
+    Call c = call_begin(g, &grad->at, made.op->name);
+    for (int i = 0; i < MAX_ARGS && made.op->args[i].name; i++)
+        c.attr[i] = g->attr.at[made.attr + (Id)i];
+    call_use(g, &c, node_use(g, &made, 0));
+    return call_finish(g, &c) ? c.result.at[0] : use_of(value);
+}
+
+/* Whether it is f32 made of a narrow value, or of a parameter. */
+static bool is_converted(const Graph *g, Id value)
+{
+    const Id made = value == NONE ? NONE : g->value.at[value].node;
+    if (made == NONE || g->value.at[value].dtype != F32 ||
+        !(g->node.at[made].op->flags & OP_CONVERTS))
+        return false;
+    const Value *from = &g->value.at[node_use(g, &g->node.at[made], 0).value];
+    return dtype_is_narrow((Dtype)from->dtype) || from->kind == VALUE_PARAM;
+}
+
+Use grad_operand(const Grad *grad, int i)
+{
+    const Use use = operand_of(grad, i);
+    if (!is_converted(grad->g, use.value))
+        return use;
+    return (Use){convert_again(grad, use.value).value, use.view};
+}
+
+/* The narrow value that a result of a kernel was rounded to, where only that is read; or NONE. */
+static Id rounded_result(const Graph *g, Id value)
+{
+    for (size_t n = g->value.at[value].node + 1; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        for (Id i = 0; i < node->uses; i++)
+            if (node_use(g, node, i).value == value && node->op->flags & OP_CONVERTS &&
+                node->phase == PHASE_FORWARD &&
+                dtype_is_narrow((Dtype)g->value.at[node->value].dtype))
+                return node->value;
+        if (n > g->value.at[value].node + 4u) /* it stands right behind the kernel */
+            break;
+    }
+    return NONE;
+}
+
 Use grad_result(const Grad *grad, int i)
 {
-    return use_of(node_value(&grad->g->node.at[grad->node], (Id)i));
+    Graph *g = grad->g;
+    const Id value = node_value(&g->node.at[grad->node], (Id)i);
+    const Id narrow = g->value.at[value].dtype == F32 ? rounded_result(g, value) : NONE;
+    return narrow == NONE ? use_of(value) : precision_cast(g, &grad->at, use_of(narrow), F32);
 }
 
 void grad_wide(Grad *grad, int i)
 {
-    grad->at.wide_result = grad->g->value.at[grad_operand(grad, i).value].dtype == F32;
+    grad->at.wide_result = grad->g->value.at[operand_of(grad, i).value].dtype == F32;
 }
 
 Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
@@ -106,13 +156,13 @@ static bool add_to(Graph *g, const Call *at, Flow *flow, Id value, Use use)
 
 Use grad_flow(Grad *grad, int i)
 {
-    Id value = grad_operand(grad, i).value;
+    Id value = operand_of(grad, i).value;
     return sum_so_far(grad->g, &grad->flow[value], value);
 }
 
 void grad_set_flow(Grad *grad, int i, Use sum)
 {
-    grad->flow[grad_operand(grad, i).value].sum = sum;
+    grad->flow[operand_of(grad, i).value].sum = sum;
 }
 
 bool grad_begins(const Graph *g, Use sum)
