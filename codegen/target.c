@@ -76,25 +76,31 @@ static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clust
     return node ? ask(runtime_cuda_work(node->op->name), target, g, node, false) : 0;
 }
 
-static bool has_kernel(const char *format, const OpRow *op)
+/* Whether the file of a kernel has `macro(name)`. */
+static bool has_macro(const char *format, const OpRow *op, const char *macro)
 {
     char file[128], kernel[128];
     if (!op_has_kernel(op))
         return true;
     snprintf(file, sizeof file, format, op->kernel ? op->kernel : op->name);
-    snprintf(kernel, sizeof kernel, "GP_KERNEL(%s)", op->name);
+    snprintf(kernel, sizeof kernel, "%s(%s)", macro, op->name);
     const char *text = runtime_text(file);
     return text && strstr(text, kernel);
 }
 
 static bool has_op_c(const OpRow *op)
 {
-    return has_kernel(dialect_c.kernel, op);
+    return has_macro(dialect_c.kernel, op, "GP_KERNEL");
 }
 
 static bool has_op_cuda(const OpRow *op)
 {
-    return has_kernel(dialect_cuda.kernel, op);
+    return has_macro(dialect_cuda.kernel, op, "GP_KERNEL");
+}
+
+static bool has_half_cuda(const OpRow *op)
+{
+    return has_macro(dialect_cuda.kernel, op, "GP_TAKES_HALF");
 }
 
 enum { ALL_DTYPES = (1 << DTYPES) - 1 };
@@ -110,6 +116,7 @@ const TargetRow target_table[] = {
      .extension = "c", .threads = true, .dialect = &dialect_c},
     /* 256 bytes are what cudaMalloc itself aligns to */
     {.plan = {.name = "cuda", .align = 256, .threads = 1, .dtypes = ALL_DTYPES, .has_op = has_op_cuda,
+              .has_half = has_half_cuda,
               .state = sizeof(gp_state), .workspace = workspace_cuda},
      .extension = "cu", .dialect = &dialect_cuda},
 };

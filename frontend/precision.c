@@ -93,9 +93,10 @@ bool precision_operands(Graph *g, Call *c, Dtype dtype)
         const bool wide = half ? dtype == F32 && c->op->precision != PRECISION_WIDE : true;
         if (narrow && wide)
             c->use.at[i] = precision_cast(g, c, c->use.at[i], F32);
-        else if (!narrow && product && dtype != F32 && !half)
+        else if (!narrow && product && dtype != F32 && !half) /* as its kernel would */
             c->use.at[i] = rounded(g, c, c->use.at[i], dtype);
-        else if (!narrow && product && dtype != F32 && is_activation(value))
+        else if (!narrow && dtype != F32 &&
+                 (product ? is_activation(value) : (c->op->flags & OP_JOINS) != 0))
             c->use.at[i] = precision_cast(g, c, c->use.at[i], dtype);
         if (c->use.at[i].value == NONE)
             return false;

@@ -59,6 +59,7 @@ typedef struct Target {
     bool coded; /* its optimizers take state of 8 bits */
     /* Whether it has a kernel for a row; NULL: for all. */
     bool (*has_op)(const OpRow *op);
+    bool (*has_half)(const OpRow *op); /* the same of f16 and bf16, for rows with OP_HALF */
     uint64_t state; /* persistent bytes of its programs; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);

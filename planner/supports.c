@@ -8,16 +8,22 @@ static Dtype dtype_at(const Graph *g, Id value)
     return value == NONE ? F32 : (Dtype)g->value.at[value].dtype;
 }
 
+/* What the target has for an op: all of its dtypes, or those but the narrow ones. */
+static bool has_dtype(const Target *target, const OpRow *op, Dtype dtype)
+{
+    const bool narrow = dtype_is_narrow(dtype) && op->flags & OP_HALF;
+    return (!target->dtypes || target->dtypes >> dtype & 1) &&
+           (!narrow || !target->has_half || target->has_half(op));
+}
+
 /* The first dtype of its operands and results that the target does not have; or DTYPES. */
 static Dtype lacking(const Graph *g, const Target *target, const Node *node)
 {
-    if (!target->dtypes)
-        return DTYPES;
     for (Id i = 0; i < node->uses; i++)
-        if (!(target->dtypes >> dtype_at(g, node_use(g, node, i).value) & 1))
+        if (!has_dtype(target, node->op, dtype_at(g, node_use(g, node, i).value)))
             return dtype_at(g, node_use(g, node, i).value);
     for (Id i = 0; i < node->values; i++)
-        if (!(target->dtypes >> dtype_at(g, node_value(node, i)) & 1))
+        if (!has_dtype(target, node->op, dtype_at(g, node_value(node, i))))
             return dtype_at(g, node_value(node, i));
     return DTYPES;
 }
@@ -56,7 +62,9 @@ bool supports(const Graph *g, const Target *target)
         if (dtype != DTYPES) {
             good = diag_error(g->diag, node->span, "%s: the target %s has no %s", node->op->name,
                               target->name, dtype_name(dtype));
-            diag_hint(g->diag, "cast to a dtype that it has, or choose another target");
+            diag_hint(g->diag, dtype_is_narrow(dtype) ? "--precision f32, or choose another target"
+                                                      : "cast to a dtype that it has, or choose "
+                                                        "another target");
         } else if (!target->coded && is_coded(g, node)) {
             good = diag_error(g->diag, node->span, "%s: the target %s has no state of 8 bits",
                               node->op->name, target->name);

@@ -174,7 +174,7 @@ static int batch_scatter_add(const Graph *g, const Node *n, int operand, int axi
 
 const OpRow ops_index[] = {
     {.name = "gather",
-     .flags = OP_LOOKS_UP,
+     .flags = OP_LOOKS_UP | OP_HALF,
      .help =
          "slices of x along an axis, picked by index: the axis is replaced by the dims of index",
      .args = {{.name = "x", .help = "any dtype, one dimension or more"},

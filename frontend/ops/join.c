@@ -187,7 +187,7 @@ const OpRow ops_join[] = {
               {.name = "axis", .kind = ARG_INT, .fallback = "0", .help = "which"}},
      .shape = shape_concat,
      .grad = grad_concat,
-     .flags = OP_JOINS,
+     .flags = OP_JOINS | OP_HALF,
      .strided = (uint32_t)ALL_OPERANDS,
      .out_strided = 1,
      .batch = batch_concat},

@@ -20,4 +20,6 @@ GP_KERNEL(concat)
     return GP_OK;
 }
 
+GP_TAKES_HALF(concat)
+
 #endif

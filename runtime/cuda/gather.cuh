@@ -43,4 +43,6 @@ GP_KERNEL(gather)
     return GP_OK;
 }
 
+GP_TAKES_HALF(gather)
+
 #endif

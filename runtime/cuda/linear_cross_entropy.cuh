@@ -68,8 +68,8 @@ GP_KERNEL(linear_cross_entropy)
         if (status != GP_OK)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_losses, gp_blocks(count, 1), gp_block_of(s.classes), 0,
-                  (const gp_real *)c->work, s, a->label_smoothing, loss ? loss + first : NULL,
-                  saved ? saved + 2 * first : NULL);
+                  (const void *)c->work, (int)GP_F32, s, a->label_smoothing,
+                  loss ? loss + first : NULL, saved ? saved + 2 * first : NULL);
         if (best)
             gp_slice_best(c, count, best + first);
     }
@@ -114,8 +114,8 @@ GP_UNUSED static int gp_slices_back(const gp_call *c, const gp_linear_cross_entr
         if (status != GP_OK)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_slopes, gp_blocks(count, 1), gp_block_of(s.classes), 0,
-                  (const gp_real *)c->work, s, a->label_smoothing, saved + 2 * first, dy + first,
-                  (gp_real *)c->work);
+                  (const void *)c->work, (int)GP_F32, s, a->label_smoothing, saved + 2 * first,
+                  dy + first, (void *)c->work);
         status = gp_slice_back(c, first, count, turned, add || first > 0);
         if (status != GP_OK)
             return status;

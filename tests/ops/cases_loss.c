@@ -202,6 +202,8 @@ static Tensor linear_cross_entropy_accumulate(const Case *c)
 
 OP_CASES(loss) = {
     {"cross_entropy", "f32[3, 5] i32[3]:0..4", "", cross_entropy},
+    {"cross_entropy", "bf16[3, 5] i32[3]:0..4", "", cross_entropy},
+    {"cross_entropy", "f16[3, 5] i32[3]:0..4", "", cross_entropy},
     {"cross_entropy", "f32[2, 3, 700] i64[2, 3]:0..699", "", cross_entropy},
     {"cross_entropy", "f32[5] i32[]:0..4", "", cross_entropy},
     {"cross_entropy", "f32[4, 1] i32[4]:0..0", "reduction = sum", cross_entropy},
