@@ -298,6 +298,29 @@ static json_t *output_json(const Writer *w, Id id)
                      "buffer", (json_int_t)w->plan->output[id]);
 }
 
+/* A data statement, as far as memory hangs on it. */
+static json_t *statement_json(const Writer *w, const DataStmt *data)
+{
+    json_t *inputs = json_array();
+    for (int i = 0; i < data->inputs; i++)
+        json_array_append_new(inputs, json_integer(w->value[data->input[i]]));
+    return json_pack("{s:s, s:s, s:o, s:I, s:I}", "name", data->name, "format",
+                     data_format_name((DataFormat)data->format), "inputs", inputs, "width",
+                     (json_int_t)data->setting[DATA_WIDTH].number, "progressive",
+                     (json_int_t)data->setting[DATA_PROGRESSIVE].number);
+}
+
+static json_t *data_json(const Writer *w)
+{
+    const Plan *plan = w->plan;
+    json_t *statements = json_array();
+    for (size_t i = 0; i < w->g->data.count; i++)
+        json_array_append_new(statements, statement_json(w, &w->g->data.at[i]));
+    return json_pack("{s:I, s:I, s:I, s:I, s:o}", "depth", (json_int_t)plan->ring.depth, "workers",
+                     (json_int_t)plan->ring.workers, "slots", (json_int_t)plan->slots, "work",
+                     (json_int_t)plan->work, "statements", statements);
+}
+
 static void put_programs(Writer *w)
 {
     out(&w->o, ",\n\"programs\": [");
@@ -362,6 +385,7 @@ static json_t *choice_json(const Plan *plan, const EmitOptions *o)
     put_reason(why, "accumulate", o->why.micro);
     put_reason(why, "chunked_loss", o->why.chunked_loss);
     put_reason(why, "epilogues", o->why.epilogues);
+    put_reason(why, "data", o->why.ring);
     return json_pack("{s:I, s:b, s:b, s:o}", "accumulate", (json_int_t)(times ? times : 1),
                      "chunked_loss", o->choice.chunked_loss, "epilogues", o->choice.epilogues,
                      "why", why);
@@ -388,6 +412,8 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
     put_member(&w, "choice", choice_json(plan, options));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));
     put_member(&w, "state", id_json(plan->state));
+    if (plan->slots != NONE)
+        put_member(&w, "data", data_json(&w));
     put_table(&w, "scopes", w.g->scope.count, scope_json);
     put_table(&w, "values", w.g->value.count, kept_value_json);
     put_table(&w, "nodes", w.g->node.count, node_json);

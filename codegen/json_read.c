@@ -458,6 +458,58 @@ static void read_program(Reader *r, const json_t *row)
     r->plan->end += program->count;
 }
 
+/* ---- Data ------------------------------------------------------------------------------------ */
+
+static bool read_statement(Reader *r, const json_t *row, size_t place)
+{
+    const char *formats[DATA_FORMATS];
+    for (int i = 0; i < DATA_FORMATS; i++)
+        formats[i] = data_format_name((DataFormat)i);
+    DataStmt data = {.name = get_text(r, row, "name"),
+                     .format = get_word(r, row, "format", formats, DATA_FORMATS)};
+    size_t inputs = json_array_size(get_list(r, row, "inputs"));
+    if (strcmp(data.name, place ? "eval" : "train") != 0 || place > 1)
+        return fail(r, "data: statements are train and eval, in this order");
+    if (inputs < 1 || inputs > MAX_FED)
+        return fail(r, "data %s: it fills 1 to %d inputs", data.name, MAX_FED);
+    data.inputs = data.paths = (uint8_t)read_ids(r, row, "inputs", r->values, data.input);
+    data.setting[DATA_WIDTH].number = (double)get_integer(r, row, "width", 0, 65535);
+    data.setting[DATA_PROGRESSIVE].number =
+        (double)get_integer(r, row, "progressive", 0, INT32_MAX);
+    for (int i = 0; i < data.inputs && !r->error; i++) {
+        Value *value = &r->g->value.at[data.input[i]];
+        data.path[i] = "";
+        if (value->kind != VALUE_INPUT || value->rank < 1 || value->whole != NONE)
+            fail(r, "data %s: %s is not an input of the whole batch", data.name, value->name);
+        if (place && r->g->data.at[0].input[i] != data.input[i])
+            fail(r, "data %s: it fills other inputs than data train", data.name);
+        value->fed = true;
+    }
+    ARRAY_PUSH(r->arena, &r->g->data, data);
+    return !r->error;
+}
+
+static void read_data(Reader *r)
+{
+    const json_t *data = json_object_get(r->file, "data");
+    r->plan->slots = get_id(r, data, "slots", r->buffers);
+    r->plan->work = get_id(r, data, "work", r->buffers);
+    if (!data || json_is_null(data) || r->error)
+        return;
+    r->plan->ring.depth = (uint32_t)get_integer(r, data, "depth", 1, 64);
+    r->plan->ring.workers = (uint32_t)get_integer(r, data, "workers", 0, 64);
+    const json_t *statements = get_list(r, data, "statements");
+    for (size_t i = 0; i < json_array_size(statements) && !r->error; i++)
+        read_statement(r, json_array_get(statements, i), i);
+    if (!r->error && !r->g->data.count)
+        fail(r, "data: it has no statement");
+    for (size_t v = 0; v < r->g->value.count && !r->error; v++) { /* those of a micro-batch */
+        Value *value = &r->g->value.at[v];
+        value->fed |=
+            value->kind == VALUE_INPUT && value->whole != NONE && r->g->value.at[value->whole].fed;
+    }
+}
+
 /* ---- The file ------------------------------------------------------------------------------- */
 
 static size_t rows_of(Reader *r, const char *table)
@@ -501,6 +553,7 @@ static void read_graph(Reader *r)
     read_table(r, "values", read_value);
     read_table(r, "nodes", read_node);
     read_table(r, "outputs", read_output);
+    read_data(r);
 }
 
 static size_t count_ids(const json_t *table, const char *key)
@@ -558,7 +611,6 @@ bool plan_read(Arena *arena, const json_t *file, PlanFile *read, const char **er
                 .g = graph_new(arena, NULL, NULL),
                 .clusters = ARENA_NEW(arena, Clusters),
                 .plan = ARENA_NEW(arena, Plan)};
-    r.plan->slots = r.plan->work = NONE;
     const char *format = json_string_value(json_object_get(file, "format"));
     if (!format || strcmp(format, PLAN_FORMAT) != 0)
         fail(&r, "not a plan: \"format\" is not \"" PLAN_FORMAT "\"");

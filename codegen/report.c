@@ -47,7 +47,7 @@ static void write_sizes(Report *r)
          percent(r, r->p->options->live_peak.bytes, plan->arena[SPACE_ARENA], "the arena"));
     line(r, "packing bound", plan->bound, "no packing of these lifetimes is smaller");
     const Reasons *why = &r->p->options->why;
-    bool chosen = why->micro || why->chunked_loss || why->epilogues;
+    bool chosen = why->micro || why->chunked_loss || why->epilogues || why->ring;
     line(r, "floor", plan->floor,
          chosen ? "no order of these steps needs less; with what else may be chosen, one may"
                 : "no order of these steps needs less");
@@ -104,6 +104,15 @@ static void write_choice(Report *r)
     if (times > 1 || why->micro)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);
+    if (r->plan->slots != NONE)
+        out(&r->o, "  %-22s %12s  %s%u slot%s of %s each%s%s%s\n", "data read ahead by",
+            r->plan->ring.workers == 0
+                ? "none"
+                : arena_printf(r->g->arena, "%u thread%s", r->plan->ring.workers,
+                               r->plan->ring.workers == 1 ? "" : "s"),
+            r->dim, r->plan->ring.depth, r->plan->ring.depth == 1 ? "" : "s",
+            size_text(r->g->arena, r->plan->buffer[r->plan->slots].bytes / r->plan->ring.depth),
+            why->ring ? ": " : "", why->ring ? why->ring : "", r->plain);
     if (why->chunked_loss)
         out(&r->o, "  %-22s %12s  %s%s%s\n", "chunked loss", o->choice.chunked_loss ? "yes" : "no",
             r->dim, why->chunked_loss, r->plain);

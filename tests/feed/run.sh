@@ -59,6 +59,20 @@ build micro --accumulate 4 && run micro 40 >"$work/micro.out"
 check 'a slot holds a micro-batch' sh -c "grep -q 'slot = 4,' '$work/net.c'"
 check 'micro-batches learn the same' sh -c "tail -n 1 '$work/micro.out' | grep -q ' 1$\| 0.9'"
 
+check 'verify takes its plan' "$gplan" verify "$work/net.json"
+# refused NAME SED-SCRIPT MESSAGE: a plan with a fault in its ring.
+refused() {
+    sed "$2" "$work/net.json" >"$work/fault.json"
+    "$gplan" verify "$work/fault.json" >"$log" 2>&1
+    [ $? -eq 1 ] && grep -q "$3" "$log"
+    count "verify refuses $1" $?
+}
+refused 'a ring of fewer slots than it says' 's/"data": {"depth":2/"data": {"depth":3/' 'slots of'
+refused 'workers without a slot to fill' 's/"data": {"depth":2/"data": {"depth":1/' 'cannot fill one ahead'
+refused 'more workers than have memory' 's/"workers":1/"workers":9/' 'needs'
+refused 'an input outside its place' 's/"layout":{"offset":256,/"layout":{"offset":0,/' 'place in a slot'
+refused 'a ring that nothing fills' 's/^"data": .*$/"nothing": 0,/' '.'
+
 run idx 23 '' "$work/half" >"$work/resumed.out" && run idx 40 "$work/half" >>"$work/resumed.out"
 check 'a loaded run goes on' sh -c "cmp '$work/idx.out' '$work/resumed.out'"
 
