@@ -130,4 +130,24 @@ GP_FUNCTION void gp_set_row(void *to, const gp_real *from, int64_t n, int dtype)
     }
 }
 
+/* Whether a call has operands or a first output of 16 bits; of plans, data may be NULL. */
+GP_FUNCTION int gp_is_half(const gp_call *c)
+{
+    int any = c->out[0].dtype == GP_F16 || c->out[0].dtype == GP_BF16;
+    for (int i = 0; i < c->ins; i++)
+        any |= c->in[i].dtype == GP_F16 || c->in[i].dtype == GP_BF16;
+    return any;
+}
+
+/* Row `row` of n contiguous elements, as reals in `to`; and from there. */
+GP_FUNCTION void gp_load_row(gp_real *to, const gp_tensor *t, int64_t row, int64_t n)
+{
+    gp_get_row(to, (const char *)t->data + row * n * (int64_t)gp_size(t->dtype), n, t->dtype);
+}
+
+GP_FUNCTION void gp_store_row(const gp_tensor *t, int64_t row, const gp_real *from, int64_t n)
+{
+    gp_set_row((char *)t->data + row * n * (int64_t)gp_size(t->dtype), from, n, t->dtype);
+}
+
 #endif

@@ -6,6 +6,7 @@
 #ifndef GP_NORM_GRAD_H
 #define GP_NORM_GRAD_H
 
+#include "narrow.h"
 #include "row.h"
 #include "settings.h"
 #include "vector.h"
@@ -25,7 +26,9 @@ GP_WORKSPACE(norm_grad)
     const gp_norm_grad_attr *a = c->attr;
     const gp_tensor *x = &c->in[0];
     int64_t rows = gp_span(x, 0, x->rank - (int)a->axes), n = gp_count(x) / rows;
-    return (size_t)(2 * gp_norm_chunks(rows) * n) * sizeof(gp_real);
+    /* of 16 bits: x and dy of the rows that a thread sums together, and scale */
+    const int64_t wide = gp_is_half(c) ? (2 * GP_NORM_ROWS * c->run->threads + 1) * n : 0;
+    return (size_t)(2 * gp_norm_chunks(rows) * n + wide) * sizeof(gp_real);
 }
 
 /* What all rows of a chunk share. */
@@ -147,7 +150,8 @@ GP_FUNCTION void gp_norm_join(gp_real *to, const gp_real *part, int64_t chunks, 
 
 GP_WAYS(norm_grad)
 {
-    gp_stream_ways(ways, "norm_grad_streams", 1, gp_count(&c->in[0]));
+    gp_way(ways, "norm_grad_half", gp_is_half(c));
+    gp_stream_ways(ways, "norm_grad_streams", !gp_is_half(c), gp_count(&c->in[0]));
 }
 
 /* Operands: x, dy, scale (or none), mean (none for rmsnorm), inverse standard deviation. */
@@ -159,7 +163,15 @@ GP_KERNEL(norm_grad)
     gp_real *dx = c->out[0].data, *work = c->work;
     const int64_t rows = gp_span(&c->in[0], 0, c->in[0].rank - (int)a->axes);
     const int64_t n = gp_count(&c->in[0]) / rows, chunks = gp_norm_chunks(rows);
-    const int centre = (int)a->centre, streams = gp_streams(dx, x, dy, rows * n);
+    const int centre = (int)a->centre, half = gp_is_half(c);
+    const int streams = !half && gp_streams(dx, x, dy, rows * n);
+    gp_real *const wide = work + 2 * chunks * n;
+    (void)wide; /* of 16 bits */
+    if (GP_WAY(norm_grad_half, half)) {
+        if (scale)
+            gp_load_row(wide, &c->in[2], 0, n);
+        scale = scale ? wide : NULL;
+    }
     GP_PARALLEL(c->run, rows * n > 8192)
     for (int64_t k = 0; k < chunks; k++) {
         gp_real *dscale = work + 2 * k * n;
@@ -173,10 +185,24 @@ GP_KERNEL(norm_grad)
                 const int64_t at = row + j;
                 r[j] = (gp_norm_slope){.x = x + at * n, .dy = dy + at * n, .inverse = inverse[at]};
                 r[j].mean = mean ? mean[at] : 0;
+                if (GP_WAY(norm_grad_half, half)) {
+                    gp_real *own = wide + n * (1 + 2 * (gp_thread() * GP_NORM_ROWS + j));
+                    gp_load_row(own, &c->in[0], at, n);
+                    gp_load_row(own + n, &c->in[1], at, n);
+                    r[j].x = own;
+                    r[j].dy = own + n;
+                }
             }
             gp_norm_grad_sums(&v, r, (int)some);
-            for (int64_t j = 0; j < some && dx; j++)
-                gp_norm_grad_row(&v, &r[j], dx + (row + j) * n, some * n);
+            for (int64_t j = 0; j < some && dx; j++) {
+                if (GP_WAY(norm_grad_half, half)) {
+                    gp_real *own = wide + n * (1 + 2 * (gp_thread() * GP_NORM_ROWS + j));
+                    gp_norm_grad_row(&v, &r[j], own, 0);
+                    gp_store_row(&c->out[0], row + j, own, n);
+                } else {
+                    gp_norm_grad_row(&v, &r[j], dx + (row + j) * n, some * n);
+                }
+            }
         }
         gp_stream_end();
     }

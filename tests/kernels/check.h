@@ -55,6 +55,8 @@ typedef struct {
     double slack;        /* allowed error in units of rounding of the largest wanted; 0: exact */
     double terms;        /* of which no less is taken than of this: the size of what cancels out */
     gp_run run;          /* threads are filled in */
+    unsigned half_in, half_out; /* operands and outputs that may have 16 bits, all or none of them:
+                                   a bit each */
 } Case;
 
 static uint64_t state = 12345, sizes = 1469598103934665603u;
@@ -281,12 +283,14 @@ static double largest(const Array *a)
     return x;
 }
 
-/* What a dtype holds of a number of ordinary size, in doubles alone. */
+/* What a dtype holds of a number that is not too large for it, in doubles alone. */
 static UNUSED double held(double x, int dtype)
 {
     int exponent;
     if (dtype == GP_F32 || x == 0 || !isfinite(x))
         return x;
+    if (dtype == GP_F16 && fabs(x) < 0x1p-14)
+        return nearbyint(x * 0x1p24) / 0x1p24; /* subnormal */
     const double fraction = frexp(x, &exponent), digits = dtype == GP_BF16 ? 256 : 2048;
     return ldexp(nearbyint(fraction * digits) / digits, exponent);
 }
@@ -453,6 +457,40 @@ static void run_all(const char *what, const Case *k, int follows, int over)
             wrong(what, "output %d has other bits with 3 threads", i);
 }
 
+/* With 16 bits: what the kernel makes of the same numbers in f32, rounded, to the bit. */
+static void run_halves(const char *what, const Case *k, int32_t half, int over)
+{
+    Case wide = *k, narrow = *k;
+    double *got[3][MOST_OUTS] = {{0}};
+    for (int i = 0; i < k->ins; i++)
+        if (k->half_in >> i & 1 && k->in[i].at) {
+            wide.in[i] = zeros(k->in[i].rank, k->in[i].dim);
+            for (int64_t e = 0; e < k->in[i].count; e++)
+                wide.in[i].at[e] = held(k->in[i].at[e], half);
+            narrow.in[i] = wide.in[i];
+            narrow.in_type[i] = half;
+        }
+    for (int i = 0; i < k->outs; i++)
+        if (k->half_out >> i & 1)
+            narrow.out_type[i] = half;
+    for (int t = 0; t < 3; t++) {
+        for (int i = 0; i < k->outs; i++)
+            if (k->want[i].at)
+                got[t][i] = keep((size_t)k->want[i].count * sizeof(double));
+        run_once(what, t ? &narrow : &wide, t == 2 ? 3 : 1, 0, over, got[t]);
+    }
+    for (int t = 1; t < 3; t++)
+        for (int i = 0; i < k->outs; i++)
+            for (int64_t e = 0; got[t][i] && e < k->want[i].count; e++) {
+                const double want = held(got[0][i][e], narrow.out_type[i]);
+                if (agrees(got[t][i][e], want, 0))
+                    continue;
+                wrong(what, "output %d, element %d of dtype %d is %.9g, not %.9g", i, (int)e, half,
+                      got[t][i][e], want);
+                break;
+            }
+}
+
 /* Runs a case in all ways. With the block sizes of users every second case has something that
  * follows, with tiny ones all have it, and all have not. */
 static UNUSED void try_more(const Case *k, const char *format, ...)
@@ -468,6 +506,9 @@ static UNUSED void try_more(const Case *k, const char *format, ...)
             run_all(what, k, follows, 0);
     if (k->over[0] > 0)
         run_all(what, k, 0, 1);
+    for (int32_t half = GP_F16; half <= GP_BF16 && k->half_in; half++)
+        for (int over = 0; over <= (k->over[0] > 0); over++)
+            run_halves(what, k, half, over);
 }
 
 /* Frees what was allocated for the cases until now. */

@@ -68,6 +68,9 @@ static void rows(Rows r)
     }
     note(r.rows, r.n);
     Case t = {.kernel = r.centre ? r.scale ? gp_layernorm : gp_normalize : gp_rmsnorm,
+              .space = gp_layernorm_workspace,
+              .half_in = r.rows % 3 ? 1 : 7, /* scale and bias are mostly f32 */
+              .half_out = 1,
               .attr = &a,
               .ins = r.bias ? 3 : 2,
               .outs = r.centre ? 3 : 2,
@@ -86,6 +89,8 @@ static void rows(Rows r)
                        .in = {x, dy, scale, r.centre ? mean : (Array){0}, inverse},
                        .want = {dx, dscale, dbias},
                        .over = {1 + (int)(r.rows % 2)},
+                       .half_in = r.rows % 3 ? 3 : 7,
+                       .half_out = 1,
                        .slack = 300,
                        .terms = 4};
     try_more(&t, "norm of %d x %d, centre %d, scale %d, bias %d", (int)r.rows, (int)r.n, r.centre,

@@ -98,6 +98,8 @@ static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t t
     }
     note(n, rows);
     const Case t[] = {{.kernel = gp_cross_entropy_rows,
+                       .space = gp_cross_entropy_rows_workspace,
+                       .half_in = 1,
                        .attr = &a,
                        .ins = 2,
                        .outs = 2,
@@ -121,6 +123,9 @@ static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t t
                        .want = {dnll},
                        .in_type = {type}},
                       {.kernel = gp_cross_entropy_rows_grad,
+                       .space = gp_cross_entropy_rows_grad_workspace,
+                       .half_in = 1,
+                       .half_out = 1,
                        .attr = &a,
                        .ins = 4,
                        .outs = 1,
