@@ -19,8 +19,19 @@ const Expr *call(Import *m, const char *op, size_t count, const Item *item)
     return expr_call(m->parse, (Name){intern(m, op), here}, here, args);
 }
 
+/* An operand that the node leaves out, where it must not. */
+static const Expr *present(Import *m, const Expr *x)
+{
+    if (x)
+        return x;
+    refuse(m, "an operand is missing");
+    return word(m, "none");
+}
+
 const Expr *binary(Import *m, const char *op, const Expr *left, const Expr *right)
 {
+    left = present(m, left);
+    right = present(m, right);
     static const char *const signs[] = {"add",   "sub",        "mul",     "div",
                                         "less",  "less_equal", "greater", "greater_equal",
                                         "equal", "not_equal",  "matmul"};
@@ -32,7 +43,7 @@ const Expr *binary(Import *m, const char *op, const Expr *left, const Expr *righ
 
 const Expr *negate(Import *m, const Expr *value)
 {
-    return expr_unary(m->parse, EXPR_NEG, here, value);
+    return expr_unary(m->parse, EXPR_NEG, here, present(m, value));
 }
 
 const Expr *integer(Import *m, int64_t number)
@@ -118,7 +129,7 @@ const Expr *slice_axis(Import *m, const Expr *x, int axis, const Expr *from, con
         }
         ARRAY_PUSH(m->arena, &subscripts, s);
     }
-    return expr_slice(m->parse, here, x, subscripts);
+    return expr_slice(m->parse, here, present(m, x), subscripts);
 }
 
 /* The one free dimension that has these sizes in the two scratch graphs; NULL. */
@@ -213,5 +224,5 @@ const Expr *subscripts(Import *m, const Expr *x, size_t count, const Subscript *
     Subscripts all = {0};
     for (size_t i = 0; i < count; i++)
         ARRAY_PUSH(m->arena, &all, subscript[i]);
-    return expr_slice(m->parse, here, x, all);
+    return expr_slice(m->parse, here, present(m, x), all);
 }
