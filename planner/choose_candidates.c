@@ -84,13 +84,13 @@ static void cluster(Chooser *s, size_t i, Lowered *lowered)
         s->least_cost = c->least;
 }
 
-/* The same with less memory for data: one worker ahead of the step, and none. */
+/* The same with less memory for data: fewer workers ahead of the step, and none. */
 static void add_rings(Chooser *s, Choice choice, Lowered *lowered)
 {
-    static const Ring less[] = {{2, 1}, {1, 0}};
-    const uint32_t depth = choice.ring.depth;
+    static const Ring less[] = {{3, 4}, {3, 2}, {2, 1}, {1, 0}};
+    const uint32_t workers = choice.ring.workers;
     for (size_t k = 0; k < sizeof less / sizeof *less && lowered->graph->data.count; k++)
-        if (less[k].depth < depth) {
+        if (less[k].workers < workers) {
             choice.ring = less[k];
             add(s, choice);
             cluster(s, s->candidate.count - 1, lowered);
@@ -212,8 +212,8 @@ bool candidates_resort(Chooser *s)
 static bool is_smaller(const Candidate *x, const Candidate *y)
 {
     return x->choice.micro != y->choice.micro ? x->choice.micro > y->choice.micro
-           : x->choice.ring.depth != y->choice.ring.depth
-               ? x->choice.ring.depth < y->choice.ring.depth
+           : x->choice.ring.workers != y->choice.ring.workers
+               ? x->choice.ring.workers < y->choice.ring.workers
                : x->choice.chunked_loss && !y->choice.chunked_loss;
 }
 

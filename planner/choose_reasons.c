@@ -59,12 +59,12 @@ static bool has_apart(Choice c, Choice best)
 
 static bool reads_ahead(Choice c, Choice best)
 {
-    return best.ring.depth > c.ring.depth && c.ring.depth;
+    return best.ring.workers > c.ring.workers && c.ring.depth;
 }
 
 static bool reads_further(Choice c, Choice best)
 {
-    return best.ring.depth < c.ring.depth;
+    return best.ring.workers < c.ring.workers;
 }
 
 static bool any_other(const Chooser *s, const ChoiceTrial *best, Other *other)
@@ -110,8 +110,7 @@ Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
         .chunked_loss = state(s, best, is_stored, "logits are never stored: storing them",
                               is_chunked, "logits are stored: chunks"),
         .micro = state_micro(s, best),
-        .ring = state(s, best, reads_further, "reading further ahead", reads_ahead,
-                      "reading less far ahead"),
+        .ring = state(s, best, reads_further, "more threads", reads_ahead, "fewer threads"),
         .epilogues =
             state(s, best, has_fused, "elementwise ops run on their own: inside products they",
                   has_apart, "elementwise ops run inside products: on their own they")};

@@ -18,13 +18,13 @@ model() { sed "s|^FORMAT|$1|" "$here/images.g" >"$work/net.g"; }
 build() {
     name=$1
     shift
-    "$gplan" "$work/net.g" "$@" -o "$work/net.c" 2>"$work/err" &&
-        "$gplan" "$work/net.g" "$@" --emit json >"$work/net.json" 2>"$work/err" &&
-        # shellcheck disable=SC2086 # flags are words
-        $cc $flags -DGPLAN_POISON -I"$work" "$work/net.c" "$here/train.c" -o "$work/$name" -lm -pthread 2>"$work/err" &&
-        return
-    cat "$work/err"
-    return 1
+    "$gplan" "$work/net.g" "$@" --emit json >"$work/net.json" &&
+        "$gplan" "$work/net.g" "$@" -o "$work/net.c" && compile "$work/$name"
+}
+
+compile() { # PROGRAM
+    # shellcheck disable=SC2086 # flags are words
+    $cc $flags -DGPLAN_POISON -I"$work" "$work/net.c" "$here/train.c" -o "$1" -lm -pthread
 }
 
 # run NAME STEPS [LOAD] [SAVE]: in the folder of the data.
@@ -75,6 +75,18 @@ refused 'a ring that nothing fills' 's/^"data": .*$/"nothing": 0,/' '.'
 
 run idx 23 '' "$work/half" >"$work/resumed.out" && run idx 40 "$work/half" >>"$work/resumed.out"
 check 'a loaded run goes on' sh -c "cmp '$work/idx.out' '$work/resumed.out'"
+
+# chooses BUDGET WORKERS WHY: what the report says that the budget gets.
+chooses() {
+    # shellcheck disable=SC2086 # the first is none or two words
+    "$gplan" "$here/photos.g" --threads 8 $1 --report >"$log" 2>&1 && grep -q "data read ahead by  *$2 .*$3" "$log"
+    count "photos with ${1:-no budget} are read ahead by $2" $?
+}
+chooses '' '8 threads' 'slots'
+chooses '--budget 40M' '4 threads' 'more threads would not fit'
+chooses '--budget 20M' '2 threads' 'more threads would not fit'
+chooses '--budget 12M' '1 thread' 'more threads would not fit'
+chooses "--budget $(least_budget "$here/photos.g" --threads 8)" none 'more threads would not fit'
 
 cp "$here/tokens.g" "$work/net.g"
 build tokens && run tokens 40 >"$work/tokens.out"
