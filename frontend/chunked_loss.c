@@ -9,19 +9,6 @@
 
 #include <string.h>
 
-/* By value: how many operands of the program read it, and outputs where it computes them. */
-static Id *count_readers(const Graph *g)
-{
-    Id *readers = ARENA_ARRAY(g->arena, Id, g->value.count);
-    for (size_t i = 0; i < g->output.count && g->program != PROGRAM_STEP; i++)
-        readers[g->output.at[i].use.value]++;
-    for (size_t n = 0; n < g->node.count; n++)
-        for (Id i = 0; i < g->node.at[n].uses; i++)
-            if (node_use(g, &g->node.at[n], i).value != NONE)
-                readers[node_use(g, &g->node.at[n], i).value]++;
-    return readers;
-}
-
 /* The weight [C, V] of a product that every row shares; value NONE where rows have their own. */
 static Use shared_weight(Graph *g, Use use)
 {
@@ -44,31 +31,6 @@ static Use rows_of(Graph *g, Use x, Use ids)
     if (!view_is_dense(&rows) || !view_reshape(&rows, dims.rank + 1, dims.dim, &out))
         return (Use){NONE, NONE};
     return use_make(g, x.value, out);
-}
-
-/* The node that was added last, moved to stand before node `at`. */
-static void move_last(Graph *g, Id at)
-{
-    Id last = (Id)g->node.count - 1;
-    const Node moved = g->node.at[last];
-    memmove(&g->node.at[at + 1], &g->node.at[at], (last - at) * sizeof *g->node.at);
-    g->node.at[at] = moved;
-    for (size_t v = 0; v < g->value.count; v++) {
-        Id *node = &g->value.at[v].node;
-        if (*node != NONE && *node >= at)
-            *node = *node == last ? at : *node + 1;
-    }
-}
-
-/* Whoever reads `old` reads `new` instead. */
-static void redirect(Graph *g, Id old, Id new)
-{
-    for (size_t i = 0; i < g->use.count; i++)
-        if (g->use.at[i].value == old)
-            g->use.at[i].value = new;
-    for (size_t i = 0; i < g->output.count; i++)
-        if (g->output.at[i].use.value == old)
-            g->output.at[i].use.value = new;
 }
 
 /* Who reads the logits of a loss: it, and those that want the largest of each of its rows. */
@@ -129,15 +91,15 @@ static void replace(Graph *g, const Readers *r, const Node *product)
             c.attr[i] = *node_attr(g, r->loss, c.op->args[i].name);
     if (!call_finish(g, &c))
         return;
-    redirect(g, node.value, c.result.at[0].value);
+    graph_redirect(g, node.value, c.result.at[0].value);
     for (size_t i = 0; i < r->best.count; i++)
-        redirect(g, g->node.at[r->best.at[i]].value, c.result.at[2].value);
-    move_last(g, r->first);
+        graph_redirect(g, g->node.at[r->best.at[i]].value, c.result.at[2].value);
+    graph_move_last(g, r->first);
 }
 
 void chunk_losses(Graph *g)
 {
-    const Id *readers = count_readers(g);
+    const Id *readers = graph_readers(g);
     for (Id n = 0; n < g->node.count; n++) {
         if (!g->node.at[n].op->chunked || g->node.at[n].program != g->program)
             continue;

@@ -410,6 +410,8 @@ enum {
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
+    OP_LARGEST = 1 << 21,   /* takes the first of the largest of each window */
+    OP_RECTIFIES = 1 << 22, /* elementwise: what is positive, or else 0 with a derivative of 0 */
     OP_BEST = 1 << 20,  /* the index of the largest along its axes: a chunked loss has that of its
                            rows as its third result */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
@@ -676,6 +678,14 @@ bool train_states(const Graph *g);
 /* A product that only a loss over its rows reads is computed in chunks, in the program being
  * lowered: its logits are then never stored whole, and computed once more in the backward pass. */
 void chunk_losses(Graph *g);
+/* Puts pools of the training program being lowered before the relu that they read: the same bits,
+ * and fewer bytes for the backward pass. */
+void pools_first(Graph *g);
+/* For these passes. By value: how many operands read it, and outputs where the program makes them.
+ */
+Id *graph_readers(const Graph *g);
+void graph_move_last(Graph *g, Id at); /* the node that was added last, to stand before node `at` */
+void graph_redirect(Graph *g, Id old, Id new); /* whoever reads `old` reads `new` instead */
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */

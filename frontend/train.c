@@ -146,8 +146,10 @@ static bool lower_outputs(const Lowering *l, Outputs *list)
 static bool lower_training(const Lowering *l, Outputs *list)
 {
     Use *gradient;
-    return lower_loss(l, PROGRAM_STEP, list) && gradients(l->g, l->g->train.loss, &gradient) &&
-           updates(l->g, gradient);
+    if (!lower_loss(l, PROGRAM_STEP, list))
+        return false;
+    pools_first(l->g);
+    return gradients(l->g, l->g->train.loss, &gradient) && updates(l->g, gradient);
 }
 
 /* Whether some node of the program is such. */

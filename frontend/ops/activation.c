@@ -45,10 +45,10 @@ static bool prelu_build(Graph *g, Call *c)
 
 const OpRow ops_activation[] = {
     {.name = "relu",
-     .expr = "a < 0 ? 0 : a",
+     .expr = "a <= 0 ? 0 : a", /* of -0 too: the largest of a window may come before it or after */
      .dexpr = {"y <= 0 ? 0 : dy"},
      .args = ONE,
-     .flags = OP_ELEMENTWISE | OP_NUMBERS,
+     .flags = OP_ELEMENTWISE | OP_NUMBERS | OP_RECTIFIES,
      .batch = batch_each,
      .help = "max(x, 0)"},
     {.name = "leaky_relu",

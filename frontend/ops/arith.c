@@ -258,13 +258,13 @@ const OpRow ops_arith[] = {
      .help = "the larger of x and y"},
     {.name = "clip",
      .expr = "a < low ? low : a > high ? high : a",
-     .dexpr = {"a < low ? 0 : a > high ? 0 : dy"},
+     .dexpr = {"y <= low ? 0 : y >= high ? 0 : dy"}, /* by its result, as relu6 and hardtanh */
      .args = {{.name = "x"},
               {.name = "low", .kind = ARG_FLOAT, .help = "smallest result"},
               {.name = "high", .kind = ARG_FLOAT, .help = "largest result"}},
      .flags = REAL,
      .batch = batch_each,
-     .help = "x kept between low and high"},
+     .help = "x kept between low and high; where it is one of them, the derivative is 0"},
     /* The words stand in the order of Dtype. Storing is what converts. */
     {.name = "cast",
      .expr = "a",

@@ -65,6 +65,17 @@ static bool pool_shape(Graph *g, Call *c)
     return pool_result(g, c, F32);
 }
 
+/* The largest, and which place of its window that was: a byte, with one left for none, where the
+ * window is no larger. It is what the gradient needs. */
+static bool maxpool_shape(Graph *g, Call *c)
+{
+    if (!pool_result(g, c, F32))
+        return false;
+    const int64_t *kernel = call_attr(c, "kernel")->list;
+    const bool small = kernel[0] <= 255 && kernel[1] <= 255 / kernel[0];
+    return call_output(g, c, small ? U8 : I32, 4, c->out[0].dim);
+}
+
 static bool indices_shape(Graph *g, Call *c)
 {
     return pool_result(g, c, I64);
@@ -166,9 +177,11 @@ static bool finish_grad(Grad *grad, Call *c)
 
 static bool maxpool_grad(Grad *grad)
 {
+    View x = use_view(grad->g, grad_operand(grad, 0));
     Call c = call_begin(grad->g, &grad->at, "maxpool2d_grad");
     copy_settings(grad, &c, 4, (const char *const[]){"kernel", "stride", "pad", "dilation"});
-    call_use(grad->g, &c, grad_operand(grad, 0));
+    call_set_list(&c, "size", 2, x.dim + 2);
+    call_use(grad->g, &c, grad_result(grad, 1));
     call_use(grad->g, &c, grad->dout[0]);
     return finish_grad(grad, &c);
 }
@@ -235,15 +248,9 @@ static bool global_max_grad(Grad *grad)
     return grad->din[0].value != NONE;
 }
 
-static bool maxpool_grad_shape(Graph *g, Call *c)
+static bool pool_grad_shape(Graph *g, Call *c)
 {
-    View x = call_view(g, c, 0);
-    return call_output(g, c, F32, x.rank, x.dim);
-}
-
-static bool avgpool_grad_shape(Graph *g, Call *c)
-{
-    View dy = call_view(g, c, 0);
+    View dy = call_view(g, c, 0); /* or what has its dims */
     const int64_t *size = call_attr(c, "size")->list;
     return call_output(g, c, F32, 4, (int64_t[]){dy.dim[0], dy.dim[1], size[0], size[1]});
 }
@@ -270,9 +277,10 @@ const OpRow ops_pool[] = {
     {.name = "maxpool2d",
      .kernel = "pool",
      .args = {WINDOW(2), DILATION(2)},
-     .shape = pool_shape,
+     .shape = maxpool_shape,
      .grad = maxpool_grad,
      .flops = pool_flops,
+     .flags = OP_LARGEST,
      .strided = 1,
      .out_strided = 1,
      .batch = batch_planes,
@@ -326,14 +334,14 @@ const OpRow ops_pool[] = {
      .help = "largest of each channel: [N, C, ...] -> [N, C]"},
     {.name = "maxpool2d_grad",
      .kernel = "pool_grad",
-     .args = {{.name = "x"},
+     .args = {{.name = "place"},
               {.name = "dy"},
               {.name = "kernel", .kind = ARG_INTS, .count = 2},
               {.name = "stride", .kind = ARG_INTS, .count = 2},
               {.name = "pad", .kind = ARG_INTS, .count = 4},
-              {.name = "dilation", .kind = ARG_INTS, .count = 2}},
-     .shape = maxpool_grad_shape,
-     .strided = 1,
+              {.name = "dilation", .kind = ARG_INTS, .count = 2},
+              {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
+     .shape = pool_grad_shape,
      .flags = OP_HIDDEN,
      .batch = batch_planes},
     {.name = "avgpool2d_grad",
@@ -345,7 +353,7 @@ const OpRow ops_pool[] = {
               {.name = "count_include_pad", .kind = ARG_BOOL},
               {.name = "dilation", .kind = ARG_INTS, .count = 2},
               {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
-     .shape = avgpool_grad_shape,
+     .shape = pool_grad_shape,
      .flags = OP_HIDDEN,
      .batch = batch_planes},
     {0},

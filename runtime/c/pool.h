@@ -5,8 +5,7 @@
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
-#include "pool_dilated.h"
-#include "pool_join.h"
+#include "pool_places.h"
 
 enum {
     GP_POOL_BAND = GP_BLOCK(4096, 40), /* outputs of some rows, buffered and then streamed */
@@ -17,9 +16,11 @@ typedef struct {
     const gp_tensor *x, *y;
     const gp_avgpool2d_attr *mean; /* NULL: maximum */
     int64_t kernel[2], stride[2], pad[2];
-    int64_t rows, bands; /* of a band; of a plane */
-    int64_t block[2];    /* rows, and outputs of each, whose columns are reduced together */
-    int streams, pairs;  /* pairs: gp_pool_pairs applies */
+    int64_t rows, bands;     /* of a band; of a plane */
+    int64_t block[2];        /* rows, and outputs of each, whose columns are reduced together */
+    int streams, pairs;      /* pairs: gp_pool_pairs applies */
+    const gp_tensor *places; /* where to say which place each window took; NULL: nowhere */
+    gp_pool_windows windows; /* for that */
 } gp_pool;
 
 GP_FUNCTION gp_pool gp_pool_plan(const gp_call *c, const int64_t *kernel, const int64_t *stride,
@@ -47,12 +48,6 @@ GP_FUNCTION gp_pool gp_pool_plan(const gp_call *c, const int64_t *kernel, const 
     v.streams = width <= GP_POOL_BAND && v.y->stride[3] == 1 && v.y->stride[2] == width &&
                 gp_streams(v.y->data, v.x->data, NULL, gp_count(v.y));
     return v;
-}
-
-/* The part inside the image of a window that starts at `first`. */
-GP_FUNCTION gp_range gp_pool_inside(int64_t first, int64_t kernel, int64_t size)
-{
-    return (gp_range){first > 0 ? first : 0, first + kernel < size ? first + kernel : size};
 }
 
 /* One output, whose window is longer than a line. */
@@ -181,6 +176,31 @@ GP_FUNCTION int gp_pool_pair_rows(const gp_pool *v, const gp_real *plane, int64_
         check[0] += check[k];
     return check[0] == 0;
 }
+
+/* The largest and the places that were taken. Returns whether all elements were finite. */
+GP_FUNCTION int gp_maxpool_pair_rows(const gp_pool *v, const gp_real *plane, int64_t first,
+                                     int64_t count, gp_real *to, int64_t apart, uint8_t *took)
+{
+    const gp_tensor *x = v->x;
+    const int64_t n = v->y->dim[3], row = x->stride[2], kernel = v->kernel[1];
+    const int64_t base = kernel - 2 - v->pad[1];
+    gp_real check[GP_ZIP_LANES] = {0};
+    for (int64_t i = 0; i < count; i++, to += apart, took += n) {
+        const int64_t top = (first + i) * v->stride[0] - v->pad[0];
+        const gp_range rows = gp_pool_inside(top, v->kernel[0], x->dim[2]);
+        const int64_t many = rows.to - rows.from, place = (rows.from - top) * kernel;
+        const gp_real *from = plane + rows.from * row + base;
+        if (many != kernel)
+            gp_maxpool_pairs(to, took, n, from, base > 0, many, row, kernel, place, check);
+        else if (GP_WAY(pool_columns_2, kernel == 2))
+            gp_maxpool_pairs(to, took, n, from, base > 0, 2, row, 2, place, check);
+        else
+            gp_maxpool_pairs(to, took, n, from, base > 0, 3, row, 3, place, check);
+    }
+    for (int k = 1; k < GP_ZIP_LANES; k++)
+        check[0] += check[k];
+    return check[0] == 0;
+}
 #endif
 
 /* Some rows of outputs of a plane. */
@@ -204,18 +224,44 @@ GP_FUNCTION void gp_pool_rows(const gp_pool *v, const gp_real *plane, int64_t fi
     }
 }
 
+/* The same with the places that were taken: at once where windows are pairs of columns, or two and
+ * the one before, else one after the other. */
+GP_FUNCTION void gp_pool_rows_and_places(const gp_pool *v, int64_t plane, int64_t first,
+                                         int64_t count, gp_real *to, int64_t apart, int64_t out)
+{
+    const gp_real *x = gp_plane(v->x, plane);
+    const int64_t n = v->y->dim[3], begin = plane * v->y->dim[2] * n;
+#if defined(GP_SHUFFLES)
+    if (GP_WAY(pool_pairs, v->pairs && out == 1)) {
+        uint8_t *took = (uint8_t *)v->places->data + begin + first * n;
+        if (v->kernel[0] <= 3 && gp_maxpool_pair_rows(v, x, first, count, to, apart, took))
+            return;
+    }
+#endif
+    gp_pool_rows(v, x, first, count, to, apart, out, GP_POOL_FINITE);
+    gp_maxpool_places(&v->windows, x, first, count, n, v->places, begin);
+}
+
+GP_FUNCTION void gp_pool_some(const gp_pool *v, int64_t plane, int64_t first, int64_t count,
+                              gp_real *to, int64_t apart, int64_t out, int how)
+{
+    if (GP_WAY(pool_places, v->places != NULL))
+        gp_pool_rows_and_places(v, plane, first, count, to, apart, out);
+    else
+        gp_pool_rows(v, gp_plane(v->x, plane), first, count, to, apart, out, how);
+}
+
 /* Straight to y, or buffered and streamed. */
 GP_FUNCTION void gp_pool_band(const gp_pool *v, int64_t plane, int64_t first, int64_t count,
                               int how)
 {
-    const gp_real *x = gp_plane(v->x, plane);
     gp_real *y = gp_plane(v->y, plane) + first * v->y->stride[2];
     if (GP_WAY(pool_streams, v->streams)) {
         gp_real band[GP_POOL_BAND];
-        gp_pool_rows(v, x, first, count, band, v->y->dim[3], 1, how);
+        gp_pool_some(v, plane, first, count, band, v->y->dim[3], 1, how);
         gp_stream(y, band, count * v->y->dim[3], NULL);
     } else {
-        gp_pool_rows(v, x, first, count, y, v->y->stride[2], v->y->stride[3], how);
+        gp_pool_some(v, plane, first, count, y, v->y->stride[2], v->y->stride[3], how);
     }
     gp_stream_end();
 }
@@ -274,12 +320,14 @@ GP_WAYS(maxpool2d)
 {
     const gp_maxpool2d_attr *a = c->attr;
     gp_pool_ways(c, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL), a->dilation, ways);
+    gp_way(ways, "pool_places", gp_places_of(c) != NULL);
 }
 
 GP_WAYS(avgpool2d)
 {
     const gp_avgpool2d_attr *a = c->attr;
     gp_pool_ways(c, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), a->dilation, ways);
+    gp_way(ways, "pool_places", 0);
 }
 
 GP_KERNEL(maxpool2d)
@@ -288,7 +336,10 @@ GP_KERNEL(maxpool2d)
     if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
         return gp_dilated_run(c, (gp_dilated){&c->in[0], a->kernel, a->stride, a->pad, a->dilation},
                               NULL);
-    return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL), GP_POOL_FINITE);
+    gp_pool v = gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL);
+    v.places = gp_places_of(c);
+    v.windows = gp_pool_windows_of(&c->in[0], v.y, a->kernel, a->stride, a->pad);
+    return gp_pool_run(c->run, v, GP_POOL_FINITE);
 }
 
 GP_KERNEL(avgpool2d)
@@ -309,9 +360,12 @@ GP_KERNEL(maxpool2d_indices)
     const int64_t lines = y->dim[0] * y->dim[1] * height;
     GP_PARALLEL(c->run, gp_count(v.x) > 32768)
     for (int64_t i = 0; i < lines; i++)
-        for (int64_t j = 0; j < width; j++)
-            ((int64_t *)y->data)[i * width + j] =
-                gp_dilated_largest(&v, gp_plane(v.x, i / height), i % height, j);
+        for (int64_t j = 0; j < width; j++) {
+            int64_t here[2];
+            gp_dilated_at(&v, i % height, j,
+                          gp_dilated_largest(&v, gp_plane(v.x, i / height), i % height, j), here);
+            ((int64_t *)y->data)[i * width + j] = here[0] * v.x->dim[3] + here[1];
+        }
     return GP_OK;
 }
 

@@ -17,6 +17,21 @@ GP_FUNCTION gp_real *gp_plane(const gp_tensor *t, int64_t i)
     return (gp_real *)t->data + i / t->dim[1] * t->stride[0] + i % t->dim[1] * t->stride[1];
 }
 
+/* Where maxpool2d says which place of each window it took: a byte, or an i32 where a window has
+ * more places than a byte can count; NULL: nobody reads it. */
+GP_FUNCTION const gp_tensor *gp_places_of(const gp_call *c)
+{
+    return c->outs > 1 && c->out[1].data ? &c->out[1] : NULL;
+}
+
+GP_FUNCTION void gp_place_store(const gp_tensor *places, int64_t i, int64_t found)
+{
+    if (places->dtype == GP_U8)
+        ((uint8_t *)places->data)[i] = (uint8_t)found;
+    else
+        ((int32_t *)places->data)[i] = (int32_t)found;
+}
+
 /* Where window o of an axis begins, and which of its places are inside the image, or the padded
  * image where `all` says so. */
 GP_FUNCTION gp_range gp_dilated_places(const gp_dilated *v, int axis, int64_t o, int all,
@@ -28,8 +43,8 @@ GP_FUNCTION gp_range gp_dilated_places(const gp_dilated *v, int axis, int64_t o,
                      v->x->dim[2 + axis] + low + high);
 }
 
-/* The element that output (row, at) takes, counted through the plane: the first of the largest, or
- * the first NaN. */
+/* Where in its window the element stands that output (row, at) takes: the first of the largest, or
+ * the first NaN; -1 where the window is all padding. */
 GP_FUNCTION int64_t gp_dilated_largest(const gp_dilated *v, const gp_real *plane, int64_t row,
                                        int64_t at)
 {
@@ -43,16 +58,19 @@ GP_FUNCTION int64_t gp_dilated_largest(const gp_dilated *v, const gp_real *plane
             const gp_real x = plane[h * v->x->stride[2] + w * v->x->stride[3]];
             if (found < 0 || x > best || (x != x && best == best)) {
                 best = x;
-                found = h * v->x->dim[3] + w;
+                found = i * v->kernel[1] + j;
             }
         }
     return found;
 }
 
-/* Where element i of a plane lies. */
-GP_FUNCTION int64_t gp_dilated_at(const gp_dilated *v, int64_t i)
+/* The row and the column of the image where place `found` of the window of output (row, at) lies.
+ */
+GP_FUNCTION void gp_dilated_at(const gp_dilated *v, int64_t row, int64_t at, int64_t found,
+                               int64_t *to)
 {
-    return i / v->x->dim[3] * v->x->stride[2] + i % v->x->dim[3] * v->x->stride[3];
+    to[0] = row * v->stride[0] - v->pad[0] + found / v->kernel[1] * v->dilation[0];
+    to[1] = at * v->stride[1] - v->pad[1] + found % v->kernel[1] * v->dilation[1];
 }
 
 /* One over the number of places that count in the mean of output (row, at). */
@@ -78,10 +96,22 @@ GP_FUNCTION gp_real gp_dilated_mean(const gp_dilated *v, const gp_real *plane, i
     return sum * gp_dilated_share(v, row, at, all);
 }
 
+/* The largest of a window, and where it stands, where `places` is stored. */
+GP_FUNCTION gp_real gp_dilated_most(const gp_dilated *v, const gp_real *plane, int64_t row,
+                                    int64_t at, const gp_tensor *places, int64_t i)
+{
+    const int64_t found = gp_dilated_largest(v, plane, row, at);
+    int64_t here[2];
+    gp_dilated_at(v, row, at, found, here);
+    if (places)
+        gp_place_store(places, i, found);
+    return plane[here[0] * v->x->stride[2] + here[1] * v->x->stride[3]];
+}
+
 /* Means where there are such settings, else the largest. */
 GP_FUNCTION int gp_dilated_run(const gp_call *c, gp_dilated v, const gp_avgpool2d_attr *mean)
 {
-    const gp_tensor *y = &c->out[0];
+    const gp_tensor *y = &c->out[0], *places = gp_places_of(c);
     const int64_t height = y->dim[2], lines = y->dim[0] * y->dim[1] * height;
     GP_PARALLEL(c->run, gp_count(v.x) > 32768)
     for (int64_t i = 0; i < lines; i++) {
@@ -90,7 +120,7 @@ GP_FUNCTION int gp_dilated_run(const gp_call *c, gp_dilated v, const gp_avgpool2
         for (int64_t j = 0; j < y->dim[3]; j++)
             to[j * y->stride[3]] =
                 mean ? gp_dilated_mean(&v, plane, i % height, j, mean->count_include_pad != 0)
-                     : plane[gp_dilated_at(&v, gp_dilated_largest(&v, plane, i % height, j))];
+                     : gp_dilated_most(&v, plane, i % height, j, places, i * y->dim[3] + j);
     }
     return GP_OK;
 }
@@ -109,7 +139,7 @@ GP_FUNCTION void gp_dilated_give(const gp_dilated *v, int64_t row, int64_t at, g
             to[(top + i * v->dilation[0]) * v->x->dim[3] + left + j * v->dilation[1]] += give;
 }
 
-/* A plane is the work of one thread, which adds in the order of the outputs. */
+/* Of means. A plane is the work of one thread, which adds in the order of the outputs. */
 GP_FUNCTION int gp_dilated_back(const gp_call *c, gp_dilated v, const gp_tensor *dy,
                                 const gp_avgpool2d_attr *mean)
 {
@@ -122,12 +152,9 @@ GP_FUNCTION int gp_dilated_back(const gp_call *c, gp_dilated v, const gp_tensor 
         memset(to, 0, (size_t)size * sizeof *to);
         for (int64_t k = 0; k < dy->dim[2] * dy->dim[3]; k++) {
             const int64_t row = k / dy->dim[3], at = k % dy->dim[3];
-            if (mean)
-                gp_dilated_give(&v, row, at,
-                                up[k] * gp_dilated_share(&v, row, at, mean->count_include_pad != 0),
-                                to);
-            else
-                to[gp_dilated_largest(&v, gp_plane(v.x, i), row, at)] += up[k];
+            gp_dilated_give(&v, row, at,
+                            up[k] * gp_dilated_share(&v, row, at, mean->count_include_pad != 0),
+                            to);
         }
     }
     return GP_OK;

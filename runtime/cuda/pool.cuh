@@ -63,15 +63,43 @@ __device__ inline gp_pool_output gp_pool_output_of(const Attr &a, const gp_tenso
     return o;
 }
 
-static __global__ void gp_maxpool_outputs(gp_maxpool2d_attr a, gp_tensor x, gp_tensor y)
+/* Which place of its window each output took: a byte, or an i32 where a window has more places than
+ * a byte can count. */
+GP_DEVICE int64_t gp_place_load(const gp_tensor &places, int64_t i)
+{
+    return places.dtype == GP_U8 ? ((const uint8_t *)places.data)[i]
+                                 : ((const int32_t *)places.data)[i];
+}
+
+GP_DEVICE void gp_place_store(const gp_tensor &places, int64_t i, int64_t place)
+{
+    if (places.dtype == GP_U8)
+        ((uint8_t *)places.data)[i] = (uint8_t)place;
+    else
+        ((int32_t *)places.data)[i] = (int32_t)place;
+}
+
+/* The largest, and where nobody reads the places, nothing else. */
+static __global__ void gp_maxpool_outputs(gp_maxpool2d_attr a, gp_tensor x, gp_tensor y,
+                                          gp_tensor places)
 {
     for (GP_EACH(i, gp_count(&y))) {
         const gp_pool_output o = gp_pool_output_of(a, x, y, i);
+        const int64_t top = o.at[0] * a.stride[0] - a.pad[0];
+        const int64_t left = o.at[1] * a.stride[1] - a.pad[1];
         gp_real best = -(gp_real)INFINITY;
+        int64_t found = -1;
         for (int64_t h = o.rows.from; h < o.rows.to; h += o.rows.step)
-            for (int64_t w = o.columns.from; w < o.columns.to; w += o.columns.step)
-                best = gp_pool_larger(best, o.plane[h * x.stride[2] + w * x.stride[3]]);
+            for (int64_t w = o.columns.from; w < o.columns.to; w += o.columns.step) {
+                const gp_real v = o.plane[h * x.stride[2] + w * x.stride[3]];
+                if (found < 0 || v > best || (v != v && best == best)) {
+                    best = v;
+                    found = (h - top) / a.dilation[0] * a.kernel[1] + (w - left) / a.dilation[1];
+                }
+            }
         *o.to = best;
+        if (places.data)
+            gp_place_store(places, i, found);
     }
 }
 
@@ -91,7 +119,7 @@ static __global__ void gp_avgpool_outputs(gp_avgpool2d_attr a, gp_tensor x, gp_t
 GP_KERNEL(maxpool2d)
 {
     GP_LAUNCH(c, gp_maxpool_outputs, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
-              *(const gp_maxpool2d_attr *)c->attr, c->in[0], c->out[0]);
+              *(const gp_maxpool2d_attr *)c->attr, c->in[0], c->out[0], c->out[1]);
     return GP_OK;
 }
 

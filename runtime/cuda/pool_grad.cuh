@@ -1,5 +1,5 @@
 /* The gradients of pooling. Windows may overlap, so each element of the image gathers the gradients
- * of the windows that contain it, in order: maxpool2d_grad tests whether it was a window's maximum,
+ * of the windows that contain it, in order: maxpool2d_grad is told which place each window took,
  * avgpool2d_grad needs the sizes alone. */
 #ifndef GP_POOL_GRAD_CUH
 #define GP_POOL_GRAD_CUH
@@ -25,37 +25,25 @@ __device__ inline int gp_pool_sees(const Attr &a, int axis, int64_t o, int64_t a
     return (at + a.pad[axis] - o * a.stride[axis]) % a.dilation[axis] == 0;
 }
 
-/* Whether the window took (h, w): the first of its largest, or the first NaN. */
-GP_DEVICE int gp_maxpool_took(const gp_tensor &x, const gp_real *plane, gp_pool_places rows,
-                              gp_pool_places columns, int64_t h, int64_t w)
+static __global__ void gp_maxpool_places(gp_maxpool2d_grad_attr a, gp_tensor places, gp_tensor dy,
+                                         gp_tensor dx)
 {
-    const gp_real own = plane[h * x.stride[2] + w * x.stride[3]];
-    for (int64_t i = rows.from; i < rows.to; i += rows.step)
-        for (int64_t j = columns.from; j < columns.to; j += columns.step) {
-            const gp_real v = plane[i * x.stride[2] + j * x.stride[3]];
-            const int before = i < h || (i == h && j < w);
-            if (own != own ? before && v != v : before ? !(v < own) : !(v <= own))
-                return 0;
-        }
-    return 1;
-}
-
-static __global__ void gp_maxpool_places(gp_maxpool2d_attr a, gp_tensor x, gp_tensor dy,
-                                         gp_real *dx)
-{
-    const int64_t width = x.dim[3], size = x.dim[2] * width;
-    for (GP_EACH(i, x.dim[0] * x.dim[1] * size)) {
+    const int64_t width = dx.dim[3], size = dx.dim[2] * width, outputs = dy.dim[2] * dy.dim[3];
+    for (GP_EACH(i, dx.dim[0] * dx.dim[1] * size)) {
         const int64_t h = i % size / width, w = i % width;
         const gp_range down = gp_pool_windows(a, 0, h, dy.dim[2]);
         const gp_range across = gp_pool_windows(a, 1, w, dy.dim[3]);
         gp_real sum = 0;
         for (int64_t oh = down.from; oh < down.to; oh++)
-            for (int64_t ow = across.from; ow < across.to; ow++)
+            for (int64_t ow = across.from; ow < across.to; ow++) {
+                const int64_t o = i / size * outputs + oh * dy.dim[3] + ow;
+                const int64_t row = (h + a.pad[0] - oh * a.stride[0]) / a.dilation[0];
+                const int64_t column = (w + a.pad[1] - ow * a.stride[1]) / a.dilation[1];
                 if (gp_pool_sees(a, 0, oh, h) && gp_pool_sees(a, 1, ow, w) &&
-                    gp_maxpool_took(x, gp_plane(x, i / size), gp_pool_window(a, 0, oh, x.dim[2]),
-                                    gp_pool_window(a, 1, ow, x.dim[3]), h, w))
-                    sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow];
-        dx[i] = sum;
+                    gp_place_load(places, o) == row * a.kernel[1] + column)
+                    sum += ((const gp_real *)dy.data)[o];
+            }
+        ((gp_real *)dx.data)[i] = sum;
     }
 }
 
@@ -80,7 +68,7 @@ static __global__ void gp_avgpool_places(gp_avgpool2d_attr a, gp_tensor dy, gp_t
 GP_KERNEL(maxpool2d_grad)
 {
     GP_LAUNCH(c, gp_maxpool_places, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
-              *(const gp_maxpool2d_attr *)c->attr, c->in[0], c->in[1], (gp_real *)c->out[0].data);
+              *(const gp_maxpool2d_grad_attr *)c->attr, c->in[0], c->in[1], c->out[0]);
     return GP_OK;
 }
 

@@ -317,10 +317,18 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
 {
     const gp_tensor mean = DENSE(IMAGES, 256, 1, 1);
     const double bytes = 4.0 * (double)gp_count(&x);
-    const gp_maxpool2d_attr two = {{2, 2}, {2, 2}, {0}}, three = {{3, 3}, {2, 2}, {1, 1, 1, 1}};
-    const gp_avgpool2d_attr even = {{2, 2}, {2, 2}, {0}, 0};
+    const gp_maxpool2d_attr two = {{2, 2}, {2, 2}, {0}, {1, 1}};
+    const gp_maxpool2d_attr three = {{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}};
+    const gp_avgpool2d_attr even = {{2, 2}, {2, 2}, {0}, 0, {1, 1}};
     const gp_call forward = {.in = &x, .ins = 1, .out = &y, .outs = 1};
-    const gp_call back = {.in = (gp_tensor[]){x, y}, .ins = 2, .out = &dx, .outs = 1};
+    gp_tensor took2 = y, took3 = y; /* which places windows took */
+    took2.dtype = took3.dtype = GP_U8;
+    took2.data = numbers((gp_count(&y) + 3) / 4);
+    took3.data = numbers((gp_count(&y) + 3) / 4);
+    const gp_call forward2 = {.in = &x, .ins = 1, .out = (gp_tensor[]){y, took2}, .outs = 2};
+    const gp_call forward3 = {.in = &x, .ins = 1, .out = (gp_tensor[]){y, took3}, .outs = 2};
+    const gp_call back2 = {.in = (gp_tensor[]){took2, y}, .ins = 2, .out = &dx, .outs = 1};
+    const gp_call back3 = {.in = (gp_tensor[]){took3, y}, .ins = 2, .out = &dx, .outs = 1};
     const struct {
         const char *op, *shape;
         Kernel *kernel;
@@ -331,10 +339,13 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
     } row[] = {
         {"maxpool2d", "2x2 of " IMAGES_TEXT, gp_maxpool2d, right_maxpool, forward, &two, 1.25},
         {"maxpool2d", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d, right_maxpool, forward, &three, 1.25},
-        {"maxpool2d_grad", "2x2 of " IMAGES_TEXT, gp_maxpool2d_grad, right_maxpool_grad, back, &two,
-         2.25},
-        {"maxpool2d_grad", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d_grad, right_maxpool_grad, back,
-         &three, 2.25},
+        {"maxpool2d+", "2x2 of " IMAGES_TEXT, gp_maxpool2d, right_maxpool, forward2, &two, 1.3125},
+        {"maxpool2d+", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d, right_maxpool, forward3, &three,
+         1.3125},
+        {"maxpool2d_grad", "2x2 of " IMAGES_TEXT, gp_maxpool2d_grad, right_maxpool_grad, back2,
+         &two, 1.3125},
+        {"maxpool2d_grad", "3x3/2 of " IMAGES_TEXT, gp_maxpool2d_grad, right_maxpool_grad, back3,
+         &three, 1.3125},
         {"avgpool2d", "2x2 of " IMAGES_TEXT, gp_avgpool2d, right_avgpool, forward, &even, 1.25},
         {"avgpool2d_grad", "2x2 of " IMAGES_TEXT, gp_avgpool2d_grad, right_avgpool_grad,
          (gp_call){.in = &y, .ins = 1, .out = &dx, .outs = 1}, &even, 1.25},
@@ -347,6 +358,8 @@ static void pool_rows(gp_tensor x, gp_tensor dx, gp_tensor y)
                    row[i].share * bytes);
     }
     free(mean.data);
+    free(took2.data);
+    free(took3.data);
 }
 
 static void memory_rows(void)

@@ -80,6 +80,7 @@ typedef struct {
     gp_tensor x, dy;
     gp_avgpool2d_attr a;
     double *most, *mean, *dmost, *dmean; /* what outputs and gradients should be */
+    uint8_t *took;                       /* which place of its window each output takes */
 } Case;
 
 /* One output, and what it gives back. */
@@ -111,6 +112,7 @@ static void one(Case *c, int64_t plane, int64_t row, int64_t col)
                 if (found < 0 || v > best || (v != v && best == best)) {
                     best = v;
                     found = here;
+                    c->took[at] = (uint8_t)((i - top) * c->a.kernel[1] + j - left);
                 }
             }
     c->most[at] = best;
@@ -147,6 +149,9 @@ static Case draw_case(char *what, size_t size)
              (int)c.a.kernel[0], (int)c.a.kernel[1], (int)in[2], (int)in[3], (int)c.a.stride[0],
              (int)c.a.stride[1], (int)c.a.pad[0], (int)c.a.pad[1], (int)c.a.pad[2],
              (int)c.a.pad[3]);
+    c.took = calloc((size_t)gp_count(&c.dy), 1);
+    if (!c.took)
+        exit(2);
     c.most = numbers(&c.dy);
     c.mean = numbers(&c.dy);
     c.dmost = numbers(&c.x);
@@ -166,10 +171,19 @@ static void try_case(void)
     memcpy(m.stride, c.a.stride, sizeof m.stride);
     memcpy(m.pad, c.a.pad, sizeof m.pad);
     gp_tensor y = tensor(c.dy.dim, draw(0, 3) == 0, 0), dx = tensor(c.x.dim, 0, 0);
-    const gp_tensor both[] = {c.x, c.dy};
+    uint8_t *took = calloc((size_t)gp_count(&c.dy), 1);
+    if (!took)
+        exit(2);
+    gp_tensor both[] = {c.dy, c.dy}, outs[] = {y, c.dy};
+    both[0].data = outs[1].data = took;
+    both[0].dtype = outs[1].dtype = GP_U8;
     snprintf(name, sizeof name, "maxpool2d %s", what);
-    check(name, gp_maxpool2d, (gp_call){.in = &c.x, .ins = 1, .out = &y, .outs = 1, .attr = &m},
+    check(name, gp_maxpool2d, (gp_call){.in = &c.x, .ins = 1, .out = outs, .outs = 2, .attr = &m},
           c.most);
+    if (memcmp(took, c.took, (size_t)gp_count(&c.dy)) != 0) {
+        printf("wrong: places of %s\n", name);
+        failures++;
+    }
     snprintf(name, sizeof name, "maxpool2d_grad %s", what);
     check(name, gp_maxpool2d_grad,
           (gp_call){.in = both, .ins = 2, .out = &dx, .outs = 1, .attr = &m}, c.dmost);
@@ -179,7 +193,8 @@ static void try_case(void)
     snprintf(name, sizeof name, "avgpool2d_grad %s", what);
     check(name, gp_avgpool2d_grad,
           (gp_call){.in = &c.dy, .ins = 1, .out = &dx, .outs = 1, .attr = &c.a}, c.dmean);
-    void *const all[] = {c.x.data, c.dy.data, y.data, dx.data, c.most, c.mean, c.dmost, c.dmean};
+    void *const all[] = {c.x.data, c.dy.data, y.data,  dx.data, c.most,
+                         c.mean,   c.dmost,   c.dmean, c.took,  took};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

@@ -381,9 +381,9 @@ static int right_avgpool(const gp_call *c)
     return right_pool(c, 1);
 }
 
-/* Every window that sees an element gives it its share. */
-static double pool_share(const gp_tensor *x, const gp_tensor *dy, const gp_tensor *dx, PoolOf p,
-                         int64_t at)
+/* Every window that sees an element gives it its share, or all where it took the element. */
+static double pool_share(const gp_tensor *places, const gp_tensor *dy, const gp_tensor *dx,
+                         PoolOf p, int64_t at)
 {
     const int64_t area = dx->dim[2] * dx->dim[3], plane = at / area;
     const int64_t h = at % area / dx->dim[3], w = at % dx->dim[3];
@@ -393,12 +393,15 @@ static double pool_share(const gp_tensor *x, const gp_tensor *dy, const gp_tenso
             const int64_t up = i * p.stride - p.pad, left = j * p.stride - p.pad;
             if (h < up || h >= up + p.kernel || w < left || w >= left + p.kernel)
                 continue;
-            const double g = real(dy, (plane * dy->dim[2] + i) * dy->dim[3] + j);
+            const int64_t output = (plane * dy->dim[2] + i) * dy->dim[3] + j;
             int64_t where;
             double all;
             int count;
-            pool_window(x ? x : dx, plane, p, i, j, &where, &all, &count);
-            sum += !x ? g / count : where == at ? g : 0;
+            pool_window(dx, plane, p, i, j, &where, &all, &count);
+            if (!places)
+                sum += real(dy, output) / count;
+            else if (((const uint8_t *)places->data)[output] == (h - up) * p.kernel + w - left)
+                sum += real(dy, output);
         }
     return sum;
 }

@@ -17,7 +17,7 @@ static int64_t outputs(const Pool *p, int axis)
 }
 
 typedef struct {
-    Array x, dy, most, place, mean, dmost, dmean;
+    Array x, dy, most, place, took, mean, dmost, dmean; /* took: which place of its window */
 } Sums;
 
 /* One output, and what it gives back to the elements of its window. */
@@ -25,7 +25,7 @@ static void one(const Pool *p, const Sums *s, int64_t plane, int64_t row, int64_
 {
     const int64_t top = row * p->stride[0] - p->pad[0], left = col * p->stride[1] - p->pad[1];
     const int64_t at = (plane * s->dy.dim[2] + row) * s->dy.dim[3] + col;
-    int64_t found = -1;
+    int64_t found = -1, took = -1;
     double best = -INFINITY, sum = 0, places = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t k = 0; k < p->kernel[0]; k++)
@@ -48,11 +48,13 @@ static void one(const Pool *p, const Sums *s, int64_t plane, int64_t row, int64_
                 if (found < 0 || v > best || (v != v && best == best)) {
                     best = v;
                     found = here;
+                    took = k * p->kernel[1] + l;
                 }
             }
     s->most.at[at] = best;
     s->mean.at[at] = sum / places;
     s->place.at[at] = (double)(found - plane * p->size[0] * p->size[1]);
+    s->took.at[at] = (double)took;
     if (found >= 0)
         s->dmost.at[found] += s->dy.at[at];
 }
@@ -63,6 +65,7 @@ static Sums sums_of(const Pool *p)
     s.dy = integers(DIMS(p->n, p->c, outputs(p, 0), outputs(p, 1)), -9, 9);
     s.most = zeros(4, s.dy.dim);
     s.place = zeros(4, s.dy.dim);
+    s.took = zeros(4, s.dy.dim);
     s.mean = zeros(4, s.dy.dim);
     s.dmost = zeros(4, s.x.dim);
     s.dmean = zeros(4, s.x.dim);
@@ -76,6 +79,7 @@ static Sums sums_of(const Pool *p)
 static void pool(Pool p)
 {
     gp_maxpool2d_attr m;
+    const int32_t places = p.kernel[0] * p.kernel[1] <= 255 ? GP_U8 : GP_I32;
     gp_avgpool2d_attr a = {.count_include_pad = p.count_pad};
     const Sums s = sums_of(&p);
     memcpy(a.kernel, p.kernel, sizeof a.kernel);
@@ -104,15 +108,19 @@ static void pool(Pool p)
     Case t = {.ins = 1, .outs = 1, .in = {s.x}, .in_as = {p.x}, .out_as = {p.y}};
     t.kernel = gp_maxpool2d, t.attr = &m, t.want[0] = s.most;
     try_more(&t, "maxpool2d %s", what);
+    t.outs = 2, t.want[1] = s.took, t.out_type[1] = places;
+    try_more(&t, "maxpool2d with places %s", what);
+    t.outs = 1;
     t.kernel = gp_avgpool2d, t.attr = &a, t.want[0] = s.mean, t.slack = 20, t.terms = 9;
     try_more(&t, "avgpool2d %s", what);
     t.kernel = gp_avgpool2d_grad, t.in[0] = s.dy, t.want[0] = s.dmean;
     t.in_as[0] = t.out_as[0] = DENSE;
     try_more(&t, "avgpool2d_grad %s", what);
     t.kernel = gp_maxpool2d_grad, t.attr = &m, t.want[0] = s.dmost, t.slack = 0, t.ins = 2;
-    t.in[0] = s.x, t.in[1] = s.dy, t.in_as[0] = p.x;
+    t.in[0] = s.took, t.in[1] = s.dy, t.in_type[0] = places;
     try_more(&t, "maxpool2d_grad %s", what);
     t.kernel = gp_maxpool2d_indices, t.want[0] = s.place, t.out_type[0] = GP_I64, t.ins = 1;
+    t.in[0] = s.x, t.in_as[0] = p.x, t.in_type[0] = GP_F32;
     try(&t, "maxpool2d_indices %s", what);
 }
 

@@ -1,0 +1,57 @@
+/* Pools before rectifiers: maxpool(relu(x)) becomes relu(maxpool(x)) in a training step.
+ *
+ * Requires: a lowered training program, before its gradients. Leaves: each op that takes the first
+ * of the largest in its windows (OP_LARGEST) before the op that it read (OP_RECTIFIES), where
+ * nobody else reads that; what was before is read by nobody and goes with the next simplify. Both
+ * orders give the same bits, forward and backward: where a window's largest is positive it is the
+ * same element, elsewhere the result is 0 and nothing flows back. Behind the pool the relu runs on
+ * fewer elements, and its gradient needs these alone: the pool needs no more than the places that
+ * it took. Linear in nodes and operands for each such pool.
+ */
+#include "frontend/frontend.h"
+
+static const Use nothing = {NONE, NONE};
+
+/* What the pool reads when it reads the operand of `relu` instead; nothing where the views of both
+ * would have to be joined. */
+static Use operand_through(const Graph *g, const Node *relu, Use read)
+{
+    Use x = node_use(g, relu, 0);
+    if (x.view != NONE && read.view != NONE)
+        return nothing;
+    return (Use){x.value, x.view != NONE ? x.view : read.view};
+}
+
+static bool may_swap(const Graph *g, const Node *pool, const Id *readers)
+{
+    Use read = node_use(g, pool, 0);
+    Id made = g->value.at[read.value].node;
+    return pool->op->flags & OP_LARGEST && pool->program == g->program && made != NONE &&
+           g->node.at[made].op->flags & OP_RECTIFIES && readers[read.value] == 1 &&
+           !g->value.at[read.value].hint && !g->value.at[pool->value].hint;
+}
+
+void pools_first(Graph *g)
+{
+    const Id *readers = graph_readers(g);
+    const size_t count = g->node.count;
+    for (Id n = 0, seen = 0; seen < count; n++, seen++) {
+        const Node pool = g->node.at[n];
+        if (!may_swap(g, &pool, readers))
+            continue;
+        const Id made = g->value.at[node_use(g, &pool, 0).value].node;
+        const Node relu = g->node.at[made];
+        Use x = operand_through(g, &relu, node_use(g, &pool, 0));
+        Call at = call_at(g, made), c = call_begin(g, &at, relu.op->name);
+        call_use(g, &c, use_of(pool.value));
+        if (x.value == NONE || !call_finish(g, &c))
+            continue;
+        const Node *behind = &g->node.at[g->node.count - 1];
+        const Id use = behind->use;
+        graph_redirect(g, pool.value, behind->value);
+        g->use.at[use].value = pool.value;
+        g->use.at[pool.use] = x;
+        graph_move_last(g, n + 1);
+        n++; /* over the node that was put in */
+    }
+}

@@ -1,0 +1,1 @@
+keep first; keep second; keep third
