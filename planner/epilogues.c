@@ -108,8 +108,10 @@ static bool may_follow(const Epilogues *t, Id product, const Id *epilogue, Id no
     const Node *node = &g->node.at[product];
     const Value *made = &g->value.at[node->value];
     Id last = epilogue[nodes - 1];
-    if (!takes_epilogue(node->op, &g->value.at[g->node.at[last].value]) ||
-        !stays_inside(t, node->value, epilogue, nodes))
+    const Value *left = &g->value.at[g->node.at[last].value];
+    if (!takes_epilogue(node->op, left) || !stays_inside(t, node->value, epilogue, nodes))
+        return false;
+    if (left->dtype != F32 && left->dtype != made->dtype) /* a product of f32 stores f32 */
         return false;
     if (!(node->op->flags & OP_EPILOGUE) && !value_is_version(g, g->node.at[last].value))
         return false;
