@@ -14,17 +14,17 @@
 
 enum { GP_JPEG_INPUT = 8192, GP_JPEG_SCANS = 500 };
 
-/* An array that is as a whole in memory. */
-struct jvirt_sarray_control {
+/* An array that is as a whole in memory: what the library knows by these tags. */
+typedef struct jvirt_sarray_control {
     JSAMPARRAY rows;
     JDIMENSION width, height;
     struct jvirt_sarray_control *next;
-};
-struct jvirt_barray_control {
+} gp_jpeg_sarray;
+typedef struct jvirt_barray_control {
     JBLOCKARRAY rows;
     JDIMENSION width, height;
     struct jvirt_barray_control *next;
-};
+} gp_jpeg_barray;
 
 typedef struct {
     struct jpeg_decompress_struct info;
@@ -36,8 +36,8 @@ typedef struct {
     gp_image *image;
     uint64_t at; /* in the file */
     unsigned char *input;
-    jvirt_sarray_ptr samples; /* not yet in memory */
-    jvirt_barray_ptr blocks;
+    gp_jpeg_sarray *samples; /* not yet in memory */
+    gp_jpeg_barray *blocks;
     int done;
 } gp_jpeg;
 

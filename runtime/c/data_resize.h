@@ -36,10 +36,10 @@ typedef struct {
     int32_t in, out, taps;
     int32_t *first;
     int16_t *weight; /* [out, taps] */
-} gp_taps;
+} gp_image_taps;
 
 /* How many inputs an output is made of. */
-GP_FUNCTION int64_t gp_taps_most(int64_t in, int64_t out, double length)
+GP_FUNCTION int64_t gp_image_taps_most(int64_t in, int64_t out, double length)
 {
     const double scale = length / (double)out, reach = scale > 1 ? scale : 1;
     const int64_t most = 2 * (int64_t)(reach + 1) + 1;
@@ -48,7 +48,7 @@ GP_FUNCTION int64_t gp_taps_most(int64_t in, int64_t out, double length)
 
 /* Weights of output i: a triangle around its middle, cut at the edges. Each is the difference of
  * two rounded sums, so that they add up to one. */
-GP_FUNCTION void gp_taps_fill(gp_taps *t, int i, double from, double scale)
+GP_FUNCTION void gp_image_taps_fill(gp_image_taps *t, int i, double from, double scale)
 {
     const double reach = scale > 1 ? scale : 1, middle = from + ((double)i + 0.5) * scale;
     int low = (int)(middle - reach + 0.5), high = (int)(middle + reach + 0.5);
@@ -74,19 +74,19 @@ GP_FUNCTION void gp_taps_fill(gp_taps *t, int i, double from, double scale)
 }
 
 /* Of `length` inputs from `from` on. False where the slab has no room. */
-GP_HOST_FAST int gp_taps_make(gp_taps *t, gp_slab *slab, int in, int out, double from,
-                              double length)
+GP_HOST_FAST int gp_image_taps_make(gp_image_taps *t, gp_slab *slab, int in, int out, double from,
+                                    double length)
 {
     t->in = in;
     t->out = out;
-    t->taps = (int32_t)gp_taps_most(in, out, length);
+    t->taps = (int32_t)gp_image_taps_most(in, out, length);
     t->first = (int32_t *)gp_slab_take(slab, sizeof *t->first * (uint64_t)out);
     t->weight =
         (int16_t *)gp_slab_take(slab, sizeof *t->weight * (uint64_t)out * (uint64_t)t->taps);
     if (!t->first || !t->weight)
         return 0;
     for (int i = 0; i < out; i++)
-        gp_taps_fill(t, i, from, length / (double)out);
+        gp_image_taps_fill(t, i, from, length / (double)out);
     return 1;
 }
 
@@ -98,7 +98,7 @@ typedef struct {
 } gp_box;
 
 typedef struct {
-    gp_taps across, down;
+    gp_image_taps across, down;
     int32_t channels, flip;
     int32_t row;   /* the next that comes */
     int32_t made;  /* output rows so far */
@@ -120,8 +120,8 @@ GP_HOST_FAST int gp_resize_begin(gp_resize *r, gp_slab *slab, int width, int hei
     r->to_pixel = hwc ? r->channels : 1;
     r->to_row = w * r->to_pixel;
     r->to_channel = hwc ? 1 : h * w;
-    if (!gp_taps_make(&r->across, slab, width, (int)w, box.x, box.width) ||
-        !gp_taps_make(&r->down, slab, height, (int)h, box.y, box.height))
+    if (!gp_image_taps_make(&r->across, slab, width, (int)w, box.x, box.width) ||
+        !gp_image_taps_make(&r->down, slab, height, (int)h, box.y, box.height))
         return 0;
     r->kept = (int16_t *)gp_slab_take(slab, 8 * (uint64_t)w * (uint64_t)r->down.taps);
     return r->kept != NULL;
@@ -133,7 +133,7 @@ GP_FUNCTION int gp_resize_end(const gp_resize *r)
     return r->down.first[r->down.out - 1] + r->down.taps;
 }
 
-GP_HOST_LOOP void gp_resize_across(const gp_taps *t, const unsigned char *row, int16_t *to)
+GP_HOST_LOOP void gp_resize_across(const gp_image_taps *t, const unsigned char *row, int16_t *to)
 {
     const int taps = t->taps;
     for (int i = 0; i < t->out; i++) {
