@@ -21,6 +21,7 @@ typedef struct {
     uint32_t depth;     /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t width;     /* columns of the terminal; 0: not known */
     bool color;         /* of the terminal */
+    bool main;          /* a program around the model is written beside it */
 } EmitOptions;
 
 /* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */
@@ -56,6 +57,9 @@ uint64_t plan_workspace(const Plan *plan, const Target *target, uint32_t threads
 /* The emitted source and its header, in the language of the options' target. */
 Text emit_source(const Plan *plan, const EmitOptions *options);
 Text emit_header(const Plan *plan, const EmitOptions *options);
+/* The program around a model that has data: what trains, evaluates, predicts. */
+Text emit_main(const Plan *plan, const EmitOptions *options);
+const char *emit_libraries(const Plan *plan); /* that an emitted program is linked with */
 /* The weights of a plan whose parameters are the caller's, from a safetensors file that stays in
  * memory. NULL where one is missing or is another than the model wants: *fault says which. */
 const Embedded *embedded_read(const Plan *plan, const EmitOptions *options, Text file,

@@ -298,21 +298,35 @@ static void write_set(const gp_data_set *s, const char *source, Out *o)
     out(o, "\n");
 }
 
+static void write_fields(const DataSet *d, Arena *arena, Out *o)
+{
+    out(o, "static const gp_data_field %s_field[] = {\n", d->set.name);
+    for (int i = 0; i < d->set.fields; i++)
+        write_field(&d->field[i], arena, o);
+    out(o, "};\n");
+}
+
+/* The three sources; predict once more, with samples that a function makes; and where samples are
+ * images, with files that the caller names. */
 void data_write(Emission *e, Out *fields, Out *sets)
 {
     const Graph *g = e->plan->graph;
-    for (int which = 0; which < 3; which++) {
+    const DataStmt *eval = data_find(g, "eval"), *train = data_find(g, "train");
+    for (int which = 0; which < 4 + data_reads_images(g); which++) {
         DataSet d;
-        make_set(g, which, e->plan->ring, &d);
-        const DataStmt *eval = data_find(g, "eval"), *train = data_find(g, "train");
-        int format = which == 2 ? DATA_CALLBACK : which && eval ? eval->format : train->format;
-        out(fields, "static const gp_data_field %s_field[] = {\n", d.set.name);
-        for (int i = 0; i < d.set.fields; i++)
-            write_field(&d.field[i], e->arena, fields);
-        out(fields, "};\n");
-        write_set(&d.set, rows[format].source, sets);
+        make_set(g, which < 2 ? which : 2, e->plan->ring, &d);
+        int format = which == 3 ? DATA_CALLBACK : which && eval ? eval->format : train->format;
+        if (which < 3)
+            write_fields(&d, e->arena, fields);
+        write_set(&d.set, which == 4 ? "files" : rows[format].source, sets);
         emission_need(e, arena_printf(e->arena, "c/data_%s.h", rows[format].source));
     }
+}
+
+bool data_reads_images(const Graph *g)
+{
+    const DataStmt *eval = data_find(g, "eval"), *train = data_find(g, "train");
+    return train && (eval ? eval : train)->format == DATA_IMAGES;
 }
 
 const char *data_inputs(const Plan *plan)

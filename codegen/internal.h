@@ -335,6 +335,7 @@ const char *api_runs(const Api *api, const ApiTensor *t);
 RingBytes data_ring(const Target *target, const Graph *g, Ring ring);
 void data_write(Emission *e, Out *fields, Out *sets);
 const char *data_inputs(const Plan *plan);
+bool data_reads_images(const Graph *g); /* to evaluate and to predict */
 
 uint64_t key_of(const char *name); /* of random numbers: a hash of a stable name */
 

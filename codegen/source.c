@@ -68,11 +68,13 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "WEIGHS_SAMPLES", weighs_samples(api));
     template_fact(&t, "IS_RENAMED", is_renamed(api));
     template_fact(&t, "HAS_DATA", plan->slots != NONE);
+    template_fact(&t, "READS_IMAGES", data_reads_images(g));
     template_text(&t, "DATA_INPUTS", data_inputs(plan));
     fill_comment(&t, "NAME", g->name);
     fill_comment(&t, "SOURCE", g->source ? g->source->file : "a graph");
     fill_comment(&t, "HEADER_NAME", api->options->header);
     fill_comment(&t, "CONSTANTS_NAME", constants_name(api));
+    template_fact(&t, "HAS_MAIN", api->options->main);
     return t;
 }
 
@@ -110,6 +112,53 @@ Text emit_header(const Plan *plan, const EmitOptions *options)
     template_text(&t, "ACCESSORS_DECLARED", accessors.at);
     template_text(&t, "CONSTANT_NAMES", constant_names(api));
     template_write(&t, "net.h", &o);
+    return out_done(&o);
+}
+
+/* ---- The program around it ------------------------------------------------------------------ */
+
+/* {"accuracy", net_accuracy}, */
+static const char *metrics(const Api *api)
+{
+    const Graph *g = api->plan->graph;
+    Out o = out_new(g->arena);
+    for (size_t i = 0; i < api->tensors; i++)
+        for (size_t k = 0; k < g->output.count && api->tensor[i].accessor; k++)
+            if (g->output.at[k].metric && strcmp(g->output.at[k].name, api->tensor[i].name) == 0) {
+                out(&o, "    {");
+                out_string(&o, api->tensor[i].name);
+                out(&o, ", %s},\n", api->tensor[i].accessor);
+                break;
+            }
+    return o.at;
+}
+
+/* Samples that are not trained on. */
+static bool has_eval_data(const Graph *g)
+{
+    const DataStmt *train = data_find(g, "train");
+    return data_find(g, "eval") || (train && train->setting[DATA_SPLIT].number > 0);
+}
+
+const char *emit_libraries(const Plan *plan)
+{
+    for (size_t i = 0; i < plan->graph->data.count; i++)
+        if (plan->graph->data.at[i].format == DATA_IMAGES)
+            return "-ljpeg -lpng -lm";
+    return "-lm";
+}
+
+Text emit_main(const Plan *plan, const EmitOptions *options)
+{
+    Arena *arena = plan->graph->arena;
+    const Api *api = api_make(plan, options);
+    Out o = out_new(arena), header = out_new(arena);
+    Template t = fill_shared(api);
+    out_string(&header, options->header);
+    template_text(&t, "HEADER", header.at);
+    template_text(&t, "METRICS", metrics(api));
+    template_fact(&t, "HAS_EVAL_DATA", has_eval_data(plan->graph));
+    template_write(&t, "net_main.c", &o);
     return out_done(&o);
 }
 

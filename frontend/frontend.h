@@ -647,6 +647,7 @@ bool choice_equals(Choice a, Choice b);
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value);
 bool model_trains(const Model *model);     /* it has a train statement, and that counts */
 Dtype model_precision(const Model *model); /* as the train statement has it; F32 */
+bool model_reads_data(const Model *model); /* it has a data statement */
 bool model_plans(const Model *model, ProgramKind program); /* of those that train */
 /* The whole way to a graph that can be planned: lower, train, simplify. NULL where there was an
  * error. */

@@ -25,11 +25,11 @@ Model model_define(Arena *arena, const Model *model, const char *name, int64_t v
     return defined;
 }
 
-bool model_trains(const Model *model)
+static bool model_has(const Model *model, StmtKind kind)
 {
     const Stmts *body = &model->ast->body;
-    for (size_t i = 0; i < body->count && !model->infer; i++)
-        if (body->at[i]->kind == STMT_TRAIN)
+    for (size_t i = 0; i < body->count; i++)
+        if (body->at[i]->kind == kind)
             return true;
     return false;
 }
@@ -51,6 +51,16 @@ Dtype model_precision(const Model *model)
                 return dtype;
         }
     return F32;
+}
+
+bool model_trains(const Model *model)
+{
+    return !model->infer && model_has(model, STMT_TRAIN);
+}
+
+bool model_reads_data(const Model *model)
+{
+    return model_has(model, STMT_DATA);
 }
 
 bool model_plans(const Model *model, ProgramKind program)

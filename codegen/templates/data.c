@@ -42,7 +42,11 @@ static int data_open(net *m, int which)
                                  .fill = m->source[which].fill,
                                  .user = m->source[which].user,
                                  .samples = m->source[which].given};
-    const int code = gp_data_open(&loader, &data_set[which], &start);
+    const int row = which != NET_PREDICT ? which
+                    : start.fill         ? NET_PREDICT + 1
+                    : start.user         ? NET_PREDICT + 2
+                                         : NET_PREDICT;
+    const int code = gp_data_open(&loader, &data_set[row], &start);
     if (code != GP_OK) {
         data_failed(m, NET_EDATA);
         gp_data_close(loader);
@@ -121,6 +125,8 @@ int net_data(net *m, int which, const char *path)
         return NET_EDATA;
     data_stop(m);
     m->source[which].path = path;
+    m->source[which].fill = NULL;
+    m->source[which].user = NULL;
     m->source[which].at = 0;
     return data_open(m, which);
 }
@@ -141,6 +147,13 @@ int net_feed(net *m, int which, net_fill *fill, void *user, int64_t samples)
     return data_open(m, which);
 }
 
+#if MODEL_READS_IMAGES
+int net_files(net *m, const char *const *file, int64_t count)
+{
+    return net_feed(m, NET_PREDICT, NULL, (void *)(uintptr_t)file, count);
+}
+
+#endif
 int64_t net_samples(const net *m, int which)
 {
     return which >= NET_TRAIN && which <= NET_PREDICT ? m->source[which].samples : 0;

@@ -33,10 +33,14 @@ static int load_from(net *m, const char *path, gp_items items)
     items.detail = m->detail;
     items.detail_size = sizeof m->detail;
 #if MODEL_KEEPS_STATE
+#if MODEL_HAS_MAIN
+    gp_note note[] = {{"step", 0}, {"seed", m->seed}, {"best", 0}, {"since", 0}, {"evaluated", 0}};
+#else
     gp_note note[] = {{"step", 0}, {"seed", m->seed}};
+#endif
     items.needed = NEEDED_COUNT;
     items.note = note;
-    items.notes = 2;
+    items.notes = sizeof note / sizeof *note;
 #endif
 #if MODEL_MAPS
     code = items.mapped ? gp_map(&items) : gp_load(path, &items);
@@ -51,6 +55,10 @@ static int load_from(net *m, const char *path, gp_items items)
 #endif
     m->step = note[0].number;
     m->seed = note[1].number;
+#if MODEL_HAS_MAIN
+    for (size_t i = 0; i < 3; i++)
+        m->note[i] = note[2 + i].number;
+#endif
     if (NEEDED_COUNT < SAVED_COUNT && !(seen[NEEDED_COUNT / 8] >> NEEDED_COUNT % 8 & 1)) {
         m->step = 0; /* parameters alone */
 #if MODEL_CUDA
@@ -76,9 +84,15 @@ static int save_to(net *m, const char *path)
     WAIT;
 #endif
 #if MODEL_KEEPS_STATE
+#if MODEL_HAS_MAIN
+    gp_note note[] = {{"step", m->step}, {"seed", m->seed}, {"best", m->note[0]},
+                      {"since", m->note[1]}, {"evaluated", m->note[2]}};
+#else
     gp_note note[] = {{"step", m->step}, {"seed", m->seed}};
+#endif
     const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .note = note,
-                            .notes = 2, .detail = m->detail, .detail_size = sizeof m->detail};
+                            .notes = sizeof note / sizeof *note, .detail = m->detail,
+                            .detail_size = sizeof m->detail};
 #else
     const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .detail = m->detail,
                             .detail_size = sizeof m->detail};

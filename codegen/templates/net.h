@@ -109,6 +109,9 @@ typedef struct {
 #if MODEL_WEIGHS_SAMPLES
     int64_t valid; /* samples of the batch that count; 0: all */
 #endif
+#if MODEL_HAS_MAIN
+    uint64_t note[3]; /* of the program around it: saved and loaded with the rest */
+#endif
 #if MODEL_BINDS
     void *external[MODEL_SLOTS]; /* the caller's memory */
 #endif
@@ -201,6 +204,10 @@ int net_map(net *m, const void *file, size_t bytes);
 int net_data(net *m, int which, const char *path);
 /* The samples of a source are made by a function, so many of them. */
 int net_feed(net *m, int which, net_fill *fill, void *user, int64_t samples);
+#if MODEL_READS_IMAGES
+/* PREDICT is these image files, which must stay there as long as it is read. */
+int net_files(net *m, const char *const *file, int64_t count);
+#endif
 int64_t net_samples(const net *m, int which);   /* of an epoch; 0: not opened yet */
 int64_t net_batches(const net *m, int which);   /* likewise */
 int64_t net_taken(const net *m);                /* samples that counted in the last run */

@@ -38,6 +38,15 @@
 #ifndef MODEL_HAS_DATA
 #define MODEL_HAS_DATA (!MODEL_CUDA && !MODEL_EMBEDS)
 #endif
+#ifndef MODEL_READS_IMAGES
+#define MODEL_READS_IMAGES MODEL_HAS_DATA
+#endif
+#ifndef MODEL_HAS_MAIN
+#define MODEL_HAS_MAIN 1
+#endif
+#ifndef MODEL_HAS_EVAL_DATA
+#define MODEL_HAS_EVAL_DATA 1
+#endif
 /* These need others of them. */
 #ifndef MODEL_BINDS_PARAMS
 #define MODEL_BINDS_PARAMS (MODEL_BINDS && MODEL_HAS_PARAMS)
@@ -128,6 +137,7 @@
             return NULL;                             \
         }                                            \
     }
+#define MODEL_METRICS {"y", net_y},
 #define MODEL_STATE 1024
 #define MODEL_EMBEDDED_ROWS 1
 #define MODEL_LR 0.1

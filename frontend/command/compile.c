@@ -48,7 +48,8 @@ static EmitOptions emit_options(Arena *arena, const Options *o, const Target *ta
                          .live_peak = *live_peak,
                          .depth = o->depth,
                          .width = terminal_width(),
-                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO)};
+                         .color = o->color == COLOR_ALWAYS && isatty(STDOUT_FILENO),
+                         .main = o->main};
 }
 
 /* The weights that are to be data of the C file; false with a message. */
@@ -107,7 +108,25 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
             return 1;
     if ((o->output || o->emit) && !write_output(q->arena, q->diag, o, q->import, plan, &emit))
         return 1;
+    if (o->learned)
+        o->learned->libraries = emit_libraries(plan);
     return 0;
+}
+
+/* The program around a model trains it with samples that it reads itself; false with a message. */
+static bool may_have_main(Diag *diag, const Model *model)
+{
+    bool reads = model_reads_data(model);
+    if (reads && model_trains(model) && (!model->programs || model->programs & 1u << PROGRAM_STEP))
+        return true;
+    diag_error(diag, (Span){0},
+               reads
+                   ? "the program around a model trains it, and there is no training step here"
+                   : "the model has no data statement, so there is no program to write around it");
+    diag_hint(diag, reads ? "leave --infer away, and have step in --programs"
+                          : "say where samples come from: data train = ..., or write a C file with "
+                            "main, and gplan run MODEL FILE.c");
+    return false;
 }
 
 /* ---- The passes in order -------------------------------------------------------------------- */
@@ -139,6 +158,9 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
         diag_hint(diag, "add --infer to plan the forward pass only");
         return 1;
     }
+
+    if (o->main && !may_have_main(diag, &model))
+        return 1;
 
     /* questions that are answered instead */
     Question question = {arena, diag, o, &model, &target, import};

@@ -125,33 +125,52 @@ bool write_model(Arena *arena, Diag *diag, const Options *o, const OnnxImport *i
     return good;
 }
 
+/* dir/model.c -> dir/model_main.c */
+static const char *main_name(Arena *arena, const char *output)
+{
+    const char *dot = extension(output) - 1;
+    return arena_printf(arena, "%.*s_main%s", (int)(dot - output), output, dot);
+}
+
+/* Numbers that go beside the text: constants, or the weights of an import. False with a message. */
+static bool push_numbers(Arena *arena, Diag *diag, const Options *o, const OnnxImport *import,
+                         Text constants, OutFile *file, size_t *count)
+{
+    bool weights = import && import->weight.count;
+    const char *path = beside(arena, o->output, "safetensors");
+    if (constants.length > 0 && weights)
+        return diag_error(diag, (Span){0},
+                          "a const with so many numbers cannot be appended to an imported model: "
+                          "its file is that of the weights");
+    if (constants.length == 0 && !weights)
+        return true;
+    file[(*count)++] =
+        weights ? weights_file(arena, path, import) : (OutFile){.path = path, .text = constants};
+    return may_replace(diag, o, path);
+}
+
 bool write_output(Arena *arena, Diag *diag, const Options *o, const OnnxImport *import,
                   const Plan *plan, const EmitOptions *emit)
 {
     const Kind *kind = find_kind(o);
-    OutFile file[3] = {{.path = o->output, .text = kind->emit(plan, emit)}};
+    OutFile file[MAX_OUT_FILES] = {{.path = o->output, .text = kind->emit(plan, emit)}};
+    size_t count = 1;
     if (!kind_is_source(kind))
-        return output_write(diag, file, 1);
-    file[2].text = emit_constants(plan, emit);
+        return output_write(diag, file, count);
+    Text constants = emit_constants(plan, emit);
     if (!o->output) {
-        if (file[2].text.length > 0)
+        if (constants.length > 0)
             return diag_error(diag, (Span){0},
                               "%s has constants that go to a file beside the text: give -o "
                               "FILE.%s",
                               plan->graph->name, written_target(o)->extension);
-        return output_write(diag, file, 1);
+        return output_write(diag, file, count);
     }
-    file[1].path = beside(arena, o->output, "h");
-    file[1].text = emit_header(plan, emit);
-    file[2].path = beside(arena, o->output, "safetensors");
-    bool third = file[2].text.length > 0, weights = import && import->weight.count;
-    if (third && weights)
-        return diag_error(diag, (Span){0},
-                          "a const with so many numbers cannot be appended to an imported model: "
-                          "its file is that of the weights");
-    if (weights)
-        file[2] = weights_file(arena, file[2].path, import);
-    if ((third || weights) && !may_replace(diag, o, file[2].path))
-        return false;
-    return output_write(diag, file, third || weights ? 3 : 2);
+    file[count++] =
+        (OutFile){.path = beside(arena, o->output, "h"), .text = emit_header(plan, emit)};
+    if (o->main)
+        file[count++] =
+            (OutFile){.path = main_name(arena, o->output), .text = emit_main(plan, emit)};
+    return push_numbers(arena, diag, o, import, constants, file, &count) &&
+           output_write(diag, file, count);
 }

@@ -8,6 +8,11 @@
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
+/* What one command learns of a model that another compiled. */
+typedef struct {
+    const char *libraries; /* for the linker */
+} Learned;
+
 /* A word that an option takes is stored as its place in the list that the table has for it. */
 typedef struct {
     const struct Command *command;
@@ -46,6 +51,8 @@ typedef struct {
     ARRAY(OnnxBind) bind;         /* inputs that are known */
     const char *map;              /* of names to names; NULL */
     bool partial;                 /* a parameter may get nothing */
+    bool main;                    /* write the program around the model too */
+    Learned *learned;             /* filled in by a compile; NULL: nobody asks */
     const char *keep;             /* a folder for what a run writes; NULL: none of it stays */
     ARRAY(const char *) argument; /* behind --, of a command that hands them on */
 } Options;

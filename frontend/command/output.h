@@ -17,7 +17,7 @@ typedef struct {
     const void *what;
 } OutFile;
 
-enum { MAX_OUT_FILES = 3 };
+enum { MAX_OUT_FILES = 4 };
 
 /* NULL where all were written; else the one that could not be, and errno. */
 const OutFile *files_write(const OutFile *file, size_t count);

@@ -21,6 +21,7 @@ typedef struct {
     Arena *arena;
     const Options *options;
     Options emit;        /* how the model is compiled to C */
+    Learned learned;     /* from that */
     Words model, own;    /* inputs: what gplan reads, and C files of the user's */
     const char *folder;  /* what is written goes there */
     const char *name;    /* of the program: that of the model's file */
@@ -83,6 +84,8 @@ static void settle(Run *run)
     run->emit.input.at = run->model.at;
     run->emit.input.count = run->model.count;
     run->emit.output = arena_printf(run->arena, "%s.c", run->program);
+    run->emit.main = run->own.count == 0;
+    run->emit.learned = &run->learned;
 }
 
 /* ---- The compiler ---------------------------------------------------------------------------- */
@@ -205,8 +208,10 @@ static bool build_program(Run *run)
     push_words(arena, &command, flags ? flags : "");
     ARRAY_PUSH(arena, &command, arena_printf(arena, "-I%s", run->folder));
     ARRAY_PUSH(arena, &command, run->emit.output);
+    if (run->emit.main)
+        ARRAY_PUSH(arena, &command, arena_printf(arena, "%s_main.c", run->program));
     push_all(arena, &command, &run->own);
-    ARRAY_PUSH(arena, &command, "-lm");
+    push_words(arena, &command, run->learned.libraries);
     ARRAY_PUSH(arena, &command, "-o");
     ARRAY_PUSH(arena, &command, run->program);
     if (run->options->verbose)
@@ -262,10 +267,6 @@ int run_main(Arena *arena, const Options *o)
     Run run = {.arena = arena, .options = o, .folder = o->keep};
     Scratch scratch = {0};
     split_inputs(&run);
-    if (run.own.count == 0) {
-        fails(run.model.at[0], "the program around it is missing: give a C file with main");
-        return 2;
-    }
     if (o->keep && mkdir(o->keep, 0777) != 0 && errno != EEXIST)
         return fails(o->keep, strerror(errno));
     if (!o->keep) {

@@ -40,6 +40,10 @@ const Option option_table[] = {
      "write the C files and the program into DIR, and leave them there; without it, they are gone before "
      "the program begins",
      .kind = OPTION_FILE, .field = FIELD(keep)},
+    {COMPILE, 0, "main", NULL,
+     "write the program around the model too, FILE_main.c: it trains, evaluates and predicts with the "
+     "samples that the model's data statements name",
+     .kind = OPTION_FLAG, .field = FIELD(main)},
     {WEIGHTS, 0, "map", "FILE", "what comes from where, for what names and order do not say",
      .kind = OPTION_FILE, .field = FIELD(map)},
     {WEIGHTS, 0, "partial", NULL,
@@ -176,11 +180,16 @@ static const char about_compile[] = "MODEL is a .g or .onnx file, or - for stand
                                     "Without -o or --emit, gplan prints a report of the plan.\n";
 
 static const char about_run[] =
-    "MODEL and MORE.g are as for gplan. FILE.c, or several, is the program around the model: it\n"
-    "includes MODEL.h and has main. CC, or cc, compiles them with -O3 -march=native -fopenmp as "
-    "far\n"
-    "as it takes these, and with CFLAGS behind them. What stands behind -- are the program's\n"
+    "MODEL and MORE.g are as for gplan. The program around the model is that of --main: it trains,\n"
+    "evaluates and predicts with the samples that data statements name. Or it is FILE.c, or "
+    "several,\n"
+    "which include MODEL.h and have main. CC, or cc, compiles them with -O3 -march=native "
+    "-fopenmp\n"
+    "as far as it takes these, and with CFLAGS behind them. What stands behind -- are the "
+    "program's\n"
     "arguments. gplan becomes the program: exit status and signals are its own.\n"
+    "\n"
+    "    gplan run model.g --budget 512M -- train --epochs 10\n"
     "\n"
     "    $ cat twice.g\n"
     "    model twice(batch B = 1)\n"

@@ -78,6 +78,10 @@ int check_usage(const Options *o)
                 target->plan.name, written->extension, target->extension);
         return 2;
     }
+    if (o->main && (!o->output || !written || !target->threads)) {
+        fprintf(stderr, "gplan: --main writes FILE_main.c beside -o FILE.c: give that\n");
+        return 2;
+    }
     if (!target->threads && o->threads > 1) {
         fprintf(stderr, "gplan: --threads: the target %s has its own\n", target->plan.name);
         return 2;

@@ -37,15 +37,12 @@ GP_HOST_FAST void gp_folder_label(const gp_data_field *field, unsigned char *to,
            bytes);
 }
 
-GP_HOST_FAST int gp_folder_read(gp_data_worker *w, const gp_data_job *job)
+/* The file at `path` as the sample of a job, and its class. */
+GP_HOST_FAST int gp_folder_take(gp_data_worker *w, const gp_data_job *job, const char *path,
+                                int64_t label)
 {
     const gp_data *d = w->data;
-    char path[GP_DATA_PATH];
-    int64_t label = 0;
     gp_image image;
-    int code = gp_index_find(d, job->sample, path, &label, w->text);
-    if (code != GP_OK)
-        return code;
     memset(&image, 0, sizeof image);
     image.slab.at = w->decoder;
     image.slab.size = (size_t)d->set->decoder;
@@ -56,10 +53,18 @@ GP_HOST_FAST int gp_folder_read(gp_data_worker *w, const gp_data_job *job)
     image.number = job->number;
     image.augment = job->augment;
     image.to = job->field[0];
-    code = gp_folder_decode(&image);
+    const int code = gp_folder_decode(&image);
     if (code == GP_OK && d->set->fields > 1)
         gp_folder_label(&d->set->field[1], job->field[1], label);
     return code;
+}
+
+GP_HOST_FAST int gp_folder_read(gp_data_worker *w, const gp_data_job *job)
+{
+    char path[GP_DATA_PATH];
+    int64_t label = 0;
+    const int code = gp_index_find(w->data, job->sample, path, &label, w->text);
+    return code == GP_OK ? gp_folder_take(w, job, path, label) : code;
 }
 
 GP_HOST int gp_folder_open(gp_data *d)
@@ -73,6 +78,24 @@ GP_HOST int gp_folder_open(gp_data *d)
 }
 
 static const gp_data_source gp_data_folder = {gp_folder_open, gp_folder_read};
+
+/* Image files that the caller names one by one, of no class: start.user is an array of paths, which
+ * start.samples counts. */
+GP_HOST int gp_files_open(gp_data *d)
+{
+    if (!d->start.user)
+        return gp_data_fail(d->text, "data %s: no files were given", d->set->name);
+    d->total = d->start.samples;
+    return GP_OK;
+}
+
+GP_HOST_FAST int gp_files_read(gp_data_worker *w, const gp_data_job *job)
+{
+    const char *const *path = (const char *const *)w->data->start.user;
+    return gp_folder_take(w, job, path[job->sample], 0);
+}
+
+static const gp_data_source gp_data_files = {gp_files_open, gp_files_read};
 
 /* One image file as evaluation would see it, into `to`; `work` is the memory of a set that is not
  * open. `text` has GP_DATA_TEXT bytes. */

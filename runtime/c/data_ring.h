@@ -254,7 +254,7 @@ GP_HOST int gp_data_count(gp_data *d)
 GP_HOST int gp_data_look(gp_data *d)
 {
     const char *path = d->start.path ? d->start.path : d->set->path;
-    if (!path && !d->start.fill)
+    if (!path && !d->start.fill && !d->start.user)
         return gp_data_fail(d->text, "data %s: no path is given", d->set->name);
     if (path && strlen(path) >= sizeof d->path)
         return gp_data_fail(d->text, "data %s: the path is too long", d->set->name);

@@ -18,6 +18,12 @@ for compiler in gcc clang; do
     # shellcheck disable=SC2086
     check "net.c that watches its ops, by $compiler" $compiler $strict $include $watch \
         -fsyntax-only "$templates/net.c"
+    # shellcheck disable=SC2086
+    check "net_main.c by $compiler" $compiler $strict $include -fopenmp -fsyntax-only "$templates/net_main.c"
+done
+for fact in MODEL_HAS_EVAL MODEL_HAS_EVAL_DATA MODEL_HAS_FORWARD; do
+    # shellcheck disable=SC2086
+    check "net_main.c without $fact" gcc $strict $include -D"$fact=0" -fsyntax-only "$templates/net_main.c"
 done
 # shellcheck disable=SC2086
 check 'net.c with weights inside' gcc $strict $include $watch -DMODEL_EMBEDS=1 -DMODEL_HAS_PARAMS=0 -DMODEL_TRAINS=0 \
