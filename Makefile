@@ -38,7 +38,8 @@ OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/t
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
 #? make            builds ./gplan and libgplan.a (CC=clang works too)
-#? make demo       plans a training step under a budget, compiles its C, trains with it
+#? make demo       plans a training step under a budget, compiles its C, trains with it: on real
+#?                 pictures where the package dataset-fashion-mnist is there or may be installed
 #? make install    PREFIX=/usr/local: program, library, headers, man page, completion
 #? make clean      removes what was built
 .PHONY: all help setup demo install clean FORCE
@@ -111,6 +112,7 @@ $(B)/gen/adapters.o $(B)/gen/cuda_work.o: $(KERNELS)
 
 demo:
 	@$(call need,$(BUILD_PACKAGES) libgomp1)
+	@$(call need,dataset-fashion-mnist) >/dev/null 2>&1 || true
 	@$(build) all
 	@examples/demo.sh ./gplan
 
