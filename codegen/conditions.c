@@ -14,7 +14,7 @@ typedef enum { NOT_KNOWN, HOLDS, FAILS } Verdict;
 /* One #if up to its #endif. */
 typedef struct {
     bool open;    /* a line of it was written: it needs an #endif */
-    bool decided; /* a branch that holds was met: what follows is left out */
+    bool decided; /* a branch that holds was seen: what follows is left out */
     bool on;      /* lines of the branch at hand are written */
 } Level;
 

@@ -1,5 +1,6 @@
 /* The names of places: a program says AT(wte) where the arena is meant to be read at byte
- * 1646821376, and AT(attention_0_wq(i)) for what moves evenly from layer to layer.
+ * 1646821376, and AT(attention_0_wq(i)) for what has a constant stride from layer
+ * to layer.
  *
  * A name is that of the value, without what tells layers apart; where one value lies at several
  * places, or several values have one name, the later ones are numbered. */

@@ -1,7 +1,7 @@
-/* TableRows of a table, where those of equal layers are written once.
+/* Rows of a table, where those of equal layers are written once.
  *
- * TableRows that differ in numbers only become a macro, with the number of the layer as its
- * argument: numbers that go up evenly are computed from it, others are arguments of their own. In
+ * Rows that differ in numbers only become a macro, with the number of the layer as its argument:
+ * numbers with a constant stride are computed from it, others are arguments of their own. In
  * texts every number may differ, elsewhere those that have a ROW_NUMBER before them. */
 #include "codegen/internal.h"
 

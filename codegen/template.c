@@ -176,7 +176,7 @@ static bool holds(const Reader *r, const char *at, const char *end)
     return any || all;
 }
 
-/* Opens, turns or closes an #if; whether the line was one on facts. */
+/* An #if, #else or #endif; whether the line was one on facts. */
 static bool take_condition(Reader *r, const char *line, const char *end)
 {
     if (starts(line, "#if")) {

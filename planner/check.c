@@ -21,7 +21,7 @@
  * Before the replay, the graph and its clusters are checked against the rows (check_graph.c), and
  * what the plan says of its buffers against its steps (check_lives.c).
  *
- * A write meets only what lies where it writes, so this is near-linear in the occurrences.
+ * A write looks only at the bytes it overlaps, so this is near-linear in the occurrences.
  */
 #include "planner/check_replay.h"
 

@@ -130,7 +130,7 @@ typedef struct {
     void *data;
 } Question;
 
-/* Windows of the lane meet each other only where they do in a period; anybody else meets them all.
+/* Windows of the lane overlap only where they do in a period; anything else overlaps all of them.
  */
 static void ask_lane(const Question *q, Lane *lane)
 {

@@ -1,11 +1,11 @@
 /* What was written where, for the checker: contents by the bytes of their buffers.
  *
- * Windows of one concat lie between each other: from its first to its last byte, each meets all the
- * others. But they have a period, a row of the result, and lie apart within it. So the windows of
- * one root with one period make a lane, which knows them by where they lie in the period, and lies
- * itself among the contents that are in no lane. Where concats nest there are several periods; the
- * one in which the windows of the root lie apart best is taken. Near-linear in what a write really
- * meets.
+ * Windows of one concat are interleaved: from its first to its last byte, each overlaps all the
+ * others. But they have a period, a row of the result, and are disjoint within it. So the windows
+ * of one root with one period make a lane, which sorts them by their offset in the period, and is
+ * itself sorted among the contents that are in no lane. Where concats nest there are several
+ * periods; the one in which most windows of the root are disjoint is taken. Near-linear in what a
+ * write really overlaps.
  */
 #ifndef GPLAN_CHECK_LANES_H
 #define GPLAN_CHECK_LANES_H
@@ -15,9 +15,9 @@
 
 typedef struct {
     uint64_t begin, end; /* bytes of all its buffers, from the first to past the last */
-    Spans spans;         /* of items, by where they lie in a period */
-    bool listed;         /* it has items, and lies among those of no lane */
-    uint32_t asked;      /* the question that met it last */
+    Spans spans;         /* of items, by their offset in a period */
+    bool listed;         /* it has items, and is sorted among those of no lane */
+    uint32_t asked;      /* the last query that visited it */
 } Lane;
 
 typedef struct {
