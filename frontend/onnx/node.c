@@ -479,6 +479,16 @@ static bool operands_stand(Import *m)
     return true;
 }
 
+/* All ops read their first operand, but these. */
+static bool stands_alone(const char *op)
+{
+    static const char *const ops[] = {"Constant", "RandomNormal", "RandomUniform", "Loop", "Scan"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool translate_node(Import *m, const OnnxNode *node)
 {
     m->node = node;
@@ -497,6 +507,8 @@ static bool translate_node(Import *m, const OnnxNode *node)
         return refuse(m, "gplan has no op of that name in the domain %s", node->domain);
     if (!found)
         return refuse(m, "gplan has no such op, or not as of opset %d", version);
+    if (!given(m, 0) && !stands_alone(node->op))
+        return refuse(m, "it has no operand");
     bool done = false;
     if (!follow(m, &done))
         return false;
