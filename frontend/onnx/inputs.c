@@ -75,13 +75,11 @@ static bool take_bound(Import *m, const OnnxInfo *info, const char *path)
     return take_data(m, data, false);
 }
 
-/* An input without elements has nothing to give: it is a constant. */
+/* A list of whole numbers without elements has nothing to give, and is a constant: axes. */
 static bool is_empty(const OnnxInfo *info)
 {
-    for (int k = 0; info->tensor && info->shaped && k < info->rank; k++)
-        if (info->dim[k] == 0)
-            return elem_size(info->elem) > 0 && *info->name;
-    return false;
+    return info->tensor && info->shaped && info->rank == 1 && info->dim[0] == 0 && *info->name &&
+           (info->elem == ELEM_INT64 || info->elem == ELEM_INT32);
 }
 
 static bool take_empty(Import *m, const OnnxInfo *info)
