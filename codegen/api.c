@@ -5,13 +5,12 @@
 
 /* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
-    "tensor",   "init",    "reset",   "load",          "save",
-    "forward",  "eval",    "step",    "set_lr",        "lr",
-    "schedule", "seed",    "valid",   "bind",          "map",
-    "strerror", "error",   "threads", "progress",      "profile",
-    "op_name",  "tensors", "sizeof",  "profile_print", "load_constants",
-    "data",     "feed",    "fill",    "samples",       "batches",
-    "taken",    "skipped", "seek",    "close",
+    "tensor",         "init",    "reset",   "load",     "save",     "forward",
+    "eval",           "step",    "set_lr",  "lr",       "schedule", "seed",
+    "valid",          "bind",    "map",     "strerror", "error",    "threads",
+    "progress",       "profile", "op_name", "tensors",  "sizeof",   "profile_print",
+    "load_constants", "data",    "feed",    "fill",     "samples",  "batches",
+    "taken",          "skipped", "seek",    "close",
 };
 
 /* The first output of the name: programs that compute the same output have one each. */
