@@ -160,6 +160,33 @@ static Times product(int64_t m, int64_t n, int64_t k, int with_peer)
     return t;
 }
 
+static void peer_wide(void *user)
+{
+    gp_matmul(user);
+}
+
+/* Of bf16, summed in f32; the peer is the product of f32 here. */
+static Times half_product(int64_t m, int64_t n, int64_t k)
+{
+    const gp_tensor in[2] = {DENSE(m, k), DENSE(k, n)}, out[2] = {DENSE(m, n), DENSE(m, n)};
+    gp_tensor half[2] = {DENSE(m, k), DENSE(k, n)};
+    const gp_run run = {.threads = threads};
+    gp_call wide = {.in = in, .ins = 2, .out = &out[1], .outs = 1, .run = &run};
+    wide.work = numbers((int64_t)(gp_matmul_workspace(&wide) / sizeof(float)) + 16);
+    for (int i = 0; i < 2; i++) {
+        half[i].dtype = GP_BF16;
+        gp_set_row(half[i].data, in[i].data, gp_count(&in[i]), GP_BF16);
+    }
+    const Times t = measure(gp_matmul, gp_matmul_workspace,
+                            (gp_call){.in = half, .ins = 2, .out = out, .outs = 1}, right_product,
+                            peer_wide, &wide);
+    free(wide.work);
+    release(2, in);
+    release(2, half);
+    release(2, out);
+    return t;
+}
+
 static void peak(int with_peer)
 {
     const Times t = product(1024, 1024, 1024, with_peer);
@@ -190,6 +217,7 @@ static void products(int with_peer)
         char text[64];
         snprintf(text, sizeof text, "%s %dx%dx%d", shape[i].name, (int)m, (int)n, (int)k);
         row("matmul", text, 2e-9 * (double)(m * n * k), t, with_peer);
+        row("bf16, f32", text, 2e-9 * (double)(m * n * k), half_product(m, n, k), 1);
     }
 }
 
@@ -484,7 +512,7 @@ int main(int argc, char **argv)
         return 0;
     }
     printf("%d thread%s, vectors of %d bytes; products against %s, convolutions against %s,\n"
-           "what moves memory against memcpy\n\n",
+           "products of bf16 against the same of f32, what moves memory against memcpy\n\n",
            threads, threads > 1 ? "s" : "", GP_VECTOR_BYTES,
            blas ? blas : "nothing (no BLAS found)",
            conv ? conv : "nothing (oneDNN is not installed)");

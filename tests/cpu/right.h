@@ -6,6 +6,7 @@
 
 #include "runtime/c/attend.h"
 #include "runtime/c/conv2d.h"
+#include "runtime/c/narrow.h"
 #include "runtime/c/norm_grad.h"
 #include "runtime/c/pool.h"
 #include "runtime/c/update.h"
@@ -49,7 +50,7 @@ static int agrees(const Sample *s)
 
 static double real(const gp_tensor *t, int64_t at)
 {
-    return ((const float *)t->data)[at];
+    return gp_get_real(t->data, at, t->dtype);
 }
 
 /* Whether a peer's result is the same, all of it. */
