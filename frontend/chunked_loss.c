@@ -81,6 +81,7 @@ static void replace(Graph *g, const Readers *r, const Node *product)
     Id made = g->value.at[ids.value].node;
     if (w.value == NONE || x.value == NONE || (made != NONE && made >= r->first))
         return;
+    const Id added = (Id)g->node.count;
     Call at = call_at(g, r->loss);
     Call c = call_begin(g, &at, node.op->chunked);
     const Use operand[3] = {x, w, ids};
@@ -94,7 +95,7 @@ static void replace(Graph *g, const Readers *r, const Node *product)
     graph_redirect(g, node.value, c.result.at[0].value);
     for (size_t i = 0; i < r->best.count; i++)
         graph_redirect(g, g->node.at[r->best.at[i]].value, c.result.at[2].value);
-    graph_move_last(g, r->first);
+    graph_move_added(g, r->first, added);
 }
 
 void chunk_losses(Graph *g)

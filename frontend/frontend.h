@@ -685,7 +685,7 @@ void pools_first(Graph *g);
 /* For these passes. By value: how many operands read it, and outputs where the program makes them.
  */
 Id *graph_readers(const Graph *g);
-void graph_move_last(Graph *g, Id at); /* the node that was added last, to stand before node `at` */
+void graph_move_added(Graph *g, Id at, Id added); /* nodes from `added` on, to stand before `at` */
 void graph_redirect(Graph *g, Id old, Id new); /* whoever reads `old` reads `new` instead */
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a

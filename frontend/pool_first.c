@@ -51,7 +51,7 @@ void pools_first(Graph *g)
         graph_redirect(g, pool.value, behind->value);
         g->use.at[use].value = pool.value;
         g->use.at[pool.use] = x;
-        graph_move_last(g, n + 1);
+        graph_move_added(g, n + 1, (Id)g->node.count - 1);
         n++; /* over the node that was put in */
     }
 }

@@ -82,6 +82,18 @@ static bool takes_half(const Graph *g, const OpRow *op)
     return op->flags & OP_HALF && !g->wide_kernels;
 }
 
+/* A kernel sees by its operands what it computes in: of parameters alone, the first is cast. */
+static bool show_precision(Graph *g, Call *c, Dtype dtype)
+{
+    if (dtype == F32 || c->op->precision != PRECISION_NARROW || !takes_half(g, c->op))
+        return true;
+    for (size_t i = 0; i < c->use.count; i++)
+        if (counted(g, c, i) && counted(g, c, i)->dtype == dtype)
+            return true;
+    c->use.at[0] = precision_cast(g, c, c->use.at[0], dtype);
+    return c->use.at[0].value != NONE;
+}
+
 bool precision_operands(Graph *g, Call *c, Dtype dtype)
 {
     const bool half = takes_half(g, c->op), product = c->op->precision == PRECISION_NARROW;
@@ -101,7 +113,7 @@ bool precision_operands(Graph *g, Call *c, Dtype dtype)
         if (c->use.at[i].value == NONE)
             return false;
     }
-    return true;
+    return show_precision(g, c, dtype);
 }
 
 static bool is_narrow_output(const Call *c, int i)

@@ -12,19 +12,26 @@ Id *graph_readers(const Graph *g)
         for (Id i = 0; i < g->node.at[n].uses; i++)
             if (node_use(g, &g->node.at[n], i).value != NONE)
                 readers[node_use(g, &g->node.at[n], i).value]++;
+    for (size_t n = g->node.count; n-- > 0;) { /* what shows an output that a step does not leave */
+        const Node *node = &g->node.at[n];
+        if (node->program == g->program && node->op->flags & OP_CONVERTS &&
+            readers[node->value] == 0)
+            readers[node_use(g, node, 0).value]--;
+    }
     return readers;
 }
 
-void graph_move_last(Graph *g, Id at)
+void graph_move_added(Graph *g, Id at, Id added)
 {
-    Id last = (Id)g->node.count - 1;
-    const Node moved = g->node.at[last];
-    memmove(&g->node.at[at + 1], &g->node.at[at], (last - at) * sizeof *g->node.at);
-    g->node.at[at] = moved;
+    const Id count = (Id)g->node.count - added;
+    Node *moved = ARENA_ARRAY(g->arena, Node, count + 1);
+    memcpy(moved, &g->node.at[added], count * sizeof *moved);
+    memmove(&g->node.at[at + count], &g->node.at[at], (added - at) * sizeof *moved);
+    memcpy(&g->node.at[at], moved, count * sizeof *moved);
     for (size_t v = 0; v < g->value.count; v++) {
         Id *node = &g->value.at[v].node;
         if (*node != NONE && *node >= at)
-            *node = *node == last ? at : *node + 1;
+            *node = *node >= added ? at + (*node - added) : *node + count;
     }
 }
 
