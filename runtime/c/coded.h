@@ -107,9 +107,18 @@ GP_FUNCTION gp_real gp_encode(uint8_t *restrict code, const gp_real *restrict fr
                               const gp_codes *codes, int64_t n)
 {
     const gp_real absmax = gp_absmax(from, n), by = absmax > 0 ? absmax : 1;
-    GP_IVDEP
-    for (int64_t i = 0; i < n; i++)
-        code[i] = gp_code_of(codes, from[i] / by);
+    gp_codes own = *codes; /* a store of bytes could change *codes, and then no loop vectorizes */
+    if (codes->is_signed) {
+        own.is_signed = 1;
+        GP_IVDEP
+        for (int64_t i = 0; i < n; i++)
+            code[i] = gp_code_of(&own, from[i] / by);
+    } else {
+        own.is_signed = 0;
+        GP_IVDEP
+        for (int64_t i = 0; i < n; i++)
+            code[i] = gp_code_of(&own, from[i] / by);
+    }
     return absmax;
 }
 
