@@ -180,7 +180,8 @@ static const char about_compile[] = "MODEL is a .g or .onnx file, or - for stand
                                     "Without -o or --emit, gplan prints a report of the plan.\n";
 
 static const char about_run[] =
-    "MODEL and MORE.g are as for gplan. The program around the model is that of --main: it trains,\n"
+    "MODEL and MORE.g are as for gplan. The program around the model is that of --main: it "
+    "trains,\n"
     "evaluates and predicts with the samples that data statements name. Or it is FILE.c, or "
     "several,\n"
     "which include MODEL.h and have main. CC, or cc, compiles them with -O3 -march=native "

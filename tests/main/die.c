@@ -1,5 +1,6 @@
-/* A disk at its worst, for LD_PRELOAD: the process is killed within a save, before or after the file
- * is on the disk. DIE_AT=N: at the Nth call; DIE_IN: fsync or rename, and then before or after. */
+/* A disk at its worst, for LD_PRELOAD: the process is killed within a save, before or after the
+ * file is on the disk. DIE_AT=N: at the Nth call; DIE_IN: fsync or rename, and then before or
+ * after. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

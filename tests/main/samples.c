@@ -24,8 +24,8 @@ int main(int argc, char **argv)
         unsigned class = i % CLASSES;
         fputc((int)class, labels);
         for (unsigned k = 0; k < SIDE * SIDE; k++) {
-            unsigned bright = (k / SIDE >= SIDE / 2) == class / 2 &&
-                              (k % SIDE >= SIDE / 2) == class % 2;
+            unsigned bright =
+                (k / SIDE >= SIDE / 2) == class / 2 && (k % SIDE >= SIDE / 2) == class % 2;
             state = state * 1103515245u + 12345u;
             fputc((int)((state >> 16) % 160 + 60 * bright), images);
         }
