@@ -410,8 +410,8 @@ enum {
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
     OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
-    OP_LARGEST = 1 << 21,   /* takes the first of the largest of each window */
-    OP_RECTIFIES = 1 << 22, /* elementwise: what is positive, or else 0 with a derivative of 0 */
+    OP_LARGEST = 1 << 24,   /* takes the first of the largest of each window */
+    OP_RECTIFIES = 1 << 25, /* elementwise: what is positive, or else 0 with a derivative of 0 */
     OP_BEST = 1 << 20,  /* the index of the largest along its axes: a chunked loss has that of its
                            rows as its third result */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
