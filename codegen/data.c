@@ -164,7 +164,7 @@ static void make_set(const Graph *g, int which, Ring ring, DataSet *d)
         set->shift = (int32_t)data->setting[DATA_SHIFT].number;
         set->last = (int32_t)data->setting[DATA_LAST].number;
     } else {
-        set->last = GP_DATA_PAD;
+        set->last = g->train.weighs ? GP_DATA_PAD : GP_DATA_DROP;
     }
     if (which == 0)
         set->epochs = (int64_t)data->setting[DATA_REPEAT].number;
@@ -176,7 +176,8 @@ static void make_set(const Graph *g, int which, Ring ring, DataSet *d)
         set->split_seed = (uint64_t)data->setting[DATA_SPLIT_SEED].number;
     }
     if (which == 2)
-        set->name = "predict", set->path = NULL, set->part = GP_DATA_ALL, set->shuffle = 0;
+        set->name = "predict", set->path = NULL, set->part = GP_DATA_ALL, set->shuffle = 0,
+        set->last = GP_DATA_PAD;
 }
 
 RingBytes data_ring(const Target *target, const Graph *g, Ring ring)

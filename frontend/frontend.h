@@ -208,6 +208,7 @@ typedef struct {
     double lr;      /* of the optimizer's brackets; the run can set another */
     uint32_t times; /* micro-batches in a step */
     bool own;       /* in which each has statistics of its own: the result hangs on their number */
+    bool weighs;    /* samples that fill up a batch add nothing to the loss */
     Span span;
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;

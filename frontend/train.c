@@ -161,14 +161,32 @@ static const Node *find_node(const Graph *g, ProgramKind program, bool (*is)(con
     return NULL;
 }
 
-static bool weighs(const Node *node)
-{
-    return node->op->flags & OP_WEIGHS;
-}
-
 static bool takes_statistics(const Node *node)
 {
     return node->op->batch_help != NULL; /* it couples the samples of a batch */
+}
+
+/* Whether all that the loss takes from samples is weighed, so that those that do not count add
+ * nothing: on every way back to an input that data fills. */
+static bool loss_weighs(const Graph *g)
+{
+    bool *seen = ARENA_ARRAY(g->arena, bool, g->value.count + 1);
+    memset(seen, 0, g->value.count * sizeof *seen);
+    seen[g->train.loss.value] = true;
+    for (Id v = g->train.loss.value + 1; v-- > 0;) { /* operands stand before what is of them */
+        const Value *value = &g->value.at[v];
+        if (!seen[v])
+            continue;
+        if (value->fed)
+            return false;
+        if (value->node == NONE || g->node.at[value->node].op->flags & OP_WEIGHS)
+            continue;
+        const Node *node = &g->node.at[value->node];
+        for (Id i = 0; i < node->uses; i++)
+            if (node_use(g, node, i).value != NONE)
+                seen[node_use(g, node, i).value] = true;
+    }
+    return true;
 }
 
 /* Samples that fill up a last batch must not count: where a loss weighs samples, and nothing else
@@ -180,12 +198,12 @@ static bool check_padding(const Graph *g, const DataStmt *data, ProgramKind prog
     const Node *node = find_node(g, program, takes_statistics);
     if (node) {
         diag_error(g->diag, data->span,
-                   "%s would see the samples that fill up a last batch: last = pad",
-                   node->op->name);
-        diag_note(g->diag, node->span, "its statistics are of the whole batch");
-    } else if (!find_node(g, program, weighs)) {
+                   "batch statistics would see the samples that fill up a last batch: last = pad");
+        diag_note(g->diag, node->span, "they are taken here");
+    } else if (!g->train.weighs) {
         diag_error(g->diag, data->span,
                    "the loss is no mean over samples, so those that fill up a last batch count");
+        diag_note(g->diag, g->train.span, "it is stated here");
     } else {
         return true;
     }
@@ -211,6 +229,7 @@ bool train_add(Graph *g, const Model *model, uint32_t times)
         return false;
     if (model_plans(model, PROGRAM_STEP) && !lower_training(&l, &output))
         return false;
+    g->train.weighs = (g->times[PROGRAM_EVAL] || g->times[PROGRAM_STEP]) && loss_weighs(g);
     if ((model_plans(model, PROGRAM_STEP) &&
          !check_padding(g, data_find(g, "train"), PROGRAM_STEP)) ||
         (model_plans(model, PROGRAM_EVAL) && !check_padding(g, data_find(g, "eval"), PROGRAM_EVAL)))

@@ -73,6 +73,12 @@ refused 'more workers than have memory' 's/"workers":1/"workers":9/' 'needs'
 refused 'an input outside its place' 's/"layout":{"offset":256,/"layout":{"offset":0,/' 'place in a slot'
 refused 'a ring that nothing fills' 's/^"data": .*$/"nothing": 0,/' '.'
 
+# 41 samples are held out.
+model "$idx"
+sed -i 's/cross_entropy(logits, label)/cross_entropy(logits, label, reduction = sum)/' "$work/net.g"
+build sum && run sum 20 >"$work/sum.out"
+check 'a sum leaves out what does not fill a batch' grep -q 'eval 32 ' "$work/sum.out"
+
 run idx 23 '' "$work/half" >"$work/resumed.out" && run idx 40 "$work/half" >>"$work/resumed.out"
 check 'a loaded run goes on' sh -c "cmp '$work/idx.out' '$work/resumed.out'"
 
