@@ -45,12 +45,33 @@ static void npy(FILE *file, const char *shape)
     fprintf(file, "%-*s\n", (int)length - 1, text);
 }
 
+/* The header of a safetensors file with both. */
+static void safetensors(FILE *file)
+{
+    char text[256];
+    const int images = SAMPLES * SIDE * SIDE;
+    const int length =
+        snprintf(text, sizeof text,
+                 "{\"classes\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[%d,%d]},"
+                 "\"pixels\":{\"dtype\":\"U8\",\"shape\":[%d,1,%d,%d],\"data_offsets\":[0,%d]}}",
+                 SAMPLES, images, images + SAMPLES, SAMPLES, SIDE, SIDE, images);
+    for (int i = 0; i < 8; i++)
+        putc(i < 2 ? length >> 8 * i & 255 : 0, file);
+    fputs(text, file);
+}
+
 int main(int argc, char **argv)
 {
     const char *to = argc > 1 ? argv[1] : ".";
     FILE *idx[2] = {create(to, "x-idx3"), create(to, "y-idx1")};
     FILE *array[2] = {create(to, "x.npy"), create(to, "y.npy")};
     FILE *records = create(to, "xy.bin"), *tokens = create(to, "tokens.bin");
+    FILE *tensors = create(to, "xy.safetensors"), *table = create(to, "xy.csv");
+    unsigned char classes[SAMPLES];
+    safetensors(tensors);
+    fputs("class,note", table); /* names, one of which nobody reads */
+    for (int i = 0; i < SIDE * SIDE; i++)
+        fprintf(table, ",p%d", i);
     word(idx[0], 0x803), word(idx[0], SAMPLES), word(idx[0], SIDE), word(idx[0], SIDE);
     word(idx[1], 0x801), word(idx[1], SAMPLES);
     npy(array[0], "203, 1, 8, 8");
@@ -66,9 +87,16 @@ int main(int argc, char **argv)
         fwrite(image, 1, sizeof image, records);
         putc((int)class, idx[1]);
         putc((int)class, array[1]);
+        classes[i] = (unsigned char)class;
+        fwrite(image, 1, sizeof image, tensors);
+        fprintf(table, "\n%u,\"row, %d\"", class, i);
+        for (unsigned k = 0; k < sizeof image; k++)
+            fprintf(table, ",%d", image[k]);
     }
+    fwrite(classes, 1, sizeof classes, tensors);
     for (unsigned i = 0; i < 5000; i++)
         putc((int)(i * i % 31), tokens), putc(0, tokens);
+    fclose(tensors), fclose(table);
     fclose(idx[0]), fclose(idx[1]), fclose(array[0]), fclose(array[1]), fclose(records);
     return fclose(tokens) != 0;
 }

@@ -9,5 +9,6 @@ data train = images("photos", flip = true, crop = 0.5, progressive = 1000000, sp
 h = relu(conv2d(x / 255.0, 8, kernel = 3, stride = 2))
 logits = dense(global_avgpool(h), 3)
 
+metric accuracy = mean(argmax(logits, axis = 1) == y)
 output probs = softmax(logits)
 train cross_entropy(logits, y) using adam(lr = 0.01)
