@@ -343,7 +343,7 @@ batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit, with a chunked loss, with .
 [ "${batch:-0}" -ge 4 ] && run $one --budget "$small" -D B="$batch"
 check "a misfit names a batch that a chunked loss makes fit"
 run $models/oom_a.g --accumulate auto --budget 16G --report &&
-    grep -q 'micro-batches  *8 .*: fewer would not fit' "$work/out"
+    grep -q 'micro-batches  *4 .*: fewer would not fit' "$work/out"
 check "fewer micro-batches that do not fit are not said to take more time"
 run $gpt --budget "$least" --report && grep -q 'floor .*with what else may be chosen' "$work/out"
 check "the floor says that it is of what was chosen"
