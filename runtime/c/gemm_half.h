@@ -120,7 +120,7 @@ static GP_NOINLINE void gp_half_pack_a(gp_real *restrict to, gp_reals a, int64_t
     gp_half line[GP_MR][GP_KC + 1];
     if (a.row == 1 && a.col != 1)
         for (int64_t p = 0; p < k; p++) {
-            gp_half across[GP_MR];
+            gp_half across[GP_MR] = {0};
             gp_halve(across, gp_reals_at(a, 0, p), 1, m, half);
             for (int64_t i = 0; i < m; i++)
                 line[i][p] = across[i];

@@ -152,7 +152,7 @@ GP_FUNCTION void gp_maxpool_pairs(gp_real *restrict to, uint8_t *restrict took, 
     gp_zip_lanes zero = {0};
     for (int64_t i = 0; i < n; i += GP_ZIP_LANES) {
         const int64_t at = i + GP_ZIP_LANES <= n ? i : n - GP_ZIP_LANES;
-        gp_zip_lanes left[3], even[3], odd[3];
+        gp_zip_lanes left[3] = {{0}}, even[3] = {{0}}, odd[3] = {{0}};
         for (int k = 0; k < 3; k++) {
             const gp_real *two = from + 2 * at + (k < rows ? k : 0) * row;
             const gp_zip_lanes p = ((const gp_zip_lanes *)two)[0];
