@@ -128,12 +128,13 @@ static void name_all(Api *api)
         name_tensor(api, &macros, &api->tensor[i]);
 }
 
-/* By value: state of the optimizer, as against running statistics. */
+/* By value: state of the optimizer with its loss scale, as against running statistics. */
 static bool *find_optimizer_state(const Graph *g)
 {
+    const uint32_t those = OP_OPTIMIZER | OP_DECIDES;
     bool *is = ARENA_ARRAY(g->arena, bool, g->value.count);
     for (size_t n = 0; n < g->node.count; n++)
-        for (Id i = 0; i < g->node.at[n].uses && g->node.at[n].op->flags & OP_OPTIMIZER; i++) {
+        for (Id i = 0; i < g->node.at[n].uses && g->node.at[n].op->flags & those; i++) {
             Id value = node_use(g, &g->node.at[n], i).value;
             if (value != NONE)
                 is[value] = g->value.at[value].kind == VALUE_STATE;

@@ -47,6 +47,16 @@ static void fill_comment(Template *t, const char *name, const char *text)
     template_text(t, name, o.at);
 }
 
+/* The tensor that is the loss scale; as many as there are: there is none. */
+static size_t find_loss_scale(const Api *api)
+{
+    const Graph *g = api->plan->graph;
+    size_t at = 0;
+    while (at < api->tensors && (g->loss_scale == NONE || api->tensor[at].value != g->loss_scale))
+        at++;
+    return at;
+}
+
 static Template fill_shared(const Api *api)
 {
     const Plan *plan = api->plan;
@@ -66,6 +76,7 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "BINDS_PARAMS", bound);
     template_fact(&t, "MAPS", bound && !api->dialect->device);
     template_fact(&t, "WEIGHS_SAMPLES", weighs_samples(api));
+    template_fact(&t, "HAS_LOSS_SCALE", find_loss_scale(api) < api->tensors);
     template_fact(&t, "IS_RENAMED", is_renamed(api));
     template_fact(&t, "HAS_DATA", plan->slots != NONE);
     template_fact(&t, "READS_IMAGES", data_reads_images(g));
@@ -300,6 +311,7 @@ static void fill_tables(const Emission *e, Template *t)
     const Api *api = e->api;
     size_t saved = api->saved_end - api->saved_begin;
     template_fact(t, "KEEPS_STATE", api->trains && saved);
+    fill_number(t, "LOSS_SCALE", find_loss_scale(api));
     fill_number(t, "SAVED", api->saved_begin);
     fill_number(t, "SAVED_COUNT", saved);
     fill_number(t, "NEEDED_COUNT", api->needed_end - api->saved_begin);

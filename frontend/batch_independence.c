@@ -469,6 +469,7 @@ static bool lower_whole(Samples *s, const Model *model)
     const Graph *g = s->micro;
     s->whole = graph_new(g->arena, g->diag, g->source);
     s->whole->precision = g->precision;
+    s->whole->wide_kernels = g->wide_kernels;
     s->spread = ARENA_ARRAY(g->arena, Spread, g->value.count);
     graph_program(s->whole, g->program, g->training);
     s->whole->chunked_loss = g->chunked_loss;

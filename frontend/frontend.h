@@ -296,6 +296,7 @@ typedef struct Graph {
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
     bool chunked_loss;            /* losses of products run in chunks of rows: see chunked_loss.c */
     uint8_t precision;            /* of narrow ops: F32, F16 or BF16 */
+    Id loss_scale;                /* the state that gradients are multiplied with; NONE */
     bool wide_kernels;            /* those of the target take f32 alone, whatever OP_HALF says */
     bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
@@ -401,20 +402,22 @@ enum {
                               Samples stand on axis 0; summed over them it is a share of the loss */
     OP_OPTIMIZER = 256,    /* updates a parameter: operands w, g, scale, then its state */
     OP_LOOKS_UP = 2048,    /* its kernel fails where it meets an index outside its table */
-    OP_JOINS = 4096,    /* puts its operands side by side along `axis`: each may be written straight
-                           into its window of the result, and then there is nothing to do */
-    OP_PRODUCT = 8192,  /* the matrix product of its two operands */
-    OP_STORED = 32768,  /* also for dtypes that are only stored */
-    OP_HALF = 1 << 19,  /* its kernel takes f16 and bf16 in all reals that are no `statistics`, and
-                           makes them in all that are not `wide_out`; the others see f32 alone */
-    OP_FLAT = 65536,    /* its kernel takes operands for lists of numbers: dims do not matter */
+    OP_JOINS = 4096,   /* puts its operands side by side along `axis`: each may be written straight
+                          into its window of the result, and then there is nothing to do */
+    OP_PRODUCT = 8192, /* the matrix product of its two operands */
+    OP_STORED = 32768, /* also for dtypes that are only stored */
+    OP_HALF = 1 << 19, /* its kernel takes f16 and bf16 in all reals that are no `statistics`, and
+                          makes them in all that are not `wide_out`; the others see f32 alone */
+    OP_FLAT = 65536,   /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
-    OP_CHUNKED = 16384, /* a loss of a product, in chunks of rows */
-    OP_LARGEST = 1 << 24,   /* takes the first of the largest of each window */
+    OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */
+    OP_LARGEST = 1 << 24,  /* takes the first of the largest of each window */
     OP_RECTIFIES = 1 << 25, /* elementwise: what is positive, or else 0 with a derivative of 0 */
-    OP_BEST = 1 << 20,  /* the index of the largest along its axes: a chunked loss has that of its
-                           rows as its third result */
+    OP_BEST = 1 << 20,    /* the index of the largest along its axes: a chunked loss has that of its
+                             rows as its third result */
+    OP_DECIDES = 1 << 26, /* whether the step counts: whoever commits reads it and does nothing else
+                             where it does not */
     OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
                        target has such kernels: gp_call.epilogue */
     OP_ASIDE = 1 << 18, /* it can keep what it makes aside until such ops have run: the last of them
@@ -687,11 +690,17 @@ void pools_first(Graph *g);
  */
 Id *graph_readers(const Graph *g);
 void graph_move_added(Graph *g, Id at, Id added); /* nodes from `added` on, to stand before `at` */
-void graph_redirect(Graph *g, Id old, Id new); /* whoever reads `old` reads `new` instead */
+void graph_redirect(Graph *g, Id old, Id new);    /* whoever reads `old` reads `new` instead */
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */
 bool gradients(Graph *g, Use loss, Use **gradient);
+/* Loss scaling, for f16 (loss_scale.c). The state, where the graph has that precision; the factor
+ * of the loss, one number; and the next version of the state, by what a step decided. False with a
+ * message. */
+bool loss_scale_begin(Graph *g);
+Use loss_scale_factor(Graph *g);
+bool loss_scale_end(Graph *g, Use good);
 /* Appends the optimizer's ops: each parameter becomes its next version; and what the step has
  * staged, so that one which fails changes nothing. False with a message where a parameter would get
  * its next version from both. */

@@ -514,13 +514,13 @@ bool gradients(Graph *g, Use loss, Use **gradient)
     for (size_t i = 0; i < b.values; i++)
         b.flow[i].sum = nothing;
     find_needs(&b, nodes);
-    Use one = graph_literal(g, 1, F32);
+    const Use seed = loss_scale_factor(g);
     View view = use_view(g, loss);
     for (int i = 0; i < view.rank; i++)
         view.stride[i] = 0;
     view.offset = 0;
     Call at = call_at(g, g->value.at[loss.value].node);
-    if (!contribute(&b, &at, loss, use_make(g, one.value, view)))
+    if (!contribute(&b, &at, loss, use_make(g, seed.value, view)))
         return false;
     bool good = true;
     for (size_t n = nodes; n-- > 0 && good;)

@@ -12,6 +12,7 @@ Graph *graph_new(Arena *arena, Diag *diag, const Source *source)
     g->diag = diag;
     g->source = source;
     g->name = "model";
+    g->loss_scale = NONE;
     g->names = names_new(arena);
     ARRAY_PUSH(arena, &g->scope, (Scope){.path = "", .parent = NONE, .template = NONE});
     graph_program(g, PROGRAM_FORWARD, false);

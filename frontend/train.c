@@ -149,7 +149,8 @@ static bool lower_training(const Lowering *l, Outputs *list)
     if (!lower_loss(l, PROGRAM_STEP, list))
         return false;
     pools_first(l->g);
-    return gradients(l->g, l->g->train.loss, &gradient) && updates(l->g, gradient);
+    return loss_scale_begin(l->g) && gradients(l->g, l->g->train.loss, &gradient) &&
+           updates(l->g, gradient);
 }
 
 /* Whether some node of the program is such. */

@@ -5,6 +5,8 @@
  * gradient is freed as soon as it is applied, unless clipping needs all of them at once or
  * micro-batches are summed first. What the step has staged (running statistics) is committed here
  * too, behind everything that can fail; over micro-batches it is kept beside the state until then.
+ * With a loss scale, what the step changes hangs on `good`, which reads all gradients: whatever is
+ * saved changes behind it, and reads it.
  * An optimizer is a row like any other: its operands are w, g and the factor that clipping gives;
  * what else it has is state that the row itself makes.
  */
@@ -46,6 +48,11 @@ static Call begin(Graph *g, Id parameter, const char *op)
 
 /* ---- Before the update ---------------------------------------------------------------------- */
 
+static bool is_scaled(const Graph *g)
+{
+    return g->loss_scale != NONE;
+}
+
 /* Each gradient within [-limit, limit]. */
 static bool clip_values(Graph *g, Use *gradient, size_t values)
 {
@@ -53,10 +60,15 @@ static bool clip_values(Graph *g, Use *gradient, size_t values)
     for (Id v = 0; v < values && limit > 0; v++) {
         if (gradient[v].value == NONE)
             continue;
-        Call c = begin(g, v, "clip");
-        call_set(&c, "low", -limit);
-        call_set(&c, "high", limit);
+        Call c = begin(g, v, is_scaled(g) ? "clip_scaled" : "clip");
         call_use(g, &c, gradient[v]);
+        if (is_scaled(g)) {
+            call_set(&c, "limit", limit);
+            call_use(g, &c, loss_scale_factor(g));
+        } else {
+            call_set(&c, "low", -limit);
+            call_set(&c, "high", limit);
+        }
         if (!call_finish(g, &c))
             return false;
         gradient[v] = c.result.at[0];
@@ -64,16 +76,19 @@ static bool clip_values(Graph *g, Use *gradient, size_t values)
     return true;
 }
 
-/* The factor that brings the norm of all gradients together to the limit; nothing: no limit. */
+/* The factor that brings the norm of all gradients together to the limit, and takes off the loss
+ * scale; nothing: there is neither. */
 static bool clip_norm(Graph *g, const Use *gradient, size_t values, Use *scale)
 {
     double limit = number_of(g, "clip", 0);
     *scale = nothing;
-    if (!(limit > 0))
+    if (!(limit > 0) && !is_scaled(g))
         return true;
     Call from = {.span = g->train.span, .phase = PHASE_UPDATE, .name = "train"};
-    Call c = call_begin(g, &from, "clip_factor");
+    Call c = call_begin(g, &from, is_scaled(g) ? "unscale" : "clip_factor");
     call_set(&c, "limit", limit);
+    if (is_scaled(g))
+        call_use(g, &c, use_of(g->loss_scale));
     for (Id v = 0; v < values; v++)
         if (gradient[v].value != NONE)
             call_use(g, &c, gradient[v]);
@@ -118,23 +133,30 @@ static bool check_staged(Graph *g, const Use *gradient)
 }
 
 /* Appends a call of `op` for a state, in the place of what was staged; the new version. */
-static Use append(Graph *g, const Call *from, Id state, const char *op, Use a, Use b)
+static Use append(Graph *g, const Call *from, Id state, const char *op, int count,
+                  const Use *operands)
 {
     Call c = call_begin(g, from, op);
     c.phase = PHASE_UPDATE;
     c.name = arena_printf(g->arena, "%s.%s", g->value.at[state].name, op);
-    call_use(g, &c, a);
-    call_use(g, &c, b);
+    for (int i = 0; i < count; i++)
+        call_use(g, &c, operands[i]);
     return call_finish(g, &c) ? c.result.at[0] : nothing;
 }
 
-/* A copy of the state that micro-batches work on. */
+/* Whether the step may still come to nothing when they are staged. */
+static bool commits_later(const Graph *g)
+{
+    return g->train.times > 1 || is_scaled(g);
+}
+
+/* A copy of the state that the step works on. */
 static Use begin_staged(Graph *g, const Call *from, Id state)
 {
     const Value is = g->value.at[state];
     Id staged = graph_value(g, VALUE_GRADIENT, arena_printf(g->arena, "%s.staged", is.name),
                             (Dtype)is.dtype, is.rank, is.dim, is.span);
-    return append(g, from, state, "stage", use_of(staged), use_of(state));
+    return append(g, from, state, "stage", 2, (Use[]){use_of(staged), use_of(state)});
 }
 
 /* By state: its last version so far, or a copy's; each call that shares it goes on from there. */
@@ -145,8 +167,7 @@ static bool move_staged(Graph *g, Use *last)
         Id state[2] = {c->use.at[0].value, c->use.at[1].value};
         for (int k = 0; k < 2; k++) {
             if (last[state[k]].value == NONE)
-                last[state[k]] =
-                    g->train.times > 1 ? begin_staged(g, c, state[k]) : use_of(state[k]);
+                last[state[k]] = commits_later(g) ? begin_staged(g, c, state[k]) : use_of(state[k]);
             c->use.at[k] = last[state[k]];
         }
         c->phase = PHASE_UPDATE;
@@ -158,15 +179,15 @@ static bool move_staged(Graph *g, Use *last)
     return true;
 }
 
-/* In the program that runs once: the state takes over what micro-batches made of its copy. */
-static bool commit_staged(Graph *g, const Use *last, size_t values)
+/* In the program that runs once: the state takes over what the step made of its copy. */
+static bool commit_staged(Graph *g, const Use *last, size_t values, Use good)
 {
-    for (Id v = 0; v < values && g->train.times > 1; v++) {
+    for (Id v = 0; v < values && commits_later(g); v++) {
         if (last[v].value == NONE)
             continue;
-        Id copy = value_first(g, last[v].value);
+        Use copy = g->train.times > 1 ? use_of(value_first(g, last[v].value)) : last[v];
         Call from = {.span = g->train.span};
-        if (append(g, &from, v, "commit", use_of(v), use_of(copy)).value == NONE)
+        if (append(g, &from, v, "commit", 3, (Use[]){use_of(v), copy, good}).value == NONE)
             return false;
     }
     return true;
@@ -264,7 +285,8 @@ bool updates(Graph *g, const Use *gradients)
     for (Id v = 0; v < values; v++)
         if (gradient[v].value != NONE && !update(g, v, gradient[v], scale))
             return false;
-    if (!commit_staged(g, last, values))
+    if (!commit_staged(g, last, values, is_scaled(g) ? scale : nothing) ||
+        (is_scaled(g) && !loss_scale_end(g, scale)))
         return false;
     move_up(g);
     return true;

@@ -211,6 +211,28 @@ static bool check_nodes(GraphCheck *v)
     return true;
 }
 
+/* Where the step decides whether it counts, whoever commits something reads what was decided. */
+static bool check_decided(GraphCheck *v)
+{
+    Id decision = NONE;
+    for (Id i = 0; i < v->g->node.count; i++)
+        if (v->g->node.at[i].op->flags & OP_DECIDES) {
+            if (decision != NONE)
+                return fail(v, "%s decides once more whether the step counts",
+                            v->g->node.at[i].name);
+            decision = v->g->node.at[i].value;
+        }
+    for (Id i = 0; i < v->g->node.count && decision != NONE; i++) {
+        const Node *node = &v->g->node.at[i];
+        bool reads = !node_commits(v->g, node);
+        for (Id k = 0; k < node->uses; k++)
+            reads |= node_use(v->g, node, k).value == decision;
+        if (!reads)
+            return fail(v, "%s updates state, whether or not the step counts", node->name);
+    }
+    return true;
+}
+
 /* ---- Clusters ------------------------------------------------------------------------------- */
 
 /* Whether the node may stand in a cluster with others: in a loop, or before one. */
@@ -337,7 +359,7 @@ const char *check_graph(Arena *arena, const Graph *g, const Clusters *clusters)
     copy.diag = diag_new(arena, NULL, false);
     Id *seen = ARENA_ARRAY(arena, Id, copy.value.count + 1);
     bool *read = ARENA_ARRAY(arena, bool, copy.value.count + 1);
-    (void)(check_nodes(&v) && check_members(&v) && check_reads(&v, seen, read) &&
-           check_results(&v));
+    (void)(check_nodes(&v) && check_decided(&v) && check_members(&v) &&
+           check_reads(&v, seen, read) && check_results(&v));
     return v.error;
 }

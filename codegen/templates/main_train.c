@@ -133,6 +133,18 @@ static double resident(void)
     return kilobytes / 1024;
 }
 
+#if MODEL_HAS_LOSS_SCALE
+/* Steps that overflowed in f16 and changed nothing. */
+static void print_skipped(run *r)
+{
+    double scale;
+    uint64_t skipped;
+    if (net_loss_scale(&r->m, &scale, &skipped) == NET_OK && skipped)
+        printf("%" PRIu64 " steps overflowed in f16 and were skipped; the loss scale is %g\n",
+               skipped, scale);
+}
+
+#endif
 /* New parameters, or those of a file. */
 static int begin(run *r)
 {
@@ -170,6 +182,9 @@ static int train(run *r)
         status = say("%s: %s", r->s.log, strerror(errno));
     if (status != 0)
         return status;
+#if MODEL_HAS_LOSS_SCALE
+    print_skipped(r);
+#endif
     printf("%s after step %" PRIu64 " of %" PRIu64
            ", %.1f s, %.2f MiB resident at the peak, saved as %s\n",
            stopped ? "stopped" : "done", r->m.step, r->total, now() - r->begin, resident(),

@@ -244,6 +244,9 @@ int net_step(net *m, float *loss)
 #if MODEL_TRAINS
 #include "runtime/c/schedule.h"
 #endif
+#if MODEL_HAS_LOSS_SCALE
+#include "runtime/c/scale.h"
+#endif
 #if MODEL_HAS_DATA
 #include "runtime/c/data_ring.h"
 #endif

@@ -58,6 +58,9 @@ MODEL_PROGRAM
 #if MODEL_HAS_PARAMS
 #include "runtime/c/init.h"
 #endif
+#if MODEL_HAS_LOSS_SCALE
+#include "runtime/c/scale.h"
+#endif
 MODEL_KERNELS
 
 /* ---- Ops: kernels with the shapes of this model, and loops over elements ---- */

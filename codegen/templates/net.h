@@ -266,6 +266,12 @@ void net_schedule(net *m, int kind, uint64_t warmup, uint64_t steps, double shar
 double net_lr(const net *m);          /* of the next step */
 void net_seed(net *m, uint64_t seed); /* of dropout; reset and load set it too */
 #endif
+#if MODEL_HAS_LOSS_SCALE
+/* What the loss is multiplied with for the gradients of f16, and how many steps overflowed. Such a
+ * step changes nothing but these two: it halves the scale, which 2,000 good ones double. The
+ * learning rate's schedule counts it, Adam does not. */
+int net_loss_scale(net *m, double *scale, uint64_t *skipped);
+#endif
 #if MODEL_WEIGHS_SAMPLES && !MODEL_HAS_DATA
 /* For a last batch that is not full: only its first samples count in the loss of eval and step,
  * until it is set again. 0: all of NET_BATCH. */

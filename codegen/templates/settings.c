@@ -23,6 +23,25 @@ void net_seed(net *m, uint64_t seed)
 }
 
 #endif
+#if MODEL_HAS_LOSS_SCALE
+int net_loss_scale(net *m, double *scale, uint64_t *skipped)
+{
+    gp_real state[3];
+    m->detail[0] = 0;
+#if MODEL_CUDA
+    int code;
+    HERE;
+    CHECK(gp_copy(state, data(m, MODEL_LOSS_SCALE), sizeof state, cudaMemcpyDeviceToHost,
+                  m->stream));
+#else
+    memcpy(state, data(m, MODEL_LOSS_SCALE), sizeof state);
+#endif
+    *scale = (double)state[GP_SCALE];
+    *skipped = (uint64_t)state[GP_SCALE_SKIPPED];
+    return NET_OK;
+}
+
+#endif
 #if MODEL_WEIGHS_SAMPLES
 int net_valid(net *m, int64_t samples)
 {

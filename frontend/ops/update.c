@@ -105,6 +105,16 @@ static bool shape_factor(Graph *g, Call *c)
     return call_output(g, c, F32, 0, (int64_t[1]){0});
 }
 
+enum { SCALE_FACTS = 3 }; /* of the loss scale, and of what a step decides */
+
+static bool shape_unscale(Graph *g, Call *c)
+{
+    const View state = call_view(g, c, 0);
+    if (state.rank != 1 || state.dim[0] != SCALE_FACTS || call_dtype(g, c, 0) != F32)
+        return call_error(g, c, "%s is no loss scale", use_text(g, call_operand(c, 0)));
+    return call_output(g, c, F32, 1, (int64_t[]){SCALE_FACTS});
+}
+
 #define OPERANDS                               \
     {.name = "w"}, {.name = "g"},              \
     {                                          \
@@ -205,7 +215,7 @@ const OpRow ops_update[] = {
      .batch = batch_never},
     {.name = "commit",
      .kernel = "stage",
-     .args = {{.name = "state"}, {.name = "staged"}},
+     .args = {{.name = "state"}, {.name = "staged"}, {.name = "good", .flags = ARG_OPTIONAL}},
      .shape = shape_first,
      .updates = {1},
      .flags = OP_EFFECT | OP_HIDDEN,
@@ -221,6 +231,30 @@ const OpRow ops_update[] = {
      .args = {{.name = "g", .flags = ARG_VARIADIC}, {.name = "limit", .kind = ARG_FLOAT}},
      .shape = shape_factor,
      .flags = OP_HIDDEN | OP_FLAT,
+     .batch = batch_never},
+    {.name = "unscale",
+     .help = "of the loss scale and all gradients that have it: the factor that takes it off and "
+             "clips, whether all are finite, and how many steps were skipped",
+     .args = {{.name = "g", .flags = ARG_VARIADIC},
+              {.name = "limit", .kind = ARG_FLOAT, .help = "of the norm; 0: none"}},
+     .shape = shape_unscale,
+     .flags = OP_HIDDEN | OP_FLAT | OP_DECIDES,
+     .batch = batch_never},
+    {.name = "loss_scale",
+     .kernel = "unscale",
+     .help = "the loss scale of the next step, good steps at it, and how many were skipped",
+     .args = {{.name = "state"},
+              {.name = "good"},
+              {.name = "every", .kind = ARG_INT, .fallback = "2000", .help = "good steps"}},
+     .shape = shape_first,
+     .updates = {1},
+     .flags = OP_EFFECT | OP_HIDDEN,
+     .batch = batch_never},
+    {.name = "clip_scaled",
+     .help = "clip_value of a gradient with its loss scale; what overflowed stays to be seen",
+     .expr = "a - a != 0 ? a : a < -b * limit ? -b * limit : a > b * limit ? b * limit : a",
+     .args = {{.name = "g"}, {.name = "scale"}, {.name = "limit", .kind = ARG_FLOAT}},
+     .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
      .batch = batch_never},
     {.name = "add_window",
      .args = {{.name = "x"},

@@ -19,11 +19,11 @@ GP_WORKSPACE(clip_factor)
     return (size_t)most * sizeof(double);
 }
 
-GP_KERNEL(clip_factor)
+/* The norm of all from operand `first` on. */
+GP_FUNCTION double gp_norm_of(const gp_call *c, int first)
 {
-    const gp_clip_factor_attr *a = c->attr;
     double *part = c->work, squares = 0;
-    for (int k = 0; k < c->ins; k++) {
+    for (int k = first; k < c->ins; k++) {
         const gp_real *g = c->in[k].data;
         const int64_t count = gp_count(&c->in[k]), parts = count / GP_CLIP_CHUNK + 1;
         GP_PARALLEL(c->run, parts > 1)
@@ -43,7 +43,13 @@ GP_KERNEL(clip_factor)
         for (int64_t p = 0; p < parts; p++)
             squares += part[p];
     }
-    const double norm = sqrt(squares);
+    return sqrt(squares);
+}
+
+GP_KERNEL(clip_factor)
+{
+    const gp_clip_factor_attr *a = c->attr;
+    const double norm = gp_norm_of(c, 0);
     *(gp_real *)c->out[0].data =
         norm <= a->limit ? 1 : (gp_real)(a->limit / norm); /* a NaN stays */
     return GP_OK;

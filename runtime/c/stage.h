@@ -4,6 +4,7 @@
 #define GP_STAGE_H
 
 #include "base.h"
+#include "scale.h"
 
 /* Operands: the copy so far, the state. */
 GP_KERNEL(stage)
@@ -14,9 +15,12 @@ GP_KERNEL(stage)
     return GP_OK;
 }
 
-/* Operands: the state, the copy. */
+/* Operands: the state, the copy, whether the step counts (or none: it does). */
 GP_KERNEL(commit)
 {
+    const gp_real *step = c->in[2].data;
+    if (step && step[GP_STEP_GOOD] == 0)
+        return GP_OK;
     memcpy(c->out[0].data, c->in[1].data, (size_t)gp_count(&c->in[0]) * sizeof(gp_real));
     return GP_OK;
 }

@@ -1,13 +1,16 @@
 /* Optimizers: update a parameter and its state in place, given its gradient.
  *
  * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
- * output shares the bytes of the operand it is the next version of. State of 8 bits is decoded and
- * encoded block by block; what is between, each optimizer's own part, computes in f32. */
+ * output shares the bytes of the operand it is the next version of. With a loss scale the factor
+ * has more behind it (scale.h): a step that does not count writes nothing. State of 8 bits is
+ * decoded and encoded block by block; what is between, each optimizer's own part, computes in f32.
+ */
 #ifndef GP_UPDATE_H
 #define GP_UPDATE_H
 
 #include "coded.h"
 #include "math.h"
+#include "scale.h"
 #include "settings.h"
 
 enum {
@@ -37,6 +40,12 @@ GP_FUNCTION gp_update gp_update_of(const gp_call *c)
         u.state[i] = c->out[1 + i].data;
     }
     return u;
+}
+
+/* What a step with a loss scale has decided; NULL: there is none. */
+GP_FUNCTION const gp_real *gp_update_step(const gp_call *c)
+{
+    return c->in[2].data && c->in[2].rank > 0 ? c->in[2].data : NULL;
 }
 
 /* Whether the state is codes. */
@@ -74,7 +83,10 @@ GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_part *part, const void
                               int squares)
 {
     const gp_update u = gp_update_of(c);
+    const gp_real *step = gp_update_step(c);
     (void)squares;
+    if (step && step[GP_STEP_GOOD] == 0)
+        return GP_OK;
     if (GP_WAY(update_coded, gp_update_coded(c))) {
         gp_codes codes[2];
         for (int i = 0; i < c->outs - 2; i++)
@@ -149,10 +161,13 @@ GP_FUNCTION void gp_adam_part(const gp_update *u, const void *rates, int64_t fro
     }
 }
 
-/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula. */
+/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula, and
+ * those that were skipped do not. */
 GP_FUNCTION int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoupled)
 {
-    const double t = (double)c->run->step + 1, lr = c->run->lr * a->lr_scale;
+    const gp_real *step = gp_update_step(c);
+    const double skipped = step ? (double)step[GP_STEP_SKIPPED] : 0;
+    const double t = (double)c->run->step + 1 - skipped, lr = c->run->lr * a->lr_scale;
     const double first = 1 - pow(a->beta1, t), second = 1 - pow(a->beta2, t);
     const gp_rates k = {.rate = (gp_real)(lr / first),
                         .root = (gp_real)(1 / sqrt(second)),

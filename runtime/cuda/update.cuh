@@ -2,19 +2,22 @@
  *
  * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
  * output shares the bytes of the operand it is the next version of. Step and learning rate are read
- * on the device. */
+ * on the device. With a loss scale the factor has more behind it (runtime/c/scale.h): a step that
+ * does not count writes nothing. */
 #ifndef GP_UPDATE_CUH
 #define GP_UPDATE_CUH
 
 #include "base.cuh"
 
 #include "../c/math.h"
+#include "../c/scale.h"
 
 /* The old and new versions that all optimizers begin with. */
 typedef struct {
     const gp_real *w, *g, *old[2]; /* old: the state; NULL where the op has less of it */
     gp_real *to, *state[2];
     const gp_real *scale; /* of the gradient; NULL: 1 */
+    const gp_real *step;  /* what a step with a loss scale has decided; NULL: there is none */
     const gp_run *run;
     int64_t count;
 } gp_update;
@@ -27,6 +30,7 @@ GP_HOST gp_update gp_update_of(const gp_call *c)
     u.g = (const gp_real *)c->in[1].data;
     u.to = (gp_real *)c->out[0].data;
     u.scale = (const gp_real *)c->in[2].data;
+    u.step = c->in[2].rank > 0 ? u.scale : NULL;
     u.run = gp_device_of(c)->run;
     u.count = gp_count(&c->in[0]);
     for (int i = 0; i < 2 && 3 + i < c->ins && c->in[3 + i].data; i++) {
@@ -41,6 +45,11 @@ GP_DEVICE gp_real gp_update_scale(const gp_update *u)
     return u->scale ? *u->scale : 1;
 }
 
+GP_DEVICE int gp_update_skips(const gp_update *u)
+{
+    return u->step && u->step[GP_STEP_GOOD] == 0;
+}
+
 /* The gradient with weight decay; with a decay of 0, w does not matter even where it is
  * infinite. */
 GP_DEVICE gp_real gp_decayed(gp_real g, gp_real decay, gp_real w)
@@ -51,6 +60,8 @@ GP_DEVICE gp_real gp_decayed(gp_real g, gp_real decay, gp_real w)
 /* v = momentum v + g; w -= lr v, or lr (g + momentum v) with Nesterov momentum. */
 static __global__ void gp_sgd_elements(gp_update u, gp_sgd_attr a)
 {
+    if (gp_update_skips(&u))
+        return;
     const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), scale = gp_update_scale(&u);
     const gp_real decay = (gp_real)a.weight_decay, momentum = (gp_real)a.momentum;
     for (GP_EACH(i, u.count)) {
@@ -70,13 +81,15 @@ typedef struct {
     gp_real rate, root, shrink;
 } gp_adam_factors;
 
-/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula.
+/* Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019. Steps count from 1 in the formula, and
+ * those that were skipped do not.
  *
  * Two powers in double cost more than the update of a block: one thread computes them, once for all
  * updates of a step that have the same betas. */
-static __global__ void gp_adam_powers(double *power, const gp_run *run, double beta1, double beta2)
+static __global__ void gp_adam_powers(double *power, const gp_run *run, const gp_real *step,
+                                      double beta1, double beta2)
 {
-    const double t = (double)run->step + 1;
+    const double t = (double)run->step + 1 - (step ? (double)step[GP_STEP_SKIPPED] : 0);
     power[0] = 1 - pow(beta1, t);
     power[1] = 1 / sqrt(1 - pow(beta2, t));
 }
@@ -85,6 +98,8 @@ static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, const doubl
                                         int decoupled)
 {
     GP_SHARED(gp_adam_factors, factor, [1]);
+    if (gp_update_skips(&u)) /* as all threads find */
+        return;
     if (threadIdx.x == 0) { /* a division in double is slow too */
         const double lr = u.run->lr * a.lr_scale;
         factor->rate = (gp_real)(lr / power[0]);
@@ -108,6 +123,8 @@ static __global__ void gp_adam_elements(gp_update u, gp_adam_attr a, const doubl
 /* Hinton 2012: v = alpha v + (1 - alpha) g g; momentum over the scaled gradient. */
 static __global__ void gp_rmsprop_elements(gp_update u, gp_rmsprop_attr a)
 {
+    if (gp_update_skips(&u))
+        return;
     const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), decay = (gp_real)a.weight_decay;
     const gp_real alpha = (gp_real)a.alpha, rest = (gp_real)(1 - a.alpha);
     const gp_real eps = (gp_real)a.eps, momentum = (gp_real)a.momentum;
@@ -126,6 +143,8 @@ static __global__ void gp_rmsprop_elements(gp_update u, gp_rmsprop_attr a)
 /* Duchi, Hazan and Singer 2011. */
 static __global__ void gp_adagrad_elements(gp_update u, gp_adagrad_attr a)
 {
+    if (gp_update_skips(&u))
+        return;
     const gp_real lr = (gp_real)(u.run->lr * a.lr_scale), decay = (gp_real)a.weight_decay;
     const gp_real eps = (gp_real)a.eps, scale = gp_update_scale(&u);
     for (GP_EACH(i, u.count)) {
@@ -139,6 +158,8 @@ static __global__ void gp_adagrad_elements(gp_update u, gp_adagrad_attr a)
 /* Chen et al. 2023: the sign of an interpolation of momentum and gradient. */
 static __global__ void gp_lion_elements(gp_update u, gp_lion_attr a)
 {
+    if (gp_update_skips(&u))
+        return;
     const double lr = u.run->lr * a.lr_scale;
     const gp_real rate = (gp_real)lr, shrink = (gp_real)(1 - lr * a.weight_decay);
     const gp_real b1 = (gp_real)a.beta1, b2 = (gp_real)a.beta2, scale = gp_update_scale(&u);
@@ -169,7 +190,8 @@ GP_UNUSED static int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int d
 {
     gp_device *const device = gp_device_of(c);
     if (!device->has_power || device->beta[0] != a->beta1 || device->beta[1] != a->beta2) {
-        GP_LAUNCH(c, gp_adam_powers, 1, 1, 0, device->power, device->run, a->beta1, a->beta2);
+        GP_LAUNCH(c, gp_adam_powers, 1, 1, 0, device->power, device->run, gp_update_of(c).step,
+                  a->beta1, a->beta2);
         device->has_power = 1;
         device->beta[0] = a->beta1;
         device->beta[1] = a->beta2;

@@ -127,6 +127,11 @@ GP_WORKSPACE(clip_factor)
     return (size_t)parts * sizeof(double);
 }
 
+GP_WORKSPACE(unscale)
+{
+    return gp_clip_factor_workspace(c); /* and no more: that of the loss scale is counted too */
+}
+
 /* ---- rope: cosines and sines of every position ----------------------------------------------- */
 
 GP_WORKSPACE(rope)

@@ -116,6 +116,15 @@ budget() { # MODEL SOURCE OPTIONS...
 # Loops over elements have C's bits, whatever becomes of sums.
 loops() { grep '^chain ' c/each.dump >chain && grep '^chain ' cuda/each.dump | cmp - chain; }
 
+# All four steps were skipped: the scale is 65536 / 16, and both have the parameters they began with.
+overflowed() {
+    for dump in c/scaled.dump cuda/scaled.dump; do
+        [ "$(grep train.loss_scale $dump | tail -n 3 | tr -d a-z_. | tr '\n' ' ')" = ' 4096  0  4 ' ] ||
+            return 1
+    done
+    cmp c/scaled.dump.safetensors cuda/scaled.dump.safetensors
+}
+
 whole_models() {
     check each model each "$here/each.g" 1e-6
     ways each
@@ -146,6 +155,12 @@ whole_models() {
     without=
     check 'batchnorm' model resnet "$train/resnet.g" 1e-4
     ways resnet
+    sed 's/OPTIMIZER/adamw(lr = 0.01)/; s/LIMIT/clip/' "$train/scaled.g" >scaled.g
+    sed 's/train cross/train 1e30 * cross/' scaled.g >overflows.g
+    check 'f16 with a loss scale' model scaled scaled.g 1e-3 --accumulate 2
+    ways scaled
+    check 'steps that overflow' model scaled overflows.g 1e-5
+    check 'and change nothing else' overflowed
     check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
     ways dropout
 }

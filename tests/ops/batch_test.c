@@ -309,12 +309,15 @@ static bool is_of_no_sample(const OpRow *op)
                                         "accumulate_more",
                                         "add_window",
                                         "clip_factor",
+                                        "clip_scaled",
                                         "collect",
                                         "commit",
                                         "linear_cross_entropy_accumulate",
+                                        "loss_scale",
                                         "running_stats",
                                         "scatter_accumulate",
-                                        "stage"};
+                                        "stage",
+                                        "unscale"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op->name, names[i]) == 0)
             return true;

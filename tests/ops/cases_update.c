@@ -10,7 +10,8 @@ enum { W, G, SCALE, FIRST, SECOND };
 
 static double gradient(const Case *c, int64_t i, bool decay)
 {
-    double scale = c->in[SCALE].at ? c->in[SCALE].at[0] : 1;
+    double scale =
+        c->in[SCALE].at ? c->in[SCALE].at[0] : 1; /* and what a loss scale has behind it */
     return scale * c->in[G].at[i] + (decay ? case_number(c, "weight_decay") * c->in[W].at[i] : 0);
 }
 
@@ -40,13 +41,14 @@ static Tensor adam_of(const Case *c, bool decoupled)
 {
     Tensor y = case_like(c, W);
     double b1 = case_number(c, "beta1"), b2 = case_number(c, "beta2");
+    double t = c->in[SCALE].rank ? 1 - c->in[SCALE].at[2] : 1; /* without those that were skipped */
     for (int64_t i = 0; i < y.count; i++) {
         double g = gradient(c, i, !decoupled), w = c->in[W].at[i];
         double m = b1 * c->in[FIRST].at[i] + (1 - b1) * g;
         double v = b2 * c->in[SECOND].at[i] + (1 - b2) * g * g;
         if (decoupled)
             w -= LR * case_number(c, "weight_decay") * w;
-        w -= LR * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + case_number(c, "eps"));
+        w -= LR * (m / (1 - pow(b1, t))) / (sqrt(v / (1 - pow(b2, t))) + case_number(c, "eps"));
         choose(c, i, &y, w, m, v);
     }
     return y;
@@ -140,6 +142,41 @@ static Tensor ref_clip_factor(const Case *c)
     return y;
 }
 
+/* Of a loss scale, which stands first: its inverse with what clips, good, what was skipped. */
+static Tensor ref_unscale(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    const double scale = c->in[0].at[0], limit = case_number(c, "limit");
+    double squares = 0;
+    for (int k = 1; k < c->ins; k++)
+        for (int64_t i = 0; i < c->in[k].count; i++)
+            squares += c->in[k].at[i] * c->in[k].at[i] / scale / scale;
+    y.at[0] = (limit > 0 ? fmin(1, limit / sqrt(squares)) : 1) / scale;
+    y.at[1] = 1;
+    y.at[2] = c->in[0].at[2];
+    return y;
+}
+
+static Tensor ref_loss_scale(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    const bool doubles = c->in[0].at[1] + 1 >= case_number(c, "every");
+    y.at[0] = c->in[0].at[0] * (doubles ? 2 : 1);
+    y.at[1] = doubles ? 0 : c->in[0].at[1] + 1;
+    y.at[2] = c->in[0].at[2];
+    return y;
+}
+
+static Tensor ref_clip_scaled(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    for (int64_t i = 0; i < y.count; i++) {
+        const double most = c->in[1].at[i] * case_number(c, "limit");
+        y.at[i] = fmax(-most, fmin(most, c->in[0].at[i]));
+    }
+    return y;
+}
+
 static Tensor ref_add_window(const Case *c)
 {
     Tensor y = case_like(c, 0);
@@ -185,6 +222,7 @@ OP_CASES(update) = {
     {"adam", TWO_STATES, "", ref_adam, .output = 2},
     {"adamw", TWO_STATES, "weight_decay = 0.4", ref_adamw},
     {"adamw", "f32[1] f32[1] f32[]:0..1 f32[1] f32[1]:0..2", "", ref_adamw},
+    {"adam", "f32[4] f32[4] f32[3]:0.1..0.9 f32[4] f32[4]:0..2", "", ref_adam},
     {"rmsprop", "f32[6] f32[6] - f32[6]:0..2", "", ref_rmsprop},
     {"rmsprop", TWO_STATES, "momentum = 0.9, weight_decay = 0.1", ref_rmsprop},
     {"rmsprop", TWO_STATES, "momentum = 0.9", ref_rmsprop, .output = 2},
@@ -200,6 +238,12 @@ OP_CASES(update) = {
     {"collect", "f32[2, 6, 3] f32[2, 2, 3]", "axis = 1", ref_collect},
     {"clip_factor", "f32[3, 4] f32[7]", "limit = 2", ref_clip_factor},
     {"clip_factor", "f32[3]", "limit = 1000", ref_clip_factor},
+    {"unscale", "f32[3]:0.1..9 f32[3, 4] f32[7]", "limit = 0.1", ref_unscale},
+    {"unscale", "f32[3]:0.1..9 f32[5]", "limit = 1000", ref_unscale},
+    {"unscale", "f32[3]:0.1..9 f32[3, 4] f32[7]", "limit = 0", ref_unscale},
+    {"loss_scale", "f32[3]:1..9 f32[3]:1..2", "", ref_loss_scale},
+    {"loss_scale", "f32[3]:1..9 f32[3]:1..2", "every = 2", ref_loss_scale},
+    {"clip_scaled", "f32[9] f32[9]:0.1..2", "limit = 0.5", ref_clip_scaled},
     {"add_window", "f32[4, 5] f32[2, 3]", "offset = 6, stride = [5, 1, 0, 0, 0, 0, 0, 0]",
      ref_add_window},
     {"add_window", "f32[6] f32[3]", "offset = 1, stride = [2, 0, 0, 0, 0, 0, 0, 0]",

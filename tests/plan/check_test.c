@@ -663,6 +663,38 @@ Test(check, refuses_a_training_step_moved_before_what_it_needs)
     planned_free(&v.right);
 }
 
+/* What a step that overflows must leave alone reads whether it did. */
+Test(check, refuses_an_update_that_does_not_read_whether_the_step_counts)
+{
+    static const char text[] =
+        "model fit(batch B = 4)\ninput x : f32[B, 32]\ninput y : f32[B, 8]\n"
+        "h = relu(batchnorm(dense(x, 16)))\n"
+        "train mse(dense(h, 8), y) using adam(lr = 0.1) { precision = f16 }\n";
+    Victim v = {.right = planned_training(text, NULL)};
+    Graph *g = v.right.graph;
+    cr_assert_null(v.right.fault, "%s", v.right.fault);
+    for (Id n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        for (Id i = 0; i < node->uses; i++) {
+            const Use use = node_use(g, node, i);
+            const Id made = use.value == NONE ? NONE : g->value.at[use.value].node;
+            if (made == NONE || !(g->node.at[made].op->flags & OP_DECIDES))
+                continue;
+            begin(&v);
+            g->use.at[node->use + i] = (Use){NONE, NONE};
+            const char *fault = plan_check(&v.plan, &v.right.target, NULL);
+            cr_expect(fault && (strstr(fault, "whether or not the step counts") ||
+                                strstr(fault, "is missing")),
+                      "%s: %s", node->name, fault ? fault : "passed");
+            g->use.at[node->use + i] = use;
+            v.refused++;
+            end(&v);
+        }
+    }
+    cr_assert_eq(v.refused, 6 + 2 + 1, "%d", v.refused); /* parameters, statistics, the scale */
+    planned_free(&v.right);
+}
+
 Test(check, what_passes_computes_the_right_bits_on_models)
 {
     int refused = 0, passed = 0;

@@ -25,6 +25,7 @@ static Planned plan_text(const char *text, bool train, const PlanOptions *how, c
     Ast *ast = parse(arena, diag, source);
     cr_assert(ast, "the text does not parse");
     Model model = {.source = source, .ast = ast};
+    model.precision = (uint8_t)model_precision(&model);
     Graph *g = lower(arena, diag, &model);
     cr_assert(g, "the text is no model");
     cr_assert(!train || train_add(g, &model, 0), "the model cannot be trained");

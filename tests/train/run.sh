@@ -129,6 +129,28 @@ check 'step schedule' optimizer \
     sgd lr=0.2 schedule=step every=3 factor=0.5 warmup=2
 check set_lr optimizer 'adam(lr = 0.02)' '' adam lr=0.02 set_lr=0.003
 
+# ---- The loss scale of f16 ----------------------------------------------------------------------
+
+scaled() { # STATEMENT LIMIT OPTIONS...
+    sed "s/OPTIMIZER/$1/; s/LIMIT/$2/" "$here/scaled.g" >scaled.g
+    shift 2
+    emit scaled scaled.g "$@" && build scaled scaled overflow $flags && ./overflow overflow.safetensors
+}
+least_scaled() { # the same bits in the least memory, and all gradients are held in it
+    scaled 'adamw(lr = 0.01)' clip && mv overflow.safetensors roomy.safetensors &&
+        least=$("$gplan" scaled.g --min-budget) &&
+        scaled 'adamw(lr = 0.01)' clip --budget "$least" --threads 3 &&
+        cmp overflow.safetensors roomy.safetensors &&
+        [ "$least" -gt "$(sed 's/ *LIMIT.*//; s/f16/bf16/; s/OPTIMIZER/adamw()/' "$here/scaled.g" |
+            "$gplan" - --min-budget)" ]
+}
+check 'steps that overflow, in the least memory' least_scaled
+check 'with state of 8 bits' scaled 'adam(lr = 0.01, state = 8bit)' clip
+check 'with sgd, in micro-batches' scaled 'sgd(lr = 0.05, momentum = 0.9)' clip_value --accumulate 2
+check 'with rmsprop' scaled 'rmsprop(lr = 0.002, momentum = 0.5)' clip --accumulate 4
+check 'with adagrad' scaled 'adagrad(lr = 0.05)' clip_value
+check 'with lion' scaled 'lion(lr = 0.003)' clip
+
 # ---- Micro-batches, and batches that are not full ----------------------------------------------
 
 for times in 2 4 8; do
@@ -281,6 +303,12 @@ coded() { # a layer whose state is codes, beside others that are too small for t
         grep -q '"logits.w.adamw.m":{"dtype":"F32"' ten.safetensors)
 }
 check '5 and 5 steps are 10 with state of 8 bits, bit for bit' coded
+narrow() { # PRECISION: dropout, moments and statistics in 16 bits
+    mkdir "$1" && (cd "$1" && emit resume "$here/resume.g" --precision "$1" &&
+        build resume trainer trainer -O0 && resume)
+}
+check '5 and 5 steps are 10 in f16, bit for bit' narrow f16
+check '5 and 5 steps are 10 in bf16, bit for bit' narrow bf16
 checks() {
     build resume trainer other -O0 -DGPLAN_POISON -DGPLAN_CHECK_NAN -DGPLAN_PROFILE &&
         ./other 10 other.safetensors && cmp ten.safetensors other.safetensors
