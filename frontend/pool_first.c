@@ -10,6 +10,8 @@
  */
 #include "frontend/frontend.h"
 
+#include <string.h>
+
 static const Use nothing = {NONE, NONE};
 
 /* What the pool reads when it reads the operand of `relu` instead; nothing where the views of both
@@ -24,16 +26,26 @@ static Use operand_through(const Graph *g, const Node *relu, Use read)
 
 static bool may_swap(const Graph *g, const Node *pool, const Id *readers)
 {
+    if (!(pool->op->flags & OP_LARGEST) || pool->program != g->program)
+        return false;
     Use read = node_use(g, pool, 0);
     Id made = g->value.at[read.value].node;
-    return pool->op->flags & OP_LARGEST && pool->program == g->program && made != NONE &&
-           g->node.at[made].op->flags & OP_RECTIFIES && readers[read.value] == 1 &&
+    return made != NONE && g->node.at[made].op->flags & OP_RECTIFIES && readers[read.value] == 1 &&
            !g->value.at[read.value].hint && !g->value.at[pool->value].hint;
+}
+
+/* How many read each value, with room for those that are put in: one behind each pool. */
+static Id *readers_begin(Graph *g)
+{
+    const size_t most = g->value.count + g->node.count;
+    Id *readers = ARENA_ARRAY(g->arena, Id, most);
+    memcpy(readers, graph_readers(g), g->value.count * sizeof *readers);
+    return readers;
 }
 
 void pools_first(Graph *g)
 {
-    const Id *readers = graph_readers(g);
+    Id *readers = readers_begin(g);
     const size_t count = g->node.count;
     for (Id n = 0, seen = 0; seen < count; n++, seen++) {
         const Node pool = g->node.at[n];
@@ -48,6 +60,8 @@ void pools_first(Graph *g)
             continue;
         const Node *behind = &g->node.at[g->node.count - 1];
         const Id use = behind->use;
+        readers[behind->value] = readers[pool.value];
+        readers[pool.value] = 1;
         graph_redirect(g, pool.value, behind->value);
         g->use.at[use].value = pool.value;
         g->use.at[pool.use] = x;

@@ -40,6 +40,23 @@ Test(pools, a_relu_runs_behind_its_pool_where_it_has_fewer_elements)
     planned_free(&p);
 }
 
+Test(pools, a_relu_runs_behind_all_the_pools_that_follow_it)
+{
+    bool behind = true;
+    Planned p = train("p = maxpool2d(maxpool2d(h, 2), 2) + random_normal([2, 4, 2, 2])");
+    const Node *pool = pool_of(p.graph, &behind);
+    cr_assert_not_null(pool);
+    cr_expect_not(behind);
+    const Value *first = &p.graph->value.at[pool->value];
+    for (size_t n = 0; n < p.graph->node.count; n++) {
+        const Node *node = &p.graph->node.at[n];
+        if (node->program == PROGRAM_STEP && strcmp(node->op->name, "relu") == 0)
+            cr_expect_eq(p.graph->value.at[node->value].dim[3], first->dim[3] / 2);
+    }
+    cr_expect_null(plan_check(p.plan, &p.target, NULL));
+    planned_free(&p);
+}
+
 Test(pools, a_relu_stays_where_somebody_else_reads_it_or_it_is_kept)
 {
     static const char *const middle[] = {"p = maxpool2d(h, 2) + avgpool2d(h, 2)",
