@@ -8,11 +8,12 @@
  * numbers, since log-sum-exp would lose the digits of the sum beside a large score.
  *
  * Causal: query i attends to keys up to i + S - T, so the last query attends to all. A query
- * without any key gives zeros. */
+ * without any key gives zeros. Of 16 bits, scores and sums are f32, and weights are rounded where
+ * they are multiplied with the values. */
 #ifndef GP_ATTEND_H
 #define GP_ATTEND_H
 
-#include "gemm.h"
+#include "gemm_half.h"
 #include "row.h"
 #include "settings.h"
 
@@ -31,6 +32,7 @@ typedef struct {
     gp_real *total;      /* [rows]: sum of exp(score - most) */
     gp_real *k;          /* packed, [size][keys] */
     gp_real *work;       /* workspace of the products */
+    int half;            /* what is multiplied, where that has 16 bits */
 } gp_attend_tile;
 
 /* Workspace of a product with a tile on one side. */
@@ -59,18 +61,18 @@ GP_FUNCTION gp_attend_tile gp_attend_lay(gp_real *work, int64_t size, int64_t wi
     return t;
 }
 
-/* Head (b, h) of a [B, H, T, D] operand from row `row` on: [T, D]. */
+/* Head (b, h) of a [B, H, T, D] operand from row `row` on: [T, D], of whatever type it is. */
 GP_FUNCTION gp_matrix gp_attend_head(const gp_tensor *t, int64_t b, int64_t h, int64_t row)
 {
-    gp_real *at = (gp_real *)t->data + b * t->stride[0] + h * t->stride[1] + row * t->stride[2];
-    return (gp_matrix){at, t->stride[2], t->stride[3]};
+    const int64_t at = b * t->stride[0] + h * t->stride[1] + row * t->stride[2];
+    return (gp_matrix){gp_element(t, at), t->stride[2], t->stride[3]};
 }
 
 /* The same for a contiguous [B, T, H, D] operand. */
 GP_FUNCTION gp_matrix gp_attend_token(const gp_tensor *t, int64_t b, int64_t h, int64_t row)
 {
-    gp_real *at = (gp_real *)t->data + ((b * t->dim[1] + row) * t->dim[2] + h) * t->dim[3];
-    return (gp_matrix){at, t->dim[2] * t->dim[3], 1};
+    const int64_t at = ((b * t->dim[1] + row) * t->dim[2] + h) * t->dim[3];
+    return (gp_matrix){gp_element(t, at), t->dim[2] * t->dim[3], 1};
 }
 
 /* The mask of a call; NULL: none. */
@@ -119,14 +121,25 @@ GP_FUNCTION void gp_attend_update(gp_attend_tile *t, int64_t i, gp_real *score, 
     t->total[i] += gp_row_sum(score, n);
 }
 
+/* A row of sums times a number, as 16 bits. */
+GP_FUNCTION void gp_attend_round(void *to, gp_real *sum, int64_t n, gp_real scale, int32_t dtype)
+{
+    for (int64_t d = 0; d < n; d++)
+        sum[d] *= scale;
+    gp_set_row(to, sum, n, dtype);
+}
+
 GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
                                  const gp_tensor *totals, int64_t b, int64_t h, int64_t first)
 {
     for (int64_t i = 0; i < t->rows; i++) {
         gp_real *to = gp_attend_token(out, b, h, first + i).at;
         gp_real scale = t->total[i] > 0 ? 1 / t->total[i] : t->total[i]; /* NaN stays */
-        for (int64_t d = 0; d < t->width; d++)
-            to[d] = t->sum[i * t->width + d] * scale;
+        if (GP_WAY(attend_half, t->half != GP_F32))
+            gp_attend_round(to, t->sum + i * t->width, t->width, scale, out->dtype);
+        else
+            for (int64_t d = 0; d < t->width; d++)
+                to[d] = t->sum[i * t->width + d] * scale;
         if (totals && totals->data) {
             gp_real *saved = (gp_real *)totals->data;
             saved += 2 * ((b * totals->dim[1] + h) * totals->dim[2] + first + i);
@@ -136,13 +149,27 @@ GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
     }
 }
 
-/* The scores of rows `skip` and up against the keys of the tile, before scale and mask. */
-GP_FUNCTION void gp_attend_scores(const gp_attend_tile *t, gp_matrix q, int64_t skip)
+/* Packs n rows of head (b, h) of k or v as columns. */
+GP_FUNCTION void gp_attend_pack(gp_real *to, const gp_tensor *t, int64_t b, int64_t h, int64_t row,
+                                int64_t n, int half)
 {
-    const int64_t rows = t->rows - skip;
-    gp_real *score = t->score + skip * GP_ATTEND_KEYS;
-    gp_block_product((gp_matrix){score, GP_ATTEND_KEYS, 1}, gp_matrix_at(q, skip, 0), rows, t->keys,
-                     t->size, t->work, (gp_columns){.packed = t->k}, 0, (gp_ending){0});
+    const gp_matrix columns = gp_transposed(gp_attend_head(t, b, h, row));
+    if (GP_WAY(attend_half, half != GP_F32))
+        gp_half_pack_columns(to, gp_reals_of(columns, t->dtype), t->dim[3], n, half);
+    else
+        gp_pack_b(to, columns, t->dim[3], n);
+}
+
+/* C = rows of q or dout, of this type, times packed columns. */
+GP_FUNCTION void gp_attend_times(gp_real *c, gp_matrix rows, int32_t type, const gp_real *columns,
+                                 int64_t m, int64_t n, int64_t k, gp_real *work, int half)
+{
+    const gp_matrix to = {c, GP_ATTEND_KEYS, 1};
+    if (GP_WAY(attend_half, half != GP_F32))
+        gp_half_columns(to, gp_reals_of(rows, type), columns, m, n, k, half, work);
+    else
+        gp_block_product(to, rows, m, n, k, work, (gp_columns){.packed = columns}, 0,
+                         (gp_ending){0});
 }
 
 /* Queries first to first + t->rows of head h of sample b. */
@@ -163,8 +190,9 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
     for (int64_t at = 0; at < seen; at += GP_ATTEND_KEYS) {
         const int64_t skip = a->causal && at > first + ahead ? at - first - ahead : 0;
         t->keys = gp_least(seen - at, GP_ATTEND_KEYS);
-        gp_pack_b(t->k, gp_transposed(gp_attend_head(k, b, kv, at)), t->size, t->keys);
-        gp_attend_scores(t, gp_attend_head(q, b, h, first), skip);
+        gp_attend_pack(t->k, k, b, kv, at, t->keys, t->half);
+        gp_attend_times(t->score + skip * GP_ATTEND_KEYS, gp_attend_head(q, b, h, first + skip),
+                        q->dtype, t->k, t->rows - skip, t->keys, t->size, t->work, t->half);
         for (int64_t i = skip; i < t->rows; i++) {
             gp_real *score = t->score + i * GP_ATTEND_KEYS;
             const int64_t row = first + i;
@@ -175,10 +203,14 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
                 gp_attend_mask(mask, b, h, row, at, n, score);
             gp_attend_update(t, i, score, n);
         }
-        gp_gemm((gp_matrix){t->sum + skip * t->width, t->width, 1},
-                (gp_matrix){t->score + skip * GP_ATTEND_KEYS, GP_ATTEND_KEYS, 1},
-                gp_attend_head(v, b, kv, at), t->rows - skip, t->width, t->keys, 1, t->work,
-                (gp_ending){0});
+        const gp_matrix sum = {t->sum + skip * t->width, t->width, 1};
+        const gp_matrix p = {t->score + skip * GP_ATTEND_KEYS, GP_ATTEND_KEYS, 1};
+        const gp_matrix values = gp_attend_head(v, b, kv, at);
+        if (GP_WAY(attend_half, t->half != GP_F32))
+            gp_half_gemm(sum, gp_reals_of(p, GP_F32), gp_reals_of(values, v->dtype), t->rows - skip,
+                         t->width, t->keys, t->half, 1, t->work, (gp_ending){0});
+        else
+            gp_gemm(sum, p, values, t->rows - skip, t->width, t->keys, 1, t->work, (gp_ending){0});
     }
     gp_attend_store(t, &c->out[0], c->outs > 1 ? &c->out[1] : NULL, b, h, first);
 }
@@ -191,6 +223,7 @@ GP_WORKSPACE(attend)
 
 GP_WAYS(attend)
 {
+    gp_way(ways, "attend_half", gp_is_half(c));
     gp_way(ways, "attend_masks", gp_attend_mask_of(c) != NULL);
 }
 
@@ -204,6 +237,8 @@ GP_KERNEL(attend)
     for (int64_t task = 0; task < tasks; task++) {
         gp_real *work = (gp_real *)c->work + gp_thread() * gp_attend_reals(size, width);
         gp_attend_tile tile = gp_attend_lay(work, size, width);
+        if (GP_WAY(attend_half, gp_is_half(c)))
+            tile.half = gp_half_of(c);
         int64_t first = task % tiles * GP_ATTEND_ROWS, head = task / tiles;
         tile.rows = queries - first < GP_ATTEND_ROWS ? queries - first : GP_ATTEND_ROWS;
         gp_attend_run(c, &tile, head / heads, head % heads, first);

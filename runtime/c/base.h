@@ -170,6 +170,12 @@ GP_FUNCTION size_t gp_size(int32_t dtype)
                                                  : 1;
 }
 
+/* Where the element lies that is `at` elements from the first. */
+GP_FUNCTION void *gp_element(const gp_tensor *t, int64_t at)
+{
+    return (char *)t->data + at * (int64_t)gp_size(t->dtype);
+}
+
 GP_FUNCTION int64_t gp_count(const gp_tensor *t)
 {
     int64_t n = 1;

@@ -17,7 +17,10 @@
 typedef int gp_pair __attribute__((may_alias));
 #endif
 
-enum { GP_HALF_STRIP = GP_BLOCK(1008, 30) }; /* rows whose sums are kept aside at once */
+enum {
+    GP_HALF_STRIP = GP_BLOCK(1008, 30), /* rows whose sums are kept aside at once */
+    GP_HALF_ROWS = 16                   /* that are packed at once: no panel of A has more */
+};
 
 /* Element (i, j) is number i * row + j * col from `at`, of this type. */
 typedef struct {
@@ -40,13 +43,23 @@ GP_FUNCTION gp_reals gp_reals_from(gp_reals a, int64_t i, int64_t j, int64_t fro
     return a;
 }
 
+/* A matrix whose `at` is of this type. */
+GP_FUNCTION gp_reals gp_reals_of(gp_matrix a, int type)
+{
+    return (gp_reals){a.at, a.row, a.col, type};
+}
+
 /* n elements, `step` apart, as 16-bit numbers of type `half`. */
 GP_FUNCTION void gp_halve(gp_half *restrict to, gp_reals a, int64_t step, int64_t n, int half)
 {
     const gp_real *real = (const gp_real *)a.at;
     const gp_half *same = (const gp_half *)a.at;
-    if (a.type != GP_F32 && step == 1) {
-        memcpy(to, same, (size_t)n * sizeof *to);
+    if (a.type != GP_F32 && step == 1) { /* a call of memcpy would take longer */
+        int64_t i = 0;
+        for (; i + GP_HALF_ROWS <= n; i += GP_HALF_ROWS)
+            memcpy(to + i, same + i, GP_HALF_ROWS * sizeof *to);
+        for (; i < n; i++)
+            to[i] = same[i];
     } else if (a.type != GP_F32) {
         for (int64_t i = 0; i < n; i++)
             to[i] = same[i * step];
@@ -92,18 +105,12 @@ GP_FUNCTION int64_t gp_units(int64_t k, int half)
     return gp_dots(half) ? (k + 1) / 2 : k;
 }
 
-/* One line of k numbers along the inner dimension. */
-GP_FUNCTION void gp_unit_line(gp_real *restrict to, const gp_half *restrict from, int64_t k,
-                              int half)
+/* One line of k numbers along the inner dimension, a real each. */
+GP_FUNCTION void gp_unit_reals(gp_real *restrict to, const gp_half *restrict from, int64_t k,
+                               int half)
 {
     gp_real wide[GP_KC];
     int64_t p = 0;
-    if (gp_dots(half)) {
-        memcpy(to, from, (size_t)k * sizeof *from);
-        if (k % 2)
-            memset((gp_half *)to + k, 0, sizeof *from);
-        return;
-    }
     gp_widen_line(wide, from, k, half);
     for (; p + 2 <= k; p += 2) {
         to[p] = wide[p + 1];
@@ -113,44 +120,60 @@ GP_FUNCTION void gp_unit_line(gp_real *restrict to, const gp_half *restrict from
         to[p] = wide[p];
 }
 
+/* The units of a line of k numbers. */
+GP_FUNCTION void gp_unit_line(gp_real *to, gp_reals a, int64_t step, int64_t k, int half)
+{
+    gp_half line[GP_KC];
+    gp_half *const own = gp_dots(half) ? (gp_half *)to : line;
+    gp_halve(own, a, step, k, half);
+    if (!gp_dots(half))
+        gp_unit_reals(to, line, k, half);
+    else if (k % 2)
+        own[k] = 0;
+}
+
+/* The units of m lines at elements p and p + 1 of the k along the inner dimension, where lines are
+ * what lies side by side: unit_0[i], and unit_1[i] where a unit is one real, of `wide`. */
+GP_FUNCTION void gp_unit_across(gp_real *unit_0, gp_real *unit_1, gp_reals a, int64_t p, int64_t k,
+                                int64_t m, int wide, int half)
+{
+    const int64_t p1 = p + 1 < k ? p + 1 : p, as_is = a.type != GP_F32 && m == wide;
+    gp_half copy[2][GP_NR_LARGEST] = {{0}};
+    const gp_half *first = gp_reals_at(a, 0, p).at, *second = gp_reals_at(a, 0, p1).at;
+    if (!as_is) {
+        gp_halve(copy[0], gp_reals_at(a, 0, p), 1, m, half);
+        gp_halve(copy[1], gp_reals_at(a, 0, p1), 1, m, half);
+        first = copy[0];
+        second = copy[1];
+    }
+#if defined(GP_DOTS)
+    if (half == GP_BF16) {
+        gp_pair *to = (gp_pair *)unit_0;
+        const uint32_t is_there = p1 > p ? 0xffff0000u : 0;
+        for (int i = 0; i < wide; i++)
+            to[i] = (gp_pair)(((uint32_t)second[i] << 16 & is_there) | first[i]);
+        return;
+    }
+#endif
+    gp_widen_line(unit_0, second, wide, half);
+    if (p1 > p)
+        gp_widen_line(unit_1, first, wide, half);
+}
+
 /* A panel of A: m rows, GP_LINE units apart. */
 static GP_NOINLINE void gp_half_pack_a(gp_real *restrict to, gp_reals a, int64_t m, int64_t k,
                                        int half)
 {
-    gp_half line[GP_MR][GP_KC + 1];
-    if (a.row == 1 && a.col != 1)
-        for (int64_t p = 0; p < k; p++) {
-            gp_half across[GP_MR] = {0};
-            gp_halve(across, gp_reals_at(a, 0, p), 1, m, half);
-            for (int64_t i = 0; i < m; i++)
-                line[i][p] = across[i];
-        }
-    for (int64_t i = 0; i < m; i++) {
-        if (a.row != 1 || a.col == 1)
-            gp_halve(line[i], gp_reals_at(a, i, 0), a.col, k, half);
-        gp_unit_line(to + i * GP_LINE, line[i], k, half);
-    }
-}
-
-/* Rows p and p + 1 of GP_NR columns of B, n of which there are, into a panel. */
-GP_FUNCTION void gp_half_pack_rows(gp_real *restrict panel, gp_reals b, int64_t p, int64_t k,
-                                   int64_t n, int half)
-{
-    gp_half first[GP_NR] = {0}, second[GP_NR] = {0};
-    gp_halve(first, gp_reals_at(b, p, 0), 1, n, half);
-    if (p + 1 < k)
-        gp_halve(second, gp_reals_at(b, p + 1, 0), 1, n, half);
-#if defined(GP_DOTS)
-    if (half == GP_BF16) {
-        gp_pair *to = (gp_pair *)panel + p / 2 * GP_NR;
-        for (int i = 0; i < GP_NR; i++)
-            to[i] = (gp_pair)((uint32_t)second[i] << 16 | first[i]);
+    gp_real units[GP_KC][GP_HALF_ROWS];
+    if (a.row == 1 && a.col != 1) {
+        for (int64_t p = 0; p < k; p += 2)
+            gp_unit_across(units[gp_dots(half) ? p / 2 : p], units[gp_dots(half) ? p / 2 : p + 1],
+                           a, p, k, m, GP_HALF_ROWS, half);
+        gp_pack_transposed(to, GP_LINE, units[0], gp_units(k, half), GP_HALF_ROWS, m);
         return;
     }
-#endif
-    if (p + 1 < k)
-        gp_widen_line(panel + p++ * GP_NR, second, GP_NR, half);
-    gp_widen_line(panel + p * GP_NR, first, GP_NR, half);
+    for (int64_t i = 0; i < m; i++)
+        gp_unit_line(to + i * GP_LINE, gp_reals_at(a, i, 0), a.col, k, half);
 }
 
 /* A block of B (k x n): panels of GP_NR columns. */
@@ -159,21 +182,21 @@ static GP_NOINLINE void gp_half_pack_b(gp_real *panel, gp_reals b, int64_t k, in
     const int64_t deep = gp_units(k, half);
     for (int64_t j = 0; j < n; j += GP_NR, panel += GP_NR * deep) {
         const int64_t lines = gp_least(GP_NR, n - j);
-        gp_half line[GP_KC];
-        gp_real unit[GP_KC];
+        gp_real units[GP_NR][GP_KC];
         if (b.col == 1) {
-            for (int64_t p = 0; p < k; p += 2)
-                gp_half_pack_rows(panel, gp_reals_at(b, 0, j), p, k, lines, half);
+            gp_reals across = gp_reals_at(b, 0, j);
+            across = (gp_reals){across.at, across.col, across.row, across.type};
+            for (int64_t p = 0; p < k; p += 2) {
+                gp_real *to = panel + (gp_dots(half) ? p / 2 : p) * GP_NR;
+                gp_unit_across(to, to + GP_NR, across, p, k, lines, GP_NR, half);
+            }
             continue;
         }
         if (lines < GP_NR)
             memset(panel, 0, (size_t)(GP_NR * deep) * sizeof *panel);
-        for (int64_t i = 0; i < lines; i++) {
-            gp_halve(line, gp_reals_at(b, 0, j + i), b.row, k, half);
-            gp_unit_line(unit, line, k, half);
-            for (int64_t p = 0; p < deep; p++)
-                panel[p * GP_NR + i] = unit[p];
-        }
+        for (int64_t i = 0; i < lines; i++)
+            gp_unit_line(units[i], gp_reals_at(b, 0, j + i), b.row, k, half);
+        gp_pack_transposed(panel, GP_NR, units[0], lines, GP_KC, deep);
     }
 }
 
@@ -273,14 +296,42 @@ GP_FUNCTION void gp_half_block(gp_matrix c, gp_reals a, const gp_real *columns, 
     }
 }
 
-/* C (f32) = A B: the task of a thread, with gp_gemm_work elements of workspace. */
+/* How deep a block is of products that are k deep: pairs lie in one block. */
+GP_FUNCTION int64_t gp_half_depth(int64_t k)
+{
+    return gp_round_up(gp_even(k, GP_KC), 2);
+}
+
+/* Packs n columns of B, however deep: block after block. */
+GP_FUNCTION void gp_half_pack_columns(gp_real *to, gp_reals b, int64_t k, int64_t n, int half)
+{
+    const int64_t depth = gp_half_depth(k);
+    for (int64_t p = 0, some; p < k; p += some) {
+        some = gp_least(depth, k - p);
+        gp_half_pack_b(to, gp_reals_at(b, p, 0), some, n, half);
+        to += gp_units(some, half) * gp_round_up(n, GP_NR);
+    }
+}
+
+/* C (f32) = A times columns that were packed so, with GP_GEMM_ROWS elements of workspace. */
+GP_FUNCTION void gp_half_columns(gp_matrix c, gp_reals a, const gp_real *columns, int64_t m,
+                                 int64_t n, int64_t k, int half, gp_real *rows)
+{
+    const int64_t depth = gp_half_depth(k);
+    for (int64_t p = 0, some; p < k; p += some) {
+        some = gp_least(depth, k - p);
+        gp_half_block(c, gp_reals_at(a, 0, p), columns, m, n, some, half, p > 0, rows,
+                      (gp_ending){0});
+        columns += gp_units(some, half) * gp_round_up(n, GP_NR);
+    }
+}
+
+/* C (f32) = or += A B: the task of a thread, with gp_gemm_work elements of workspace. */
 static GP_NOINLINE void gp_half_gemm(gp_matrix c, gp_reals a, gp_reals b, int64_t m, int64_t n,
-                                     int64_t k, int half, gp_real *work, gp_ending end)
+                                     int64_t k, int half, int add, gp_real *work, gp_ending end)
 {
     gp_real *rows = work, *packed = work + GP_GEMM_ROWS;
-    const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR);
-    /* pairs lie in one block */
-    const int64_t depth = gp_round_up(gp_even(k, GP_KC), 2);
+    const int64_t across = gp_round_up(gp_even(n, GP_NC), GP_NR), depth = gp_half_depth(k);
     for (int64_t j = 0; j < n; j += across)
         for (int64_t p = 0; p < k; p += depth) {
             const int64_t width = gp_least(across, n - j), some = gp_least(depth, k - p);
@@ -289,7 +340,7 @@ static GP_NOINLINE void gp_half_gemm(gp_matrix c, gp_reals a, gp_reals b, int64_
                 here = gp_ending_at(end, 0, j);
             gp_half_pack_b(packed, gp_reals_at(b, p, j), some, width, half);
             gp_half_block(gp_matrix_at(c, 0, j), gp_reals_at(a, 0, p), packed, m, width, some, half,
-                          p > 0, rows, here);
+                          add || p > 0, rows, here);
         }
 }
 
@@ -308,14 +359,14 @@ static GP_NOINLINE void gp_half_product(gp_reals c, gp_reals a, gp_reals b, int6
 {
     gp_real *strip = work + gp_round_up(gp_gemm_work(n, k), 16);
     if (c.type == GP_F32 && !end.call->aside) {
-        gp_half_gemm((gp_matrix){(gp_real *)c.at, c.row, c.col}, a, b, m, n, k, half, work, end);
+        gp_half_gemm((gp_matrix){(gp_real *)c.at, c.row, c.col}, a, b, m, n, k, half, 0, work, end);
         return;
     }
     for (int64_t j = 0; j < n; j += GP_NC)
         for (int64_t i = 0; i < m; i += GP_HALF_STRIP) {
             const int64_t some = gp_least(GP_HALF_STRIP, m - i), width = gp_least(GP_NC, n - j);
             const gp_matrix sums = {strip, width, 1};
-            gp_half_gemm(sums, gp_reals_at(a, i, 0), gp_reals_at(b, 0, j), some, width, k, half,
+            gp_half_gemm(sums, gp_reals_at(a, i, 0), gp_reals_at(b, 0, j), some, width, k, half, 0,
                          work, (gp_ending){0});
             gp_finish(gp_ending_at(end, i, j), sums, some, width);
             for (int64_t r = 0; r < some; r++) {

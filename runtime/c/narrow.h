@@ -139,6 +139,16 @@ GP_FUNCTION int gp_is_half(const gp_call *c)
     return any;
 }
 
+/* Which 16 bits they have; GP_F32: none has. */
+GP_FUNCTION int gp_half_of(const gp_call *c)
+{
+    int half = c->out[0].dtype == GP_F16 || c->out[0].dtype == GP_BF16 ? c->out[0].dtype : GP_F32;
+    for (int i = 0; i < c->ins; i++)
+        if (c->in[i].dtype == GP_F16 || c->in[i].dtype == GP_BF16)
+            half = c->in[i].dtype;
+    return half;
+}
+
 /* Row `row` of n contiguous elements, as reals in `to`; and from there. */
 GP_FUNCTION void gp_load_row(gp_real *to, const gp_tensor *t, int64_t row, int64_t n)
 {

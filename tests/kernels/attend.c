@@ -6,6 +6,17 @@
 
 typedef enum { NO_MASK, REALS, BOOLS } Mask;
 
+/* What q, k, v, out and dout are, and gradients: cases of all kinds run one after the other. */
+static int32_t half;
+
+/* What 16 bits hold of them. */
+static Array narrow(Array a)
+{
+    for (int64_t i = 0; i < a.count; i++)
+        a.at[i] = held(a.at[i], half);
+    return a;
+}
+
 typedef struct {
     int64_t b, heads, kv, queries, keys, size, width;
     int causal;
@@ -77,20 +88,20 @@ static void add_row(Shape s, double scale, const Sums *t, int64_t row, int gradi
 
 static Sums sums_of(Shape s, double scale)
 {
-    Sums t = {.q = reals(DIMS(s.b, s.heads, s.queries, s.size)),
-              .k = reals(DIMS(s.b, s.kv, s.keys, s.size)),
-              .v = reals(DIMS(s.b, s.kv, s.keys, s.width)),
+    Sums t = {.q = narrow(reals(DIMS(s.b, s.heads, s.queries, s.size))),
+              .k = narrow(reals(DIMS(s.b, s.kv, s.keys, s.size))),
+              .v = narrow(reals(DIMS(s.b, s.kv, s.keys, s.width))),
               .p = zeros(DIMS(s.b, s.heads, s.queries, s.keys)),
               .out = zeros(DIMS(s.b, s.queries, s.heads, s.width)),
               .totals = zeros(DIMS(s.b, s.heads, s.queries, 2)),
-              .dout = reals(DIMS(s.b, s.queries, s.heads, s.width)),
+              .dout = narrow(reals(DIMS(s.b, s.queries, s.heads, s.width))),
               .dq = zeros(DIMS(s.b, s.queries, s.heads, s.size)),
               .dk = zeros(DIMS(s.b, s.keys, s.kv, s.size)),
               .dv = zeros(DIMS(s.b, s.keys, s.kv, s.width))};
     if (s.mask != NO_MASK)
         t.mask = s.mask == REALS ? reals(t.p.rank, t.p.dim) : integers(t.p.rank, t.p.dim, 0, 1);
     weights(s, scale, t.q.at, t.k.at, &t.mask, t.p.at, t.totals.at);
-    for (int gradients = 0; gradients <= 1; gradients++)
+    for (int gradients = 0; gradients <= 1; gradients++, narrow(t.out))
         for (int64_t row = 0; row < s.b * s.heads * s.queries; row++)
             add_row(s, scale, &t, row, gradients);
     return t;
@@ -101,6 +112,8 @@ static void attend(Shape s)
     const gp_attend_attr a = {s.causal, 0.5};
     const Sums t = sums_of(s, a.scale);
     const int32_t type = s.mask == BOOLS ? GP_BOOL : GP_F32;
+    /* weights and their gradients are rounded before they are multiplied */
+    const double off = half == GP_BF16 ? 0x1p16 : half == GP_F16 ? 0x1p13 : 0;
     char what[200];
     CROSS(GP_ATTEND_ROWS, s.queries);
     CROSS(GP_ATTEND_KEYS, s.keys);
@@ -124,8 +137,9 @@ static void attend(Shape s)
                        .in = {t.q, t.k, t.v, t.mask, t.out, t.totals, t.dout},
                        .want = {t.dq, t.dk, t.dv},
                        .in_as = {s.q, s.k, s.v, s.q},
-                       .in_type = {[3] = type},
-                       .slack = 200,
+                       .in_type = {half, half, half, type, half, GP_F32, half},
+                       .out_type = {half, half, half},
+                       .slack = 200 + 2 * off,
                        .terms = 1};
     const Case forth = {.kernel = gp_attend,
                         .space = gp_attend_workspace,
@@ -135,21 +149,17 @@ static void attend(Shape s)
                         .in = {t.q, t.k, t.v, t.mask},
                         .want = {t.out, t.totals},
                         .in_as = {s.q, s.k, s.v, s.q},
-                        .in_type = {[3] = type},
-                        .slack = 100,
+                        .in_type = {half, half, half, type},
+                        .out_type = {half},
+                        .slack = 100 + off,
                         .terms = 1};
     try_more(&back, "attend_grad %s", what);
     try(&forth, "attend %s", what);
 }
 
-int main(void)
+/* Each size next to each block, the others small, in all layouts in turn. */
+static void next_to_blocks(void)
 {
-    NOT_HERE(GP_STREAM_LEAST);
-    NOT_HERE(GP_STREAM_PIECE);
-    NOT_HERE(GP_GEMM_IN_PLACE);
-    NOT_HERE(GP_FEW);
-    NOT_HERE(GP_ROW_CHUNK); /* no row is longer than a tile has keys */
-    NOT_HERE(GP_ROW_BLOCK);
     int as = 0;
     for (int64_t off = -1; off <= 1; off++)
         for (int causal = 0; causal <= 1; causal++, as++) {
@@ -170,8 +180,22 @@ int main(void)
         }
     if (LAYERS) /* of GPT-2 */
         attend((Shape){1, 2, 2, 256, 256, 64, 64, 1, NO_MASK, DENSE, DENSE, DENSE});
+}
+
+int main(void)
+{
+    NOT_HERE(GP_STREAM_LEAST);
+    NOT_HERE(GP_STREAM_PIECE);
+    NOT_HERE(GP_GEMM_IN_PLACE);
+    NOT_HERE(GP_FEW);
+    NOT_HERE(GP_ROW_CHUNK); /* no row is longer than a tile has keys */
+    NOT_HERE(GP_ROW_BLOCK);
+    next_to_blocks();
+    for (half = GP_F16; half <= GP_BF16; half++)
+        next_to_blocks();
     same_everywhere();
-    for (int i = 0; i < (GP_TINY ? 60 : 30); i++) {
+    for (int i = 0; i < (GP_TINY ? 90 : 45); i++) {
+        half = (int32_t[]){GP_F32, GP_BF16, GP_F16}[i % 3];
         const int64_t kv = draw(1, 2);
         attend((Shape){draw(1, 2), kv * draw(1, 3), kv, draw(1, 30), draw(1, 30), draw(1, 9),
                        draw(1, 9), (int)draw(0, 1), (Mask)draw(0, 2), (Layout)draw(0, 2),
