@@ -19,7 +19,7 @@ typedef struct {
     uint64_t seed, number; /* what random choices hang on */
     int32_t augment;
     unsigned char *to;
-    gp_resize resize;
+    gp_image_resize resize;
 } gp_image;
 
 /* Says what is wrong and leaves the decoder. */
@@ -122,8 +122,8 @@ GP_HOST_FAST void gp_image_begin(gp_image *image, int width, int height)
     box.width *= across;
     box.y *= down;
     box.height *= down;
-    if (!gp_resize_begin(&image->resize, &image->slab, width, height, box, &image->set->field[0],
-                         image->to, flip))
+    if (!gp_image_resize_begin(&image->resize, &image->slab, width, height, box,
+                               &image->set->field[0], image->to, flip))
         gp_image_take(image, image->slab.size); /* says that there is no room */
 }
 

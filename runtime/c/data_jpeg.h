@@ -292,12 +292,12 @@ GP_HOST_FAST void gp_jpeg_rows(gp_jpeg *jpeg)
         direct ? row : (unsigned char *)gp_image_take(image, 4 * (uint64_t)info->output_width);
     if (!direct)
         memset(wide, 0, 4 * (size_t)info->output_width);
-    const JDIMENSION end = (JDIMENSION)gp_resize_end(&image->resize);
+    const JDIMENSION end = (JDIMENSION)gp_image_resize_end(&image->resize);
     while (info->output_scanline < end) {
         jpeg_read_scanlines(info, &row, 1);
         if (!direct)
             gp_jpeg_widen(jpeg, row, wide);
-        gp_resize_row(&image->resize, wide);
+        gp_image_resize_row(&image->resize, wide);
     }
     if (info->output_scanline == info->output_height)
         jpeg_finish_decompress(info); /* sees damage at the end too */
@@ -342,7 +342,9 @@ GP_HOST_FAST int gp_jpeg_decode(gp_image *image)
     if (jpeg->own)
         jpeg->info.mem = jpeg->own;
     jpeg_destroy_decompress(&jpeg->info);
-    return jpeg->done ? GP_OK : GP_EDATA;
+    if (!jpeg->done)
+        return GP_EDATA;
+    return GP_OK;
 }
 
 #endif

@@ -114,9 +114,9 @@ GP_HOST_FAST void gp_png_rows(gp_png *p)
     for (int y = 0; y < image->height; y++) {
         if (!interlaced)
             png_read_row(p->png, p->row, NULL);
-        if (y < gp_resize_end(&image->resize)) {
+        if (y < gp_image_resize_end(&image->resize)) {
             gp_png_widen(p, interlaced ? p->rows[y] : p->row);
-            gp_resize_row(&image->resize, p->wide);
+            gp_image_resize_row(&image->resize, p->wide);
         }
     }
     png_read_end(p->png, NULL); /* sees damage at the end too */
@@ -148,7 +148,9 @@ GP_HOST_FAST int gp_png_decode(gp_image *image)
     gp_png_try(p);
     if (p->png)
         png_destroy_read_struct(&p->png, &p->info, NULL);
-    return p->done ? GP_OK : GP_EDATA;
+    if (!p->done)
+        return GP_EDATA;
+    return GP_OK;
 }
 
 #endif

@@ -105,11 +105,12 @@ typedef struct {
     int16_t *kept; /* [down.taps, out width, 4] */
     unsigned char *to;
     int64_t to_row, to_pixel, to_channel; /* strides in bytes */
-} gp_resize;
+} gp_image_resize;
 
 /* Rows have four bytes a pixel. */
-GP_HOST_FAST int gp_resize_begin(gp_resize *r, gp_slab *slab, int width, int height, gp_box box,
-                                 const gp_data_field *field, unsigned char *to, int flip)
+GP_HOST_FAST int gp_image_resize_begin(gp_image_resize *r, gp_slab *slab, int width, int height,
+                                       gp_box box, const gp_data_field *field, unsigned char *to,
+                                       int flip)
 {
     const int chw = field->layout == GP_DATA_CHW, hwc = field->layout == GP_DATA_HWC;
     const int64_t h = field->dim[chw], w = field->dim[chw + 1];
@@ -128,12 +129,13 @@ GP_HOST_FAST int gp_resize_begin(gp_resize *r, gp_slab *slab, int width, int hei
 }
 
 /* The last input row that is asked for, and one more. */
-GP_FUNCTION int gp_resize_end(const gp_resize *r)
+GP_FUNCTION int gp_image_resize_end(const gp_image_resize *r)
 {
     return r->down.first[r->down.out - 1] + r->down.taps;
 }
 
-GP_HOST_LOOP void gp_resize_across(const gp_image_taps *t, const unsigned char *row, int16_t *to)
+GP_HOST_LOOP void gp_image_resize_across(const gp_image_taps *t, const unsigned char *row,
+                                         int16_t *to)
 {
     const int taps = t->taps;
     for (int i = 0; i < t->out; i++) {
@@ -153,14 +155,14 @@ GP_HOST_LOOP void gp_resize_across(const gp_image_taps *t, const unsigned char *
 enum { GP_RESIZE_BLOCK = 64 };
 
 /* One output row, a block of columns at a time. */
-GP_HOST_LOOP void gp_resize_down(const gp_resize *r, int i)
+GP_HOST_LOOP void gp_image_resize_down(const gp_image_resize *r, int i)
 {
     const int64_t n = 4 * (int64_t)r->across.out;
     const int16_t *weight = r->down.weight + (size_t)i * (size_t)r->down.taps;
     unsigned char *to = r->to + i * r->to_row;
     for (int64_t from = 0; from < n; from += GP_RESIZE_BLOCK) {
         int32_t sum[GP_RESIZE_BLOCK];
-        const int64_t count = n - from < GP_RESIZE_BLOCK ? n - from : GP_RESIZE_BLOCK;
+        const int64_t most = GP_RESIZE_BLOCK, count = n - from < most ? n - from : most;
         for (int64_t x = 0; x < count; x++)
             sum[x] = 1 << (GP_TAP_BITS + GP_ROW_BITS - 1);
         for (int k = 0; k < r->down.taps; k++) {
@@ -181,14 +183,14 @@ GP_HOST_LOOP void gp_resize_down(const gp_resize *r, int i)
 }
 
 /* Takes the next row of the image. */
-GP_HOST_LOOP void gp_resize_row(gp_resize *r, const unsigned char *row)
+GP_HOST_LOOP void gp_image_resize_row(gp_image_resize *r, const unsigned char *row)
 {
     const int y = r->row++;
     if (r->made < r->down.out && y >= r->down.first[r->made])
-        gp_resize_across(&r->across, row,
-                         r->kept + (size_t)(y % r->down.taps) * 4 * (size_t)r->across.out);
+        gp_image_resize_across(&r->across, row,
+                               r->kept + (size_t)(y % r->down.taps) * 4 * (size_t)r->across.out);
     while (r->made < r->down.out && r->down.first[r->made] + r->down.taps <= r->row)
-        gp_resize_down(r, r->made++);
+        gp_image_resize_down(r, r->made++);
 }
 
 #endif

@@ -35,15 +35,15 @@ static void resize_is_plain(int width, int height, gp_box box, int w, int h, int
     const int chw = layout == GP_DATA_CHW;
     const size_t room = gp_data_decoder(h, w, width > height ? width : height, 0);
     gp_slab slab = {malloc(room), room, 0};
-    gp_resize r;
+    gp_image_resize r;
     field.dim[chw ? 0 : 2] = 3;
     field.dim[chw] = h;
     field.dim[chw + 1] = w;
     for (int i = 0; i < 4 * width * height; i++) /* edges, and all levels */
         pixel[i] = (unsigned char)(i / 4 % 11 < 5 ? 255 : gp_random_mix(1, (uint64_t)i));
-    cr_assert(gp_resize_begin(&r, &slab, width, height, box, &field, to, flip));
+    cr_assert(gp_image_resize_begin(&r, &slab, width, height, box, &field, to, flip));
     for (int y = 0; y < height; y++)
-        gp_resize_row(&r, pixel + 4 * width * y);
+        gp_image_resize_row(&r, pixel + 4 * width * y);
     for (int y = 0; y < h; y++)
         for (int x = 0; x < w; x++)
             for (int c = 0; c < 3; c++) {
