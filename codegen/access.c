@@ -28,8 +28,10 @@ Address access_address(const Api *api, Id buffer, const View *view)
         bytes = (uint64_t)view->offset * dtype_size((Dtype)value->dtype);
         micro_stride = value->whole == NONE ? 0 : value_bytes(value);
         ring = value->fed;
-        if (ring)
-            micro_stride = plan->buffer[plan->slots].bytes / plan->ring.depth;
+        if (ring) /* what is staged does not move */
+            micro_stride = api->options->target->stages
+                               ? 0
+                               : plan->buffer[plan->slots].bytes / plan->ring.depth;
     }
     if (b->space != SPACE_ARENA)
         return (Address){.kind = AT_EXTERNAL,

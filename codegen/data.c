@@ -180,10 +180,20 @@ static void make_set(const Graph *g, int which, Ring ring, DataSet *d)
         set->last = GP_DATA_PAD;
 }
 
+/* On the host what fills slots is behind them. */
+static uint64_t host_work(uint64_t slot, Ring ring)
+{
+    return gp_data_round(slot * ring.depth, GP_DATA_PAGE);
+}
+
+uint64_t data_work_offset(const Plan *plan, RingBytes bytes)
+{
+    return plan->work == NONE ? host_work(bytes.slot, plan->ring) : plan->buffer[plan->work].offset;
+}
+
 RingBytes data_ring(const Target *target, const Graph *g, Ring ring)
 {
     RingBytes bytes = {0};
-    (void)target;
     for (int which = 0; which < 3; which++) {
         DataSet d;
         make_set(g, which, ring, &d);
@@ -192,6 +202,12 @@ RingBytes data_ring(const Target *target, const Graph *g, Ring ring)
         bytes.work = need.work > bytes.work ? need.work : bytes.work;
         for (int i = 0; i < d.set.fields && which == 0; i++)
             bytes.offset[i] = gp_data_offset(&d.set, i);
+    }
+    bytes.slots = ring.depth;
+    if (target->stages) {
+        bytes.host = host_work(bytes.slot, ring) + bytes.work;
+        bytes.work = 0;
+        bytes.slots = ring.depth > 1 ? 2 : 1;
     }
     DataSet d;
     make_set(g, 0, ring, &d);

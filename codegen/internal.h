@@ -333,6 +333,7 @@ const char *api_runs(const Api *api, const ApiTensor *t);
 
 /* Data statements (data.c): what a ring takes; their text; the inputs that they fill. */
 RingBytes data_ring(const Target *target, const Graph *g, Ring ring);
+uint64_t data_work_offset(const Plan *plan, RingBytes bytes); /* in the arena, or on the host */
 void data_write(Emission *e, Out *fields, Out *sets);
 const char *data_inputs(const Plan *plan);
 bool data_reads_images(const Graph *g); /* to evaluate and to predict */

@@ -316,9 +316,9 @@ static json_t *data_json(const Writer *w)
     json_t *statements = json_array();
     for (size_t i = 0; i < w->g->data.count; i++)
         json_array_append_new(statements, statement_json(w, &w->g->data.at[i]));
-    return json_pack("{s:I, s:I, s:I, s:I, s:o}", "depth", (json_int_t)plan->ring.depth, "workers",
+    return json_pack("{s:I, s:I, s:I, s:o, s:o}", "depth", (json_int_t)plan->ring.depth, "workers",
                      (json_int_t)plan->ring.workers, "slots", (json_int_t)plan->slots, "work",
-                     (json_int_t)plan->work, "statements", statements);
+                     id_json(plan->work), "statements", statements);
 }
 
 static void put_programs(Writer *w)

@@ -85,6 +85,21 @@ static void write_cost(Report *r)
             "effort reached", (unsigned long long)search->effort, r->dim, r->plain);
 }
 
+/* How data is read, and what that takes on the host where the arena is on a device. */
+static void write_ring(Report *r, const char *why)
+{
+    const Target *target = r->p->options->target;
+    Ring ring = r->plan->ring;
+    RingBytes bytes = target->ring(target, r->g, ring);
+    const char *by =
+        arena_printf(r->g->arena, "%u thread%s", ring.workers, ring.workers == 1 ? "" : "s");
+    out(&r->o, "  %-22s %12s  %s%u slot%s of %s each%s%s%s\n", "data read ahead by",
+        ring.workers ? by : "none", r->dim, ring.depth, ring.depth == 1 ? "" : "s",
+        size_text(r->g->arena, bytes.slot), why ? ": " : "", why ? why : "", r->plain);
+    if (bytes.host)
+        line(r, "pinned on the host", bytes.host, "the ring and what fills it, beside the budget");
+}
+
 /* How the model was cut, and why. */
 static void write_choice(Report *r)
 {
@@ -105,14 +120,7 @@ static void write_choice(Report *r)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);
     if (r->plan->slots != NONE)
-        out(&r->o, "  %-22s %12s  %s%u slot%s of %s each%s%s%s\n", "data read ahead by",
-            r->plan->ring.workers == 0
-                ? "none"
-                : arena_printf(r->g->arena, "%u thread%s", r->plan->ring.workers,
-                               r->plan->ring.workers == 1 ? "" : "s"),
-            r->dim, r->plan->ring.depth, r->plan->ring.depth == 1 ? "" : "s",
-            size_text(r->g->arena, r->plan->buffer[r->plan->slots].bytes / r->plan->ring.depth),
-            why->ring ? ": " : "", why->ring ? why->ring : "", r->plain);
+        write_ring(r, why->ring);
     if (why->chunked_loss)
         out(&r->o, "  %-22s %12s  %s%s%s\n", "chunked loss", o->choice.chunked_loss ? "yes" : "no",
             r->dim, why->chunked_loss, r->plain);

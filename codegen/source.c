@@ -57,6 +57,19 @@ static size_t find_loss_scale(const Api *api)
     return at;
 }
 
+static RingBytes ring_bytes(const Api *api)
+{
+    const Plan *plan = api->plan;
+    const Target *target = api->options->target;
+    return plan->slots == NONE ? (RingBytes){0} : target->ring(target, plan->graph, plan->ring);
+}
+
+/* Parts that a step is captured in: between two of them the next samples take their place. */
+static uint64_t step_parts(const Plan *plan)
+{
+    return plan->slots == NONE ? 1 : plan->program[PROGRAM_STEP].times;
+}
+
 static Template fill_shared(const Api *api)
 {
     const Plan *plan = api->plan;
@@ -80,6 +93,9 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "IS_RENAMED", is_renamed(api));
     template_fact(&t, "HAS_DATA", plan->slots != NONE);
     template_fact(&t, "READS_IMAGES", data_reads_images(g));
+    fill_number(&t, "STEP_PARTS", step_parts(plan));
+    template_text(&t, "HOST_BYTES",
+                  arena_printf(g->arena, "%lluull", (unsigned long long)ring_bytes(api).host));
     template_text(&t, "DATA_INPUTS", data_inputs(plan));
     fill_comment(&t, "NAME", g->name);
     fill_comment(&t, "SOURCE", g->source ? g->source->file : "a graph");
@@ -283,12 +299,15 @@ static void fill_data(Emission *e, Template *t)
     const Plan *plan = e->plan;
     Out fields = out_new(e->arena), sets = out_new(e->arena);
     bool has = plan->slots != NONE;
+    RingBytes bytes = ring_bytes(e->api);
     if (has)
         data_write(e, &fields, &sets);
     template_text(t, "DATA_FIELDS", fields.at);
     template_text(t, "DATA_SETS", sets.at);
     fill_number(t, "DATA_SLOTS", has ? plan->buffer[plan->slots].offset : 0);
-    fill_number(t, "DATA_WORK", has ? plan->buffer[plan->work].offset : 0);
+    fill_number(t, "DATA_WORK", has ? data_work_offset(plan, bytes) : 0);
+    fill_number(t, "DATA_SLOT", bytes.slot);
+    template_fact(t, "DATA_AHEAD", bytes.slots > 1);
 }
 
 /* ---- The source ----------------------------------------------------------------------------- */

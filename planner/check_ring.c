@@ -10,6 +10,9 @@
  *  - only programs that run micro-batch by micro-batch read them, all in the same cut: an update,
  *    which runs when its slots are given back, does not;
  *  - workers have a slot to fill while another is read.
+ *
+ * Where the target stages, the ring and its workers are the host's. The arena has the slot that is
+ * read, and a second one where copies arrive meanwhile.
  */
 #include "planner/check_parts.h"
 
@@ -18,6 +21,7 @@ typedef struct {
     const Plan *plan;
     const Graph *g;
     RingBytes bytes; /* that the target asks for */
+    bool stages;     /* the target does: what is read lies in the first slot, always */
     const char *error;
 } RingCheck;
 
@@ -44,17 +48,19 @@ static bool is_persistent_root(const RingCheck *r, Id id)
 static bool check_sizes(RingCheck *r)
 {
     const Plan *plan = r->plan;
-    if (!is_persistent_root(r, plan->slots) || !is_persistent_root(r, plan->work) ||
-        plan->slots == plan->work)
+    if (!is_persistent_root(r, plan->slots) ||
+        (r->bytes.work && (!is_persistent_root(r, plan->work) || plan->slots == plan->work)))
         return fail(r, "there is no buffer for the ring that data is read into");
     if (plan->ring.depth < 1 || (plan->ring.workers && plan->ring.depth < 2))
         return fail(r, "the ring has %u slots, of which %u workers cannot fill one ahead",
                     plan->ring.depth, plan->ring.workers);
-    if (r->bytes.slot == 0 || plan->buffer[plan->slots].bytes / r->bytes.slot != plan->ring.depth ||
+    /* Staged: the one that is read, and where one can be filled ahead, the one that comes next. */
+    uint64_t slots = !r->stages ? plan->ring.depth : plan->ring.depth > 1 ? 2 : 1;
+    if (r->bytes.slot == 0 || plan->buffer[plan->slots].bytes / r->bytes.slot != slots ||
         plan->buffer[plan->slots].bytes % r->bytes.slot != 0)
-        return fail(r, "the ring does not have %u slots of %llu bytes", plan->ring.depth,
+        return fail(r, "the ring does not have %llu slots of %llu bytes", (unsigned long long)slots,
                     (unsigned long long)r->bytes.slot);
-    if (plan->buffer[plan->work].bytes < r->bytes.work)
+    if (r->bytes.work && plan->buffer[plan->work].bytes < r->bytes.work)
         return fail(r, "what fills the ring needs %llu bytes", (unsigned long long)r->bytes.work);
     return true;
 }
@@ -122,7 +128,7 @@ static bool check_readers(RingCheck *r)
 
 const char *check_ring(Arena *arena, const Plan *plan, const Target *target)
 {
-    RingCheck r = {.arena = arena, .plan = plan, .g = plan->graph};
+    RingCheck r = {.arena = arena, .plan = plan, .g = plan->graph, .stages = target->stages};
     if (!plan->graph->data.count)
         return plan->slots == NONE && plan->work == NONE ? NULL : "a ring that nothing fills";
     if (!target->ring)

@@ -175,8 +175,9 @@ static void add_ring(Live *l)
     if (!plan->ring.depth)
         plan->ring.depth = 1;
     RingBytes bytes = l->target->ring(l->target, l->g, plan->ring);
-    plan->slots = add_ring_buffer(l, bytes.slot * plan->ring.depth);
-    plan->work = add_ring_buffer(l, bytes.work);
+    plan->slots = add_ring_buffer(l, bytes.slot * bytes.slots);
+    if (bytes.work)
+        plan->work = add_ring_buffer(l, bytes.work);
     for (Id v = 0; v < l->g->value.count; v++) {
         const Value *value = &l->g->value.at[v];
         if (!value->fed || !l->last[v])

@@ -43,6 +43,8 @@ extern const Profile default_profile;
 /* What a ring takes in memory. */
 typedef struct {
     uint64_t slot, work;      /* of one slot; of files, notes, stacks and decoders */
+    uint64_t host;            /* of a target that stages: what it has of both on the host */
+    uint32_t slots;           /* that lie in the arena */
     uint64_t offset[MAX_FED]; /* of each input that data fills, within a slot */
     double seconds;           /* that one thread takes for the samples of a step, estimated */
 } RingBytes;
@@ -60,12 +62,15 @@ typedef struct Target {
     /* Whether it has a kernel for a row; NULL: for all. */
     bool (*has_op)(const OpRow *op);
     bool (*has_half)(const OpRow *op); /* the same of f16 and bf16, for rows with OP_HALF */
-    uint64_t state; /* persistent bytes of its programs; 0: none */
+    uint64_t state;                    /* persistent bytes of its programs; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
     const Profile *profile; /* NULL: default_profile */
     /* Of a graph with data. NULL: the target reads none. */
     RingBytes (*ring)(const struct Target *target, const Graph *g, Ring ring);
+    uint32_t readers; /* threads that may read it; 0: as many as compute */
+    bool stages; /* the ring is the host's: what is read lies in the first slot of the arena, and a
+                    second one, if any, is on its way there */
 } Target;
 
 typedef enum {

@@ -8,6 +8,11 @@
 
 #include <math.h>
 
+static uint32_t most_readers(const Target *target)
+{
+    return target->readers ? target->readers : target->threads;
+}
+
 Ring ring_wanted(const Graph *g, const Clusters *clusters, const Target *target)
 {
     if (!g->data.count || !target->ring)
@@ -15,7 +20,7 @@ Ring ring_wanted(const Graph *g, const Clusters *clusters, const Target *target)
     double load = target->ring(target, g, (Ring){1, 0}).seconds;
     double compute = plan_cost(g, clusters, target);
     double workers = compute > 0 ? ceil(load / compute) : 1;
-    uint32_t most = target->threads;
+    uint32_t most = most_readers(target);
     return (Ring){workers > 1 ? 3 : 2, workers < 1 ? 1 : workers < most ? (uint32_t)workers : most};
 }
 
@@ -26,7 +31,8 @@ double ring_wait(const Graph *g, const Clusters *clusters, const Target *target,
     double load = target->ring(target, g, (Ring){1, 0}).seconds;
     if (!ring.workers)
         return load;
-    double shared = load / target->threads; /* of all cores, also where it runs beside the step */
+    double shared =
+        load / most_readers(target); /* of all cores, also where it runs beside the step */
     double late = load / ring.workers - plan_cost(g, clusters, target);
     return late > shared ? late : shared;
 }

@@ -7,14 +7,24 @@ static const gp_data_set data_set[] = {
 /* clang-format on */
 
 /* The slots, and what fills them: one source at a time. */
+#if MODEL_CUDA
+#define SLOTS m->ring
+#define LOADER ((gp_data *)(void *)(m->ring + MODEL_DATA_WORK))
+static int data_memory(net *m);
+static void slot_recall(net *m);
+#else
 #define SLOTS (m->arena + MODEL_DATA_SLOTS)
 #define LOADER ((gp_data *)(void *)(m->arena + MODEL_DATA_WORK))
+#endif
 
 static const char *const data_name[] = {"train", "eval", "predict"};
 
 /* Ends the workers; the next run opens its source again. */
 static void data_stop(net *m)
 {
+#if MODEL_CUDA
+    slot_recall(m);
+#endif
     if (m->open)
         gp_data_close(LOADER);
     m->open = 0;
@@ -30,9 +40,14 @@ static int data_failed(net *m, int code)
 static int data_open(net *m, int which)
 {
     gp_data *loader;
+    int code;
     if (m->open == which + 1)
         return NET_OK;
     data_stop(m);
+#if MODEL_CUDA
+    if ((code = data_memory(m)) != NET_OK)
+        return code;
+#endif
     const gp_data_start start = {.path = m->source[which].path,
                                  .ring = SLOTS,
                                  .work = LOADER,
@@ -46,7 +61,7 @@ static int data_open(net *m, int which)
                     : start.fill         ? NET_PREDICT + 1
                     : start.user         ? NET_PREDICT + 2
                                          : NET_PREDICT;
-    const int code = gp_data_open(&loader, &data_set[row], &start);
+    code = gp_data_open(&loader, &data_set[row], &start);
     if (code != GP_OK) {
         data_failed(m, NET_EDATA);
         gp_data_close(loader);
@@ -66,8 +81,12 @@ static int batch_begin(net *m, int which)
     if (code != NET_OK)
         return code;
     const int64_t at = which == NET_TRAIN ? (int64_t)m->step : m->source[which].at;
-    if (m->head != at)
+    if (m->head != at) {
+#if MODEL_CUDA
+        slot_recall(m);
+#endif
         gp_data_seek(LOADER, at);
+    }
     m->head = -1; /* until it is over */
     const int64_t batches = m->source[which].batches;
     const int64_t left = m->source[which].samples - at % batches * NET_BATCH;
@@ -83,11 +102,10 @@ static void batch_end(net *m, int which)
     m->head = which == NET_TRAIN ? (int64_t)m->step : ++m->source[which].at;
 }
 
-/* The next slot, where it lies; it is ours until it is given back. */
-static int slot_take(net *m, int which)
+/* The next slot of the ring, which is ours until it is done. */
+static int slot_next(net *m, int which, gp_data_slot *slot)
 {
-    gp_data_slot slot;
-    const int code = gp_data_next(LOADER, &slot);
+    const int code = gp_data_next(LOADER, slot);
     if (code == GP_DATA_END) {
         m->source[which].at = 0;
         m->taken = 0;
@@ -97,18 +115,36 @@ static int slot_take(net *m, int which)
     }
     if (code != GP_OK)
         return data_failed(m, NET_EDATA);
-    m->place = (size_t)slot.place;
-    m->slot = slot.number;
+    m->slot = slot->number;
     return NET_OK;
 }
 
-static void slot_give(net *m)
+static void slot_done(net *m)
 {
     gp_data_slot slot;
     memset(&slot, 0, sizeof slot);
     slot.number = m->slot;
     gp_data_done(LOADER, &slot);
 }
+
+#if MODEL_CUDA
+#include "data_device.c"
+#else
+/* The model reads the next slot where it lies, until it gives it back. */
+static int slot_take(net *m, int which)
+{
+    gp_data_slot slot;
+    const int code = slot_next(m, which, &slot);
+    if (code == NET_OK)
+        m->place = (size_t)slot.place;
+    return code;
+}
+
+static void slot_give(net *m)
+{
+    slot_done(m);
+}
+#endif
 
 static int is_source(net *m, int which)
 {

@@ -61,6 +61,9 @@ MODEL_PROGRAM
 #if MODEL_HAS_LOSS_SCALE
 #include "runtime/c/scale.h"
 #endif
+#if MODEL_HAS_DATA
+#include "runtime/c/data_ring.h"
+#endif
 MODEL_KERNELS
 
 /* ---- Ops: kernels with the shapes of this model, and loops over elements ---- */
@@ -76,6 +79,8 @@ MODEL_FUNCTIONS
 #include "errors.c"
 
 #define STREAM ((cudaStream_t)m->stream)
+/* Graphs of a step: where it reads data one for each micro-batch, else one for all. */
+enum { STEP_PARTS = MODEL_STEP_PARTS };
 /* What is kept of a run on the device. */
 #define STATE ((gp_state *)(void *)(m->arena + MODEL_STATE))
 
@@ -219,6 +224,12 @@ static GP_NOINLINE int op_end(net *m, const gp_run *run, int op, int code)
     return NET_OK;
 }
 
+#if MODEL_HAS_DATA
+/* ---- Data ---- */
+
+#include "data.c"
+
+#endif
 /* ---- Memory ---- */
 
 int net_init(net *m, void *arena, size_t bytes, void *stream)
@@ -279,9 +290,16 @@ void net_free(net *m)
     if (!m->arena)
         return;
     const gp_on_device here(m->device);
+#if MODEL_HAS_DATA
+    data_stop(m);
+#endif
     (void)cudaStreamSynchronize(STREAM);
-    if (m->graph)
-        (void)cudaGraphExecDestroy((cudaGraphExec_t)m->graph);
+#if MODEL_HAS_DATA
+    data_free(m);
+#endif
+    for (int i = 0; i < STEP_PARTS; i++)
+        if (m->graph[i])
+            (void)cudaGraphExecDestroy((cudaGraphExec_t)m->graph[i]);
     if (m->blas)
         (void)cublasDestroy((cublasHandle_t)m->blas);
     for (int i = 0; i < 2; i++)
@@ -375,14 +393,20 @@ static gp_device device_of(const net *m)
     return device;
 }
 
-/* Puts the beginning of a run on the stream; micros: 0 where there are no micro-batches. */
-static int run_begin(net *m, gp_run *run, gp_device *device, int ops, int micros)
+/* What ops are called with; micros: 0 where there are no micro-batches. */
+static gp_run run_of(gp_device *device, int micros)
+{
+    gp_run run = {};
+    run.threads = 1;
+    run.micros = micros;
+    run.device = device;
+    return run;
+}
+
+/* Puts the beginning of a run on the stream. */
+static int run_begin(net *m, int ops, int micros)
 {
     int code;
-    memset(run, 0, sizeof *run);
-    run->threads = 1;
-    run->micros = micros;
-    run->device = device;
     m->done = 0;
     m->ops = ops;
 #ifdef GPLAN_PROFILE
@@ -399,18 +423,32 @@ static int put_forward(net *m)
 {
     int code;
     gp_device device = device_of(m);
-    gp_run run;
-    if ((code = run_begin(m, &run, &device, MODEL_FORWARD_OPS, MODEL_FORWARD_MICROS)) != NET_OK)
+    gp_run run = run_of(&device, MODEL_FORWARD_MICROS);
+    if ((code = run_begin(m, MODEL_FORWARD_OPS, run.micros)) != NET_OK)
         return code;
 #if MODEL_FORWARD_IS_SPLIT
     for (; run.micro < run.micros; run.micro++) {
+#if MODEL_HAS_DATA
+        if ((code = slot_take(m, NET_PREDICT)) != NET_OK)
+            return code;
+#endif
         if ((code = forward(m, &run)) != NET_OK)
             return code;
+#if MODEL_HAS_DATA
+        if ((code = slot_give(m, NET_PREDICT)) != NET_OK)
+            return code;
+#endif
         START(gp_state_next, STATE);
     }
     return NET_OK;
 #else
+#if MODEL_HAS_DATA
+    if ((code = slot_take(m, NET_PREDICT)) != NET_OK || (code = forward(m, &run)) != NET_OK)
+        return code;
+    return slot_give(m, NET_PREDICT);
+#else
     return forward(m, &run);
+#endif
 #endif
 }
 
@@ -418,9 +456,17 @@ int net_forward(net *m)
 {
     int code;
     HERE;
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_PREDICT)) != NET_OK)
+        return code;
+#endif
     code = tell(m);
     if (code == NET_OK)
         code = put_forward(m);
+#if MODEL_HAS_DATA
+    if (code == NET_OK)
+        batch_end(m, NET_PREDICT);
+#endif
     m->ran = code == NET_OK ? RAN_FORWARD : 0;
     return code;
 }
@@ -431,18 +477,34 @@ static int put_eval(net *m)
 {
     int code;
     gp_device device = device_of(m);
-    gp_run run;
-    if ((code = run_begin(m, &run, &device, MODEL_EVAL_OPS, MODEL_EVAL_MICROS)) != NET_OK)
+    gp_run run = run_of(&device, MODEL_EVAL_MICROS);
+    if ((code = run_begin(m, MODEL_EVAL_OPS, run.micros)) != NET_OK)
         return code;
 #if MODEL_EVAL_IS_SPLIT
     for (; run.micro < run.micros; run.micro++) {
+#if MODEL_HAS_DATA
+        if ((code = slot_take(m, NET_EVAL)) != NET_OK)
+            return code;
+#endif
         if ((code = eval(m, &run)) != NET_OK)
             return code;
+#if MODEL_HAS_DATA
+        if ((code = slot_give(m, NET_EVAL)) != NET_OK)
+            return code;
+#endif
         START(gp_state_loss, STATE, (const gp_real *)AT(MODEL_EVAL_LOSS));
     }
 #else
+#if MODEL_HAS_DATA
+    if ((code = slot_take(m, NET_EVAL)) != NET_OK)
+        return code;
+#endif
     if ((code = eval(m, &run)) != NET_OK)
         return code;
+#if MODEL_HAS_DATA
+    if ((code = slot_give(m, NET_EVAL)) != NET_OK)
+        return code;
+#endif
     START(gp_state_loss, STATE, (const gp_real *)AT(MODEL_EVAL_LOSS));
 #endif
     return NET_OK;
@@ -452,24 +514,34 @@ int net_eval(net *m, float *loss)
 {
     int code;
     HERE;
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_EVAL)) != NET_OK)
+        return code;
+#endif
     code = tell(m);
     if (code == NET_OK)
         code = put_eval(m);
+#if MODEL_HAS_DATA
+    if (code == NET_OK)
+        batch_end(m, NET_EVAL);
+#endif
     m->ran = code == NET_OK ? RAN_EVAL : 0;
     return code != NET_OK || !loss ? code : finish(m, loss);
 }
 
 #endif
 #if MODEL_TRAINS
-static int put_step(net *m)
+/* Puts a part of the step on the stream, the last one with the update. */
+static int put_step(net *m, int part)
 {
     int code;
     gp_device device = device_of(m);
-    gp_run run;
-    if ((code = run_begin(m, &run, &device, MODEL_STEP_OPS, MODEL_STEP_MICROS)) != NET_OK)
+    gp_run run = run_of(&device, MODEL_STEP_MICROS);
+    if (part == 0 && (code = run_begin(m, MODEL_STEP_OPS, run.micros)) != NET_OK)
         return code;
 #if MODEL_STEP_IS_SPLIT
-    for (; run.micro < run.micros; run.micro++) {
+    const int end = STEP_PARTS > 1 ? part + 1 : run.micros;
+    for (run.micro = part; run.micro < end; run.micro++) {
         if ((code = step(m, &run)) != NET_OK)
             return code;
         START(gp_state_loss, STATE, (const gp_real *)AT(MODEL_STEP_LOSS));
@@ -479,6 +551,8 @@ static int put_step(net *m)
         return code;
     START(gp_state_loss, STATE, (const gp_real *)AT(MODEL_STEP_LOSS));
 #endif
+    if (part < STEP_PARTS - 1)
+        return NET_OK;
 #if MODEL_HAS_UPDATE
     poison(m, -1);
     if ((code = update(m, &run)) != NET_OK)
@@ -488,10 +562,34 @@ static int put_step(net *m)
     return NET_OK;
 }
 
+/* The step, part by part: as it was captured, or not. */
+static int run_step(net *m, int replays)
+{
+    int code;
+    for (int part = 0; part < STEP_PARTS; part++) {
+#if MODEL_HAS_DATA
+        if ((code = slot_take(m, NET_TRAIN)) != NET_OK)
+            return code;
+#endif
+        code = replays ? checked(m, cudaGraphLaunch((cudaGraphExec_t)m->graph[part], STREAM))
+                       : put_step(m, part);
+        if (code != NET_OK)
+            return code;
+#if MODEL_HAS_DATA
+        if ((code = slot_give(m, NET_TRAIN)) != NET_OK)
+            return code;
+#endif
+    }
+    return NET_OK;
+}
+
 /* The device counts its steps as the host does. */
 static int stepped(net *m, float *loss)
 {
     m->step++;
+#if MODEL_HAS_DATA
+    batch_end(m, NET_TRAIN);
+#endif
     m->ran = RAN_STEP;
     const gp_state now = state_of(m);
     m->told = gp_hash(&now, sizeof now);
@@ -502,9 +600,13 @@ int net_step(net *m, float *loss)
 {
     int code;
     HERE;
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_TRAIN)) != NET_OK)
+        return code;
+#endif
     code = tell(m);
     if (code == NET_OK)
-        code = put_step(m);
+        code = run_step(m, 0);
     if (code != NET_OK)
         m->ran = 0;
     return code != NET_OK ? code : stepped(m, loss);
@@ -532,8 +634,8 @@ static int use_stream(net *m)
     return checked(m, -(int)cublasSetStream((cublasHandle_t)m->blas, STREAM));
 }
 
-/* Puts the step on a stream that captures it, where it does not run. */
-static int capture_on(net *m, cudaStream_t stream, cudaGraph_t *graph)
+/* Puts a part of the step on a stream that captures it, where it does not run. */
+static int capture_on(net *m, cudaStream_t stream, int part, cudaGraph_t *graph)
 {
     int code;
     void *const kept = m->stream;
@@ -543,12 +645,30 @@ static int capture_on(net *m, cudaStream_t stream, cudaGraph_t *graph)
     m->progress = NULL;
     code = use_stream(m);
     if (code == NET_OK)
-        code = put_step(m);
+        code = put_step(m, part);
     m->stream = kept;
     m->progress = progress;
     const int ended = checked(m, cudaStreamEndCapture(stream, graph));
     const int back = use_stream(m);
     return code != NET_OK ? code : ended != NET_OK ? ended : back;
+}
+
+static int capture_part(net *m, cudaStream_t stream, int part)
+{
+    int code;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t made;
+    code = capture_on(m, stream, part, &graph);
+    if (code == NET_OK)
+        code = checked(m, cudaGraphInstantiate(&made, graph, 0));
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    if (code != NET_OK)
+        return code;
+    if (m->graph[part])
+        (void)cudaGraphExecDestroy((cudaGraphExec_t)m->graph[part]);
+    m->graph[part] = made;
+    return NET_OK;
 }
 
 int net_capture(net *m)
@@ -559,40 +679,35 @@ int net_capture(net *m)
     if (code != NET_OK)
         return code;
     cudaStream_t stream;
-    cudaGraph_t graph = NULL;
-    cudaGraphExec_t made;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    code = capture_on(m, stream, &graph);
-    if (code == NET_OK)
-        code = checked(m, cudaGraphInstantiate(&made, graph, 0));
-    if (graph)
-        (void)cudaGraphDestroy(graph);
+    for (int part = 0; part < STEP_PARTS && code == NET_OK; part++)
+        code = capture_part(m, stream, part);
     (void)cudaStreamDestroy(stream);
-    if (code != NET_OK)
-        return code;
-    if (m->graph)
-        (void)cudaGraphExecDestroy((cudaGraphExec_t)m->graph);
-    m->graph = made;
 #if MODEL_BINDS
-    m->bound = gp_hash(m->external, sizeof m->external); /* the graph holds these pointers */
+    if (code == NET_OK)
+        m->bound = gp_hash(m->external, sizeof m->external); /* the graphs hold these pointers */
 #endif
-    return NET_OK;
+    return code;
 }
 
 int net_replay(net *m, float *loss)
 {
     int code;
     HERE;
+#if MODEL_HAS_DATA
+    if ((code = batch_begin(m, NET_TRAIN)) != NET_OK)
+        return code;
+#endif
+    int captured = m->graph[STEP_PARTS - 1] != NULL;
 #if MODEL_BINDS
-    const int captured = m->graph && m->bound == gp_hash(m->external, sizeof m->external);
-#else
-    const int captured = m->graph != NULL;
+    captured = captured && m->bound == gp_hash(m->external, sizeof m->external);
 #endif
     code = captured ? tell(m) : net_capture(m);
+    if (code == NET_OK)
+        code = run_step(m, 1);
     if (code != NET_OK)
-        return code;
-    CHECK(cudaGraphLaunch((cudaGraphExec_t)m->graph, STREAM));
-    return stepped(m, loss);
+        m->ran = 0;
+    return code != NET_OK ? code : stepped(m, loss);
 }
 #endif
 
@@ -632,6 +747,9 @@ static int initialize(net *m, size_t first, uint64_t seed)
 int net_reset(net *m, uint64_t seed)
 {
     m->detail[0] = 0;
+#if MODEL_HAS_DATA
+    data_stop(m); /* its order is the seed's */
+#endif
     m->seed = seed;
     m->step = 0;
 #if MODEL_HAS_PARAMS

@@ -16,6 +16,10 @@ extern "C" {
 #if MODEL_CUDA
 /* All that it needs on the device is one arena of MODEL_ARENA_SIZE. The CUDA context and cuBLAS
  * have memory of their own. */
+#if MODEL_HAS_DATA
+/* On the host it takes NET_HOST_BYTES of pinned memory when data is opened first. */
+#define NET_HOST_BYTES MODEL_HOST_BYTES
+#endif
 #else
 /* All that it needs is one arena of MODEL_ARENA_SIZE: it allocates nothing. */
 #endif
@@ -84,7 +88,8 @@ typedef struct {
 #if MODEL_CUDA
     int device;
     void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */
-    void *graph, *owned;  /* a cudaGraphExec_t; the arena of net_create */
+    void *owned;          /* the arena of net_create */
+    void *graph[MODEL_STEP_PARTS]; /* cudaGraphExec_t of the step */
     uint64_t told, bound; /* hashes of what the device knows, of what the graph holds */
 #else
     int threads;
@@ -120,6 +125,12 @@ typedef struct {
     int64_t head, slot; /* the batch that the ring comes to next; the slot that is read, */
     size_t place;       /* and where it lies in the ring */
     int64_t taken;      /* of net_taken */
+#if MODEL_CUDA
+    unsigned char *ring; /* pinned: slots, and what fills them */
+    void *copies;        /* the cudaStream_t that takes them to the device */
+    void *event[2];      /* a cudaEvent_t each: the slot was read; the next one has arrived */
+    int sent;            /* it is on its way, or there */
+#endif
     struct {            /* of net_data and net_feed, by source */
         const char *path;
         net_fill *fill;

@@ -36,10 +36,13 @@
 #define MODEL_FORWARD_IS_SPLIT 1
 #endif
 #ifndef MODEL_HAS_DATA
-#define MODEL_HAS_DATA (!MODEL_CUDA && !MODEL_EMBEDS)
+#define MODEL_HAS_DATA (!MODEL_EMBEDS)
 #endif
 #ifndef MODEL_READS_IMAGES
 #define MODEL_READS_IMAGES MODEL_HAS_DATA
+#endif
+#ifndef MODEL_DATA_AHEAD
+#define MODEL_DATA_AHEAD 1
 #endif
 #ifndef MODEL_HAS_MAIN
 #define MODEL_HAS_MAIN 1
@@ -159,6 +162,9 @@
 #define MODEL_DATA_INPUTS "x"
 #define MODEL_DATA_SLOTS 0
 #define MODEL_DATA_WORK 4096
+#define MODEL_DATA_SLOT 64
+#define MODEL_HOST_BYTES 8192
+#define MODEL_STEP_PARTS 2
 #define MODEL_DATA_FIELDS                                                        \
     static const gp_data_field train_field[] = {{.name = "x", .dtype = GP_F32}}; \
     static const gp_data_source gp_data_none = {NULL, NULL};

@@ -146,12 +146,19 @@ GP_FUNCTION uint64_t gp_data_decoder(int64_t height, int64_t width, int64_t wide
     return gp_data_round(library + lines + taps + kept + 8 * (uint64_t)whole, GP_DATA_PAGE);
 }
 
+/* Bytes of a worker's stack. */
+GP_FUNCTION uint64_t gp_data_stack(const gp_data_set *set)
+{
+    const uint64_t usual = GP_DATA_STACK;
+    return set->stack ? (uint64_t)set->stack : usual;
+}
+
 /* All that a set needs: `ring` and `work` bytes from a multiple of GP_DATA_ALIGN on, of which the
  * stacks take whole pages. */
 GP_FUNCTION gp_data_bytes gp_data_plan(const gp_data_set *set)
 {
     gp_data_bytes bytes;
-    const uint64_t stack = set->workers ? (set->stack ? set->stack : GP_DATA_STACK) : 0;
+    const uint64_t stack = set->workers ? gp_data_stack(set) : 0;
     const uint64_t crews = set->workers ? set->workers : 1;
     const uint64_t notes = GP_DATA_STATE + ((uint64_t)set->depth + crews) * GP_DATA_NOTE;
     bytes.slot = gp_data_offset(set, set->fields);

@@ -71,7 +71,7 @@ GP_FUNCTION gp_data_picture gp_data_picture_of(const gp_data_field *field)
     return p;
 }
 
-GP_FUNCTION void gp_data_flip(const gp_data_picture *p, unsigned char *at)
+GP_HOST_FAST void gp_data_flip(const gp_data_picture *p, unsigned char *at)
 {
     for (int64_t row = 0; row < p->planes * p->rows; row++) {
         unsigned char *left = at + (size_t)(row * p->columns) * p->bytes;
@@ -86,8 +86,8 @@ GP_FUNCTION void gp_data_flip(const gp_data_picture *p, unsigned char *at)
 }
 
 /* One row from where it was to where it goes, `across` columns to the right; zeros move in. */
-GP_FUNCTION void gp_data_shift_row(const gp_data_picture *p, const unsigned char *from,
-                                   unsigned char *to, int64_t across)
+GP_HOST_FAST void gp_data_shift_row(const gp_data_picture *p, const unsigned char *from,
+                                    unsigned char *to, int64_t across)
 {
     const size_t gap = (size_t)(across < 0 ? -across : across) * p->bytes;
     const size_t rest = (size_t)p->columns * p->bytes - gap;
@@ -96,8 +96,8 @@ GP_FUNCTION void gp_data_shift_row(const gp_data_picture *p, const unsigned char
 }
 
 /* Rows that are read later are written later: from the far end where it moves there. */
-GP_FUNCTION void gp_data_shift(const gp_data_picture *p, unsigned char *at, int64_t down,
-                               int64_t across)
+GP_HOST_FAST void gp_data_shift(const gp_data_picture *p, unsigned char *at, int64_t down,
+                                int64_t across)
 {
     const size_t row = (size_t)p->columns * p->bytes;
     for (int64_t plane = 0; plane < p->planes; plane++, at += (size_t)p->rows * row)
@@ -118,7 +118,7 @@ GP_FUNCTION int64_t gp_data_draw_shift(uint32_t word, int64_t most, int64_t size
 }
 
 /* The random changes of one field that is an image. */
-GP_FUNCTION void gp_data_augment(const gp_data *d, const gp_data_job *job, int f)
+GP_HOST_FAST void gp_data_augment(const gp_data *d, const gp_data_job *job, int f)
 {
     const uint64_t seed = d->start.seed;
     const gp_data_picture p = gp_data_picture_of(&d->set->field[f]);

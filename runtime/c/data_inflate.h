@@ -142,8 +142,8 @@ GP_HOST_FAST int gp_huffman_next(gp_inflater *z, const gp_huffman *h)
 
 GP_HOST_FAST void gp_flate_flush(gp_inflater *z)
 {
-    const size_t n =
-        (size_t)(z->length % GP_FLATE_WINDOW ? z->length % GP_FLATE_WINDOW : GP_FLATE_WINDOW);
+    const size_t whole = GP_FLATE_WINDOW;
+    const size_t n = z->length % whole ? (size_t)(z->length % whole) : whole;
     for (size_t i = 0; i < n; i++)
         z->crc = z->crc_table[(z->crc ^ z->window[i]) & 255] ^ z->crc >> 8;
     gp_writer_put(z->to, z->window, n);

@@ -182,7 +182,7 @@ GP_HOST_LOOP void *gp_data_run(void *argument)
 /* Threads with the stacks that were planned. Signals are for the thread that runs the model. */
 GP_HOST int gp_data_hire(gp_data *d)
 {
-    const size_t stack = (size_t)(d->set->stack ? d->set->stack : GP_DATA_STACK);
+    const size_t stack = (size_t)gp_data_stack(d->set);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -335,6 +335,18 @@ GP_HOST_FAST gp_data_note *gp_data_await(gp_data *d)
     return note;
 }
 
+/* Whether the next slot is filled, so that nobody would wait for it. */
+GP_HOST_LOOP int gp_data_is_ready(gp_data *d)
+{
+    pthread_mutex_lock(&d->lock);
+    const gp_data_note *note = &d->note[d->head % d->set->depth];
+    const int ready = d->head < d->end && d->head < d->freed + d->set->depth &&
+                      note->number == d->head && note->filled == d->set->slot &&
+                      note->failed == d->set->slot;
+    pthread_mutex_unlock(&d->lock);
+    return ready;
+}
+
 /* The next slot, which is read where it lies until gp_data_done(). Waits until it is there. */
 GP_HOST_LOOP int gp_data_next(gp_data *d, gp_data_slot *slot)
 {
@@ -357,7 +369,9 @@ GP_HOST_LOOP int gp_data_next(gp_data *d, gp_data_slot *slot)
     slot->place = (int32_t)(d->head % d->set->depth);
     d->head += !failed;
     pthread_mutex_unlock(&d->lock);
-    return failed ? GP_EDATA : GP_OK;
+    if (failed)
+        return GP_EDATA;
+    return GP_OK;
 }
 
 /* Gives the oldest slot that is out back to the workers. */

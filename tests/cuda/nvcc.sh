@@ -26,13 +26,15 @@ if [ "$which" = one ]; then
     capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
     flags=$FEW
     case $model in bert | lenet | mlp | unet) flags=$ALL ;; esac
+    images=
+    grep -q '= images(' "$examples/$model.g" && images='-ljpeg -lpng'
     # shellcheck disable=SC2086
     mkdir -p "$model" && cd "$model" &&
         "$gplan" "$examples/$model.g" --effort 1 --quiet -o "$model.cu" >log 2>&1 &&
         "$nvcc" -Werror all-warnings -Xptxas -warn-spills -O1 $flags -c "$model.cu" -o model.o \
             >>log 2>&1 &&
         "$nvcc" -Werror all-warnings $flags "-DMODEL=$model" "-DCAPITALS=$capitals" \
-            -include "$model.h" "$here/link.cu" model.o -lcublas -o program >>log 2>&1 &&
+            -include "$model.h" "$here/link.cu" model.o -lcublas $images -o program >>log 2>&1 &&
         is_made_for "$flags" >>log 2>&1 &&
         ./program >>log 2>&1 && echo "passed $model: $(tail -n 1 log)" && exit 0
     echo "failed $model:"
@@ -53,7 +55,7 @@ cd "$work" && g++ -O1 "$here/fatbin.cpp" -o fatbin || exit 1
 if [ "$which" = some ]; then
     FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest")
     ALL=$FEW
-    examples_wanted='mlp lenet'
+    examples_wanted='mlp fashion'
 else
     FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest" "$newest")
     ALL=$("$here/architectures.sh" "$nvcc" flags)

@@ -82,6 +82,43 @@ any_name() {
 }
 check 'any name' any_name
 
+# ---- Data -------------------------------------------------------------------------------------
+
+fed_on_host() { # OPTIONS...
+    "$gplan" net.g "$@" --quiet -o net.c && gcc -std=c11 -O1 -ffp-contract=off -c net.c -o c.o &&
+        host_program reader.host -I. "$here/feed.cpp" c.o -pthread &&
+        ./reader.host 40 plain host.st >host.out
+}
+
+# On whatever stream its copies are, early or late, each step has its own samples.
+fed_on_device() { # OPTIONS...
+    "$gplan" net.g --target cuda "$@" --emit json >net.json && "$gplan" verify net.json &&
+        "$gplan" net.g "$@" --quiet -o net.cu && device_object net.cu cu.o &&
+        device_program reader -DON_DEVICE -I. "$here/feed.cpp" cu.o -pthread || return 1
+    for streams in late shuffled; do
+        for how in plain replay silent; do
+            CUDA_ON_CPU_STREAMS=$streams ./reader 40 $how "$how.st" >$how.out &&
+                { [ $how = plain ] || cmp plain.st "$how.st"; } || return 1
+        done
+        ./near 1e-4 host.out plain.out && cmp plain.out replay.out || return 1
+    done
+}
+
+fed() {
+    gcc -O1 "$root/tests/feed/files.c" -o files && ./files . || return 1
+    sed 's|^FORMAT|data train = idx("x-idx3", "y-idx1", flip = true, split = 0.2) -> x, y|' \
+        "$root/tests/feed/images.g" >net.g
+    least=$("$gplan" net.g --target cuda --min-budget --accumulate 4)
+    fed_on_host && fed_on_device && grep -q 'define COPIED_TO (READ_AT + ' net.cu &&
+        fed_on_host --accumulate 4 && fed_on_device --accumulate 4 && grep -q 'slot = 4,' net.cu &&
+        fed_on_device --accumulate 4 --budget "$least" && grep -q 'define COPIED_TO READ_AT' net.cu
+}
+check 'data on the way to the device' fed
+
+fed_from() { "$gplan" "$root/tests/feed/$1.g" -o fed.cu && compiles fed; }
+check 'data from tokens' fed_from tokens
+check 'data from images' fed_from photos
+
 # ---- More than 32 bits count ------------------------------------------------------------------
 
 big() {

@@ -22,7 +22,7 @@ picture photos0 0 --budget "$(least_budget "$work/net.g" --threads 8 --accumulat
 picture photos2 2 --budget 20M --accumulate 1
 picture photos_micro 1 --budget 12M --accumulate 4
 # Of the ops of a model one resizes images too.
-sed 's|x / 255.0|resize(x / 255.0, size = [8, 3, 16, 16], mode = linear)|' "$here/photos.g" >"$work/net.g"
+sed 's|x / 255.0|resize(x / 255.0, size = [16, 16])|' "$here/photos.g" >"$work/net.g"
 "$gplan" "$work/net.g" -o "$work/net.c" 2>"$log" && $cc -std=c11 -fsyntax-only "$work/net.c" 2>>"$log"
 count 'photos that are resized by the model' $?
 cp "$here/photos.g" "$work/net.g"
