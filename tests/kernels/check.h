@@ -287,7 +287,7 @@ static double largest(const Array *a)
 static UNUSED double held(double x, int dtype)
 {
     int exponent;
-    if (dtype == GP_F32 || x == 0 || !isfinite(x))
+    if ((dtype != GP_F16 && dtype != GP_BF16) || x == 0 || !isfinite(x))
         return x;
     if (dtype == GP_F16 && fabs(x) < 0x1p-14)
         return nearbyint(x * 0x1p24) / 0x1p24; /* subnormal */
