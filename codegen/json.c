@@ -386,6 +386,7 @@ static json_t *choice_json(const Plan *plan, const EmitOptions *o)
     put_reason(why, "chunked_loss", o->why.chunked_loss);
     put_reason(why, "epilogues", o->why.epilogues);
     put_reason(why, "data", o->why.ring);
+    put_reason(why, "precision", o->why.precision);
     return json_pack("{s:I, s:b, s:b, s:s, s:o}", "accumulate", (json_int_t)(times ? times : 1),
                      "chunked_loss", o->choice.chunked_loss, "epilogues", o->choice.epilogues,
                      "precision", dtype_name((Dtype)o->choice.precision), "why", why);

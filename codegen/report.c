@@ -121,6 +121,9 @@ static void write_choice(Report *r)
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);
     if (r->plan->slots != NONE)
         write_ring(r, why->ring);
+    if (why->precision)
+        out(&r->o, "  %-22s %12s  %s%s%s\n", "precision", dtype_name((Dtype)o->choice.precision),
+            r->dim, why->precision, r->plain);
     if (why->chunked_loss)
         out(&r->o, "  %-22s %12s  %s%s%s\n", "chunked loss", o->choice.chunked_loss ? "yes" : "no",
             r->dim, why->chunked_loss, r->plain);

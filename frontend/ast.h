@@ -86,9 +86,10 @@ typedef enum {
     STMT_REPEAT,
     STMT_TRAIN,
     STMT_RETURN,
-    STMT_HINT,  /* keep, recompute */
-    STMT_GROUP, /* within train only */
-    STMT_EXPR,  /* a value that nothing is bound to: an error, but a common one */
+    STMT_HINT,      /* keep, recompute */
+    STMT_PRECISION, /* of named layers */
+    STMT_GROUP,     /* within train only */
+    STMT_EXPR,      /* a value that nothing is bound to: an error, but a common one */
 } StmtKind;
 
 typedef struct Stmt Stmt;

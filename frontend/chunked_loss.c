@@ -84,6 +84,7 @@ static void replace(Graph *g, const Readers *r, const Node *product)
     const Id added = (Id)g->node.count;
     Call at = call_at(g, r->loss);
     Call c = call_begin(g, &at, node.op->chunked);
+    c.wide = g->value.at[product->value].dtype == F32;
     const Use operand[3] = {x, w, ids};
     for (int i = 0; i < 3; i++)
         call_use(g, &c, operand[i]);

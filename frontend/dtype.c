@@ -61,5 +61,8 @@ const char *dtype_computed_as(Dtype dtype)
 bool dtype_holds(Dtype dtype, double number)
 {
     const DtypeRow *row = &dtypes[dtype];
-    return row->is_float || (number == floor(number) && number >= row->low && number <= row->high);
+    const bool within = number >= row->low && number <= row->high;
+    if (row->is_float) /* what f32 has as an infinity is one everywhere */
+        return within || row->high == 0 || isinf((float)number) || isnan(number);
+    return within && number == floor(number);
 }

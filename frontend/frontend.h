@@ -193,6 +193,13 @@ typedef struct {
     bool metric; /* one number of all samples, which micro-batches sum up */
 } Output;
 
+/* Layers that stay f32 whatever the precision (lower_precision.c). */
+typedef struct {
+    const char *pattern; /* of their names */
+    Span span;
+    bool met; /* there is such a layer */
+} WideLayers;
+
 /* The train statement, carried for the gradient pass. */
 typedef struct {
     const char *name;    /* of an optimizer or of one of its settings */
@@ -296,9 +303,10 @@ typedef struct Graph {
     uint32_t times[PROGRAMS];     /* how often a call runs each, in micro-batches; 0: once */
     bool chunked_loss;            /* losses of products run in chunks of rows: see chunked_loss.c */
     uint8_t precision;            /* of narrow ops: F32, F16 or BF16 */
-    Id loss_scale;                /* the state that gradients are multiplied with; NONE */
-    bool wide_kernels;            /* those of the target take f32 alone, whatever OP_HALF says */
-    bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
+    ARRAY(WideLayers) wide;
+    Id loss_scale;     /* the state that gradients are multiplied with; NONE */
+    bool wide_kernels; /* those of the target take f32 alone, whatever OP_HALF says */
+    bool training;     /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
 /* The data statement of this name; NULL: there is none. */
@@ -441,6 +449,7 @@ typedef struct Call {
         int64_t dim[MAX_RANK];
     } out[MAX_OUTPUTS];
     int outs;
+    bool wide;         /* computes in f32, as what it stands for did */
     bool wide_result;  /* of narrow operands: f32. Gradients of f32 operands; see precision.c */
     ARRAY(Use) result; /* left by call_finish: what the call stands for */
 } Call;
@@ -557,8 +566,9 @@ bool call_finish(Graph *g, Call *c);
 /* All of it for an op whose settings are at their default; the first result. */
 Use call_op(Graph *g, const Call *from, const char *op, int count, const Use *operands);
 
-/* How wide a call computes and stores (precision.c). The dtype that its real results have: F32,
- * F16 or BF16. */
+/* How wide a call computes and stores (precision.c). What is asked of narrow ops, where no pattern
+ * keeps this layer wide; and the dtype that its real results have: F32, F16 or BF16. */
+Dtype precision_asked(const Graph *g, const Call *c);
 Dtype precision_of(const Graph *g, const Call *c);
 /* Brings operands of a kernel to what it takes for such results. */
 bool precision_operands(Graph *g, Call *c, Dtype dtype);

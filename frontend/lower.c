@@ -221,11 +221,12 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
 static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
 {
     static const char *const model_only[] = {
-        [STMT_MODEL] = "model",   [STMT_INPUT] = "input", [STMT_OUTPUT] = "output",
-        [STMT_METRIC] = "metric", [STMT_DATA] = "data",   [STMT_TRAIN] = "train"};
+        [STMT_MODEL] = "model",        [STMT_INPUT] = "input", [STMT_OUTPUT] = "output",
+        [STMT_METRIC] = "metric",      [STMT_DATA] = "data",   [STMT_TRAIN] = "train",
+        [STMT_PRECISION] = "precision"};
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
-        if (stmt->kind <= STMT_TRAIN && model_only[stmt->kind])
+        if (stmt->kind <= STMT_PRECISION && model_only[stmt->kind])
             diag_error(l->diag, stmt->span, "%s is not allowed in a %s", model_only[stmt->kind],
                        outer->kind == STMT_BLOCK ? "block" : "repeat");
         bool last = outer->kind == STMT_BLOCK && i + 1 == body->count;
@@ -312,6 +313,13 @@ static void refuse(Lower *l, Frame *frame, const Stmt *stmt)
     diag_hint(l->diag, "write: name = ...");
 }
 
+static void pass_over(Lower *l, Frame *frame, const Stmt *stmt) /* lower_precision has it */
+{
+    (void)l;
+    (void)frame;
+    (void)stmt;
+}
+
 static void refuse_model(Lower *l, Frame *frame, const Stmt *stmt)
 {
     if (stmt == l->model)
@@ -328,6 +336,7 @@ void lower_body(Lower *l, Frame *frame, const Stmts *body)
         [STMT_BLOCK] = lower_block,   [STMT_REPEAT] = lower_repeat, [STMT_TRAIN] = lower_train,
         [STMT_RETURN] = lower_return, [STMT_HINT] = lower_hint,     [STMT_GROUP] = refuse,
         [STMT_EXPR] = refuse,         [STMT_METRIC] = lower_metric, [STMT_DATA] = lower_data,
+        [STMT_PRECISION] = pass_over,
     };
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
@@ -443,6 +452,7 @@ Lower *lower_begin(Graph *g, const Model *model, Frame **frame)
     g->output.count = 0;
     g->train = (Train){0};
     g->data.count = 0;
+    lower_precision(l);
     return lower_model(l, *frame) ? l : NULL;
 }
 
@@ -455,6 +465,7 @@ bool lower_into(Graph *g, const Model *model)
         return false;
     lower_body(l, frame, &model->ast->body);
     lower_groups(l);
+    check_precision(l);
     check_data(l);
     if (l->metric.line && !g->train.present)
         diag_error(l->diag, l->metric,

@@ -217,6 +217,8 @@ void lower_param(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_const(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_train(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_metric(Lower *l, Frame *frame, const Stmt *stmt);
+void lower_precision(Lower *l); /* of layers by their names, before all others */
+void check_precision(Lower *l); /* once every layer stands */
 void lower_data(Lower *l, Frame *frame, const Stmt *stmt);
 void check_data(Lower *l); /* once every statement stands */
 /* The name of an output or metric, which no other and no input has; false with a message. */

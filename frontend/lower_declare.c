@@ -202,6 +202,17 @@ static bool no_initializer(Lower *l, Frame *frame, const Expr *expr)
     return false;
 }
 
+/* A number that would not be what was written: a fraction or what is out of range. */
+static bool not_held(Lower *l, Frame *frame, const Expr *expr, Val val, Dtype dtype)
+{
+    lower_error(l, frame, expr->span, "%s is not a valid value for %s", val_text(l, val),
+                dtype_name(dtype));
+    if (dtype_is_narrow(dtype))
+        diag_hint(l->diag, "%s ends at %g; what is too large for f32 is infinite: 1e39",
+                  dtype_name(dtype), dtype_row(dtype)->high);
+    return false;
+}
+
 static bool check_init(Lower *l, Frame *frame, const Expr *expr, int which, const double *number,
                        int count, Dtype dtype)
 {
@@ -243,6 +254,8 @@ static bool init_call(Lower *l, Frame *frame, const Expr *expr, const Shape *sha
             return lower_error(l, frame, expr->arg.at[i].value->span, "%s takes numbers, not %s",
                                expr->text, val_text(l, val));
         number[i] = val_number(val);
+        if (dtype_is_float(shape->dtype) && !dtype_holds(shape->dtype, number[i]))
+            return not_held(l, frame, expr->arg.at[i].value, val, shape->dtype);
     }
     if (!check_init(l, frame, expr, which, number, (int)count, shape->dtype))
         return false;
@@ -260,8 +273,7 @@ static bool flatten(Lower *l, Frame *frame, const Expr *expr, Val val, const Sha
 {
     if (axis == shape->rank) {
         if (!val_is_number(val) || !dtype_holds(shape->dtype, val_number(val)))
-            return lower_error(l, frame, expr->span, "%s is not a valid value for %s",
-                               val_text(l, val), dtype_name(shape->dtype));
+            return not_held(l, frame, expr, val, shape->dtype);
         ARRAY_PUSH(l->arena, numbers, val_number(val));
         return true;
     }
@@ -295,8 +307,7 @@ static bool init_value(Lower *l, Frame *frame, const Expr *expr, const Shape *sh
                            "an initializer must be known at compile time, not %s",
                            val_text(l, val));
     if (!dtype_holds(shape->dtype, val_number(val)))
-        return lower_error(l, frame, expr->span, "%s is not a valid value for %s", val_text(l, val),
-                           dtype_name(shape->dtype));
+        return not_held(l, frame, expr, val, shape->dtype);
     *init = init_const(val_number(val));
     return true;
 }

@@ -172,6 +172,8 @@ static void lower_train_body(Lower *l, Frame *frame, const Stmts *body, const Ki
 {
     for (size_t i = 0; i < body->count; i++) {
         const Stmt *stmt = body->at[i];
+        if (stmt->kind == STMT_PRECISION)
+            continue; /* lower_precision has it */
         if (stmt->kind == STMT_GROUP)
             lower_group(l, frame, stmt, optimizer);
         else if (stmt->kind != STMT_ASSIGN || stmt->target.count != 1)

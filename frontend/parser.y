@@ -225,6 +225,13 @@ action
           if (!expect_word(p, $1, "group", "group \"*.b\" { weight_decay = 0 }"))
               $$ = NULL;
       }
+    | NAME STRING '=' expr {
+          $$ = stmt_new(p, STMT_PRECISION, @$);
+          $$->name = $2;
+          $$->value = $4;
+          if (!expect_word(p, $1, "precision", "precision \"head.*\" = f32"))
+              $$ = NULL;
+      }
     | RETURN item_list { $$ = stmt_new(p, STMT_RETURN, @$); $$->arg = $2; }
     | KEEP names { $$ = stmt_new(p, STMT_HINT, @$); $$->target = $2; $$->hint = HINT_KEEP; }
     | RECOMPUTE names {

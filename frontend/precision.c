@@ -10,7 +10,10 @@
  * and so are its results. The backward pass follows what the forward pass has: the gradient of a
  * value has its dtype, so those of parameters are f32.
  */
+#include "frontend/base/names.h"
 #include "frontend/frontend.h"
+
+#include <string.h>
 
 static bool is_wide_operand(const OpRow *op, size_t i)
 {
@@ -49,9 +52,31 @@ static Dtype follow(const Graph *g, const Call *c)
     return dtype == DTYPES ? F32 : dtype;
 }
 
+/* Whether a pattern keeps the layer wide: "head.*" the layer head, and all in the block head. */
+static bool is_kept_wide(const Graph *g, const Call *c)
+{
+    bool kept = c->wide;
+    if (!g->wide.count || c->phase != PHASE_FORWARD || !c->name)
+        return kept;
+    const char *layer = arena_copy(g->arena, c->name, strcspn(c->name, "/"));
+    const char *inside = arena_printf(g->arena, "%s.", layer);
+    for (size_t i = 0; i < g->wide.count; i++) {
+        WideLayers *wide = &g->wide.at[i];
+        const bool fits = name_matches(wide->pattern, layer) || name_matches(wide->pattern, inside);
+        wide->met |= fits;
+        kept |= fits;
+    }
+    return kept;
+}
+
+Dtype precision_asked(const Graph *g, const Call *c)
+{
+    return is_kept_wide(g, c) ? F32 : (Dtype)g->precision;
+}
+
 Dtype precision_of(const Graph *g, const Call *c)
 {
-    if (c->op->precision == PRECISION_WIDE)
+    if (is_kept_wide(g, c) || c->op->precision == PRECISION_WIDE)
         return F32;
     if (c->op->precision == PRECISION_NARROW && c->phase == PHASE_FORWARD && g->precision != F32)
         return (Dtype)g->precision;

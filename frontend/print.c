@@ -319,6 +319,12 @@ static void put_stmt(const Stmt *stmt, int depth, FILE *to)
         put_quoted(stmt->name.text, to);
         put_body(&stmt->body, depth, to);
         break;
+    case STMT_PRECISION:
+        fputs("precision ", to);
+        put_quoted(stmt->name.text, to);
+        fputs(" = ", to);
+        put(stmt->value, LOOSE, to);
+        break;
     case STMT_EXPR:
         put(stmt->value, LOOSE, to);
         break;

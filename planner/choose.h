@@ -49,6 +49,8 @@ typedef struct {
     int64_t batch;
     bool by_size;    /* the smallest is looked for, whatever it costs */
     bool micro_open; /* micro-batches are a last resort; see Built */
+    bool resorted;   /* to them */
+    bool narrowed;   /* bf16 is among the candidates: the very last */
     Message coupled;
 } Chooser;
 
@@ -56,9 +58,9 @@ bool choose_stopped(const Chooser *s);
 double choose_seconds(const Chooser *s); /* that are left; 0: there is no limit */
 __attribute__((format(printf, 2, 3))) void choose_say(const Chooser *s, const char *format, ...);
 
-/* choose_candidates.c: the first, which is lowered at once; what else may be chosen; micro-batches
- * as a last resort (false: there are none); the one that is next of those that are open, lowered
- * where `so` (NONE: there is none). */
+/* choose_candidates.c: the first, which is lowered at once; what else may be chosen; micro-batches,
+ * and then bf16, as a last resort (false: there are none any more); the one that is next of those
+ * that are open, lowered where `so` (NONE: there is none). */
 void candidates_begin(Chooser *s);
 void candidates_list(Chooser *s);
 bool candidates_resort(Chooser *s);

@@ -58,15 +58,17 @@ static void raise_bounds(Chooser *s, Choice choice, double least)
     for (size_t i = 0; i < s->candidate.count; i++) {
         Candidate *c = &s->candidate.at[i];
         if (!c->built && c->choice.chunked_loss == choice.chunked_loss &&
-            c->choice.micro > choice.micro && c->least < least)
+            c->choice.precision == choice.precision && c->choice.micro > choice.micro &&
+            c->least < least)
             c->least = least;
     }
 }
 
 static bool is_as_it_stands(const Chooser *s, const Graph *g, Choice choice)
 {
+    const Choice asked = choice_asked(s->model, s->target, s->options);
     return (!choice.micro || choice.micro == train_stated(g)) && !choice.chunked_loss &&
-           choice.epilogues == choice_asked(s->model, s->target, s->options).epilogues;
+           choice.epilogues == asked.epilogues && choice.precision == asked.precision;
 }
 
 /* The clusters of a candidate whose graph is there. */
@@ -185,26 +187,55 @@ static void list_micro(Chooser *s)
             raise_bounds(s, s->candidate.at[i].choice, s->candidate.at[i].once);
 }
 
+/* The same choices in bf16. f16 wants a loss scale, and all gradients held until it is known. */
+static bool list_narrow(Chooser *s)
+{
+    const size_t known = s->candidate.count;
+    if (s->narrowed || !s->options->precision_auto || s->candidate.at[0].choice.precision != F32)
+        return false;
+    s->narrowed = true;
+    for (size_t i = 0; i < known; i++) {
+        Choice choice = s->candidate.at[i].choice;
+        bool first = !s->candidate.at[i].gone;
+        for (size_t k = 0; k < i; k++) /* those that differ in what follows once it is lowered */
+            first &= s->candidate.at[k].choice.micro != choice.micro ||
+                     s->candidate.at[k].choice.chunked_loss != choice.chunked_loss;
+        choice.precision = BF16;
+        choice.epilogues = s->candidate.at[0].choice.epilogues;
+        choice.ring = (Ring){0};
+        if (first)
+            add(s, choice);
+    }
+    return s->candidate.count > known;
+}
+
 void candidates_list(Chooser *s)
 {
     const PlanOptions *o = s->options;
     const Graph *g = s->candidate.at[0].lowered->graph;
-    if (!model_trains(s->model))
+    const bool all = o->smallest && !o->budget; /* all that is allowed: there is no resort */
+    if (!model_trains(s->model)) {
+        if (all)
+            list_narrow(s);
         return;
+    }
     s->batch = batch_of(g);
     s->micro_open = !o->micro && !o->micro_auto && !train_states(g);
     if (o->micro_auto || (!o->micro && train_is_auto(g)))
         list_micro(s);
     if (o->chunked_loss == WHEN_AUTO)
         add(s, chunked(s->candidate.at[0].choice));
+    if (all)
+        list_narrow(s);
 }
 
 bool candidates_resort(Chooser *s)
 {
-    size_t known = s->candidate.count;
-    if (s->micro_open)
+    const size_t known = s->candidate.count;
+    if (s->micro_open && !s->resorted)
         list_micro(s);
-    return s->candidate.count > known;
+    s->resorted = true;
+    return s->candidate.count > known || list_narrow(s);
 }
 
 /* Of what may be smallest: once a step is known to run in micro-batches at all, the one in most of

@@ -40,6 +40,20 @@ static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
     candidate_close(c);
 }
 
+/* What is narrow is a resort: only below the smallest budget that is met without. */
+static size_t leave_resort(ChoicePoint *point, size_t count, uint8_t asked)
+{
+    uint64_t least = UINT64_MAX;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (point[i].choice.precision == asked && point[i].budget < least)
+            least = point[i].budget;
+    for (size_t i = 0; i < count; i++)
+        if (point[i].choice.precision == asked || point[i].budget < least)
+            point[kept++] = point[i];
+    return kept;
+}
+
 bool choose_points(const Model *model, const Target *target, const PlanOptions *options,
                    Arena *arena, Diag *diag, ChoicePoint **points, size_t *count, Search *search)
 {
@@ -56,12 +70,14 @@ bool choose_points(const Model *model, const Target *target, const PlanOptions *
         add_points(&s, &s.candidate.at[i], arena, &all);
     *search = (Search){.cut = choose_stopped(&s), .least_cost = good ? choose_least_cost(&s) : 0};
     choose_end(&s);
+    all.count = leave_resort(all.at, all.count, choice_asked(model, target, &how).precision);
     if (all.count)
         qsort(all.at, all.count, sizeof *all.at, by_budget);
     *count = 0;
     *points = all.at;
     for (size_t i = 0; i < all.count; i++)
-        if (!*count || all.at[i].cost < all.at[*count - 1].cost * (1 - 1e-9))
+        if (!*count || all.at[i].cost < all.at[*count - 1].cost * (1 - 1e-9) ||
+            all.at[i].choice.precision != all.at[*count - 1].choice.precision)
             all.at[(*count)++] = all.at[i];
     return good;
 }

@@ -102,6 +102,14 @@ static const char *state_micro(const Chooser *s, const ChoiceTrial *best)
                         others ? others : "");
 }
 
+/* One that was asked for needs no reason. */
+static const char *state_precision(const Chooser *s, const ChoiceTrial *best)
+{
+    return best->choice.precision == choice_asked(s->model, s->target, s->options).precision ? NULL
+           : s->cut ? "without it nothing was found that fits"
+                    : "without it nothing fits";
+}
+
 Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
 {
     if (s->candidate.count == 1)
@@ -110,6 +118,7 @@ Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
         .chunked_loss = state(s, best, is_stored, "logits are never stored: storing them",
                               is_chunked, "logits are stored: chunks"),
         .micro = state_micro(s, best),
+        .precision = state_precision(s, best),
         .ring = state(s, best, reads_further, "more threads", reads_ahead, "fewer threads"),
         .epilogues =
             state(s, best, has_fused, "elementwise ops run on their own: inside products they",

@@ -235,13 +235,13 @@ ChoiceTrial trials_best(Chooser *s)
 {
     const PlanOptions *o = s->options;
     s->bound = INFINITY;
-    ChoiceTrial best = try_open(s, !s->micro_open || !o->budget);
+    ChoiceTrial best = try_open(s, !(s->micro_open || o->precision_auto) || !o->budget);
     bool broken = best.plan && !is_valid(&best);
     s->seconds = o->seconds;
-    if (!broken && !is_within(&best, o) && !choose_stopped(s) && candidates_resort(s)) {
+    while (!broken && !is_within(&best, o) && !choose_stopped(s) && candidates_resort(s)) {
         s->cut |= best.search.cut;
-        ChoiceTrial micro = try_open(s, true);
-        keep_better(&best, &micro, o);
+        ChoiceTrial other = try_open(s, true);
+        keep_better(&best, &other, o);
     }
     bool useful = !o->smallest && !(o->most && o->most <= o->budget);
     if (!is_within(&best, o) && useful)

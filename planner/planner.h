@@ -177,9 +177,10 @@ typedef struct {
                         several only where no plan without them is within the budget */
     bool micro_auto; /* as many as cost least, from `micro` on */
     When chunked_loss, epilogues;
-    uint8_t precision; /* 1 + a dtype; 0: as the model says */
-    Ring ring;         /* of a graph with data */
-    bool io_external;  /* inputs and outputs are the caller's memory */
+    uint8_t precision;   /* 1 + a dtype; 0: as the model says */
+    bool precision_auto; /* then bf16 where nothing else is within the budget */
+    Ring ring;           /* of a graph with data */
+    bool io_external;    /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
     bool smallest;     /* the smallest arena there is, whatever it costs; with a budget: any plan
@@ -212,7 +213,7 @@ void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* Why the choice is as it is, in words for the report; NULL: there was nothing to choose. */
 typedef struct {
-    const char *micro, *chunked_loss, *epilogues, *ring;
+    const char *micro, *chunked_loss, *epilogues, *ring, *precision;
 } Reasons;
 
 /* A model lowered for a choice, and planned. */

@@ -159,8 +159,9 @@ static void print_point(const Question *q, const ChoicePoint *p, double least, b
         printf("%llu,%.4f,%.6g,%u,%s\n", budget, extra, p->cost, times, chunked ? "yes" : "no");
     else if (kind)
         printf("%s\n  {\"budget\": %llu, \"extra_percent\": %.4f, \"seconds\": %.6g, "
-               "\"accumulate\": %u, \"chunked_loss\": %s}",
-               first ? "" : ",", budget, extra, p->cost, times, chunked ? "true" : "false");
+               "\"accumulate\": %u, \"chunked_loss\": %s, \"precision\": \"%s\"}",
+               first ? "" : ",", budget, extra, p->cost, times, chunked ? "true" : "false",
+               dtype_name((Dtype)p->choice.precision));
     else
         printf("%14llu  %12s  %9.2f%%  %12.6f  %10u  %6s\n", budget, size_text(q->arena, budget),
                extra, p->cost, times, chunked ? "yes" : "no");

@@ -195,6 +195,16 @@ static void suggest_threads(const Question *q, const Built *built)
     }
 }
 
+/* 16 bits, where nobody said that they may be used. */
+static void suggest_precision(const Question *q, const Built *built)
+{
+    PlanOptions how = hint_options(q);
+    how.precision = 1 + BF16;
+    how.smallest = true; /* whatever fits */
+    if (built->choice.precision == F32 && !q->options->precision)
+        suggest_other(q, q->model, &how, "--precision bf16");
+}
+
 /* The largest batch is sought with little effort, but what is named was seen to fit. */
 static void suggest_batch(const Question *q, const Dimension *batch)
 {
@@ -242,6 +252,8 @@ void explain_misfit(const Question *q, const Built *built, const LivePeak *live_
         suggest_outputs(q, plan, live_peak);
     if (!watch_stopped())
         suggest_threads(q, built);
+    if (!watch_stopped())
+        suggest_precision(q, built);
     for (size_t i = 0; i < plan->graph->dimension.count && !watch_stopped(); i++) {
         const Dimension *d = &plan->graph->dimension.at[i];
         if (d->batch) { /* what else would fit takes plans of its own */

@@ -14,6 +14,7 @@ typedef struct {
 } Learned;
 
 /* A word that an option takes is stored as its place in the list that the table has for it. */
+enum { PRECISION_AUTO = 4 };
 typedef struct {
     const struct Command *command;
     ARRAY(const char *) input; /* paths, or "-": the model and what is appended to it, a problem */
@@ -33,7 +34,7 @@ typedef struct {
     uint32_t depth;           /* levels of blocks that a drawing of the graph opens; 0: all */
     uint32_t accumulate;      /* micro-batches; 0: as the model says */
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
-    uint32_t precision;       /* 1 + a dtype; 0: as the model says */
+    uint32_t precision;       /* 1 + a dtype; 0: as the model says; PRECISION_AUTO */
     uint32_t chunked_loss;    /* WHEN_AUTO: where the budget asks for it */
     uint32_t epilogues;  /* elementwise ops inside products; WHEN_AUTO: unless the budget is met
                             better without */

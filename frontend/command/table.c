@@ -99,8 +99,8 @@ const Option option_table[] = {
      .kind = OPTION_WORD, .field = FIELD(chunked_loss), .words = "auto always never"},
     {COMPILE | RUN, 0, "precision", "DTYPE",
      "compute products, and what follows them, in bf16 or f16 with f32 sums; parameters and outputs "
-     "stay f32 (default: as the model says, else f32)",
-     .kind = OPTION_WORD, .field = FIELD(precision), .words = "model f32 f16 bf16"},
+     "stay f32; auto: in bf16 where nothing else fits the budget (default: as the model says, else f32)",
+     .kind = OPTION_WORD, .field = FIELD(precision), .words = "model f32 f16 bf16 auto"},
     {COMPILE | RUN, 0, "recompute", "HOW", "rematerialize: auto, where the budget asks for it, or none",
      .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
     {COMPILE | RUN, 0, "epilogues", "WHEN",

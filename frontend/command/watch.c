@@ -103,7 +103,8 @@ PlanOptions plan_options(const Options *o)
                        .micro_auto = o->accumulate_auto && !o->infer,
                        .chunked_loss = o->chunked_loss,
                        .epilogues = o->epilogues,
-                       .precision = (uint8_t)o->precision, /* words in the order of dtypes */
+                       .precision = o->precision == PRECISION_AUTO ? 0 : (uint8_t)o->precision,
+                       .precision_auto = o->precision == PRECISION_AUTO,
                        .no_recompute = o->no_recompute,
                        .smallest = o->min_budget,
                        .io_external = o->io_external,

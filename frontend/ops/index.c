@@ -43,8 +43,8 @@ static bool build_embedding(Graph *g, Call *c)
         return call_error_at(g, c, 1, "table must have at least one dimension, but is %s",
                              use_text(g, call_operand(c, 1)));
     Use out = call_op(g, c, "gather", 2, (Use[]){call_operand(c, 1), call_operand(c, 0)});
-    if (g->precision != F32) /* the rows, not the table */
-        out = precision_cast(g, c, out, (Dtype)g->precision);
+    if (precision_asked(g, c) != F32) /* the rows, not the table */
+        out = precision_cast(g, c, out, precision_asked(g, c));
     call_result(g, c, out);
     return out.value != NONE;
 }

@@ -109,6 +109,40 @@ costs_fall net net.g
 costs_fall gpt2 $models/gpt2.g -D L=2 -D C=48 -D T=32 -D V=100 --accumulate 1
 costs_fall lenet $models/lenet.g
 
+# ---- Precision is the very last resort, and only where it may be used.
+{
+    printf 'model deep(batch B = 1024)\ninput x : f32[B, 64]\ninput y : f32[B, 1]\nh = x\n'
+    printf 'repeat i in 0..24 { h = tanh(dense(h, 64)) }\ntrain mse(dense(h, 1), y) using sgd()\n'
+} >"$work/deep.g"
+deep="$work/deep.g --threads 1 --recompute none --accumulate 1 --quiet"
+# shellcheck disable=SC2086 # options are words
+{
+    wide=$("$gplan" $deep --min-budget)
+    half=$("$gplan" $deep --min-budget --precision bf16)
+    [ "$half" -lt "$wide" ] && [ "$("$gplan" $deep --min-budget --precision auto)" = "$half" ]
+    check "--min-budget uses bf16 where it may"
+    ! "$gplan" $deep --budget "$half" -o "$work/deep.c" 2>"$work/err" &&
+        grep -q -e '--precision bf16 would fit' "$work/err" && [ ! -e "$work/deep.c" ]
+    check "bf16 is never chosen unasked, but named"
+    chosen() { # WHAT OPTIONS...
+        what=$1
+        shift
+        "$gplan" "$@" --precision auto --emit json 2>"$work/err" | grep '"choice"' | grep -q "$what"
+    }
+    chosen '"precision":"f32"' $deep --budget "$wide"
+    check "bf16 is not chosen where f32 fits"
+    chosen '"precision":"bf16".*"precision":"without it nothing fits"' $deep --budget "$half"
+    check "bf16 is chosen where nothing else fits"
+    chosen '"accumulate":2,.*"precision":"f32"' ${deep%--accumulate*} --quiet --budget $((wide - 64))
+    check "micro-batches come before bf16"
+    chosen '"precision":"f32"' ${deep%--recompute*} --accumulate 1 --quiet --budget "$half"
+    check "recomputation comes before bf16"
+    "$gplan" $deep --pareto --precision auto --emit json >"$work/out"
+    grep -q "\"budget\": $half,.*\"precision\": \"bf16\"" "$work/out" &&
+        grep -q "\"budget\": $wide,.*\"precision\": \"f32\"" "$work/out"
+    check "--pareto has bf16 below what f32 needs"
+}
+
 # ---- What a budget costs is the same wherever it is said: of the training step alone, over that of
 # the model as it stands. Picked rows of the table, then the hint of a misfit.
 extra_of() { # what the last run printed, as a report
@@ -331,7 +365,7 @@ check "--chunked-loss always is kept"
 "$gplan" $gpt --effort 5 --pareto --emit csv >"$work/out" &&
     [ "$(sed -n 2p "$work/out" | cut -d, -f1)" = "$least" ] && grep -q ',yes$' "$work/out"
 check "--pareto counts chunked losses in"
-"$gplan" $gpt --effort 5 --pareto --emit json | tr -d ' \n' | grep -q '"chunked_loss":true}'
+"$gplan" $gpt --effort 5 --pareto --emit json | tr -d ' \n' | grep -q '"chunked_loss":true,"precision":"f32"}'
 check "--pareto as JSON says what is sliced"
 most=$("$gplan" $gpt --effort 5 --max B --budget "$least")
 [ "${most:-0}" -ge 8 ] && run $gpt -D B="$most" --budget "$least"

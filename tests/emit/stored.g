@@ -9,7 +9,7 @@ input short : u16[B]
 input word : u32[B]
 input long : i64[B]
 
-param p_f16 : f16[3] = [1, -0.1, 65520]
+param p_f16 : f16[3] = [1, -0.1, 1e39]
 param p_bf16 : bf16[2] = 0.1
 param p_f64 : f64[2] = 0.1
 frozen param p_i8 : i8[3] = [-128, 127, -1]
