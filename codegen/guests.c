@@ -69,10 +69,11 @@ static void invite(Guests *g, const Id *rest, Repeat r)
 /* Guests come last. */
 static void reorder(Emission *e, const Guests *g, Id count)
 {
+    if (!count) /* there may be no list either */
+        return;
     EmitCall *old = ARENA_ARRAY(e->arena, EmitCall, count), *call = e->call.at + g->begin;
     Id *now = ARENA_ARRAY(e->arena, Id, count), next = 0;
-    if (count) /* where there is none, there may be no list */
-        memcpy(old, call, count * sizeof *old);
+    memcpy(old, call, count * sizeof *old);
     for (Id i = 0; i < count; i++)
         if (g->before[i] == NONE) {
             now[i] = g->begin + next;

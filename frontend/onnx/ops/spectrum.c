@@ -54,14 +54,15 @@ typedef struct {
 } Complex;
 
 /* cos or sin (a quarter before it) of 2 pi (i k mod N) / N for row i and column k. */
-static const Expr *table(Import *m, const char *name, int64_t rows, int64_t columns, double quarter)
+static const Expr *table(Import *m, const char *name, int64_t size, int64_t rows, int64_t columns,
+                         double quarter)
 {
     OnnxTensor *data = ARENA_NEW(m->arena, OnnxTensor);
     float *number = ARENA_ARRAY(m->arena, float, (size_t)(rows * columns));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
             number[i * columns + k] =
-                (float)cos(2 * pi * ((double)(i * k % rows) / (double)rows - quarter));
+                (float)cos(2 * pi * ((double)(i * k % size) / (double)size - quarter));
     *data = (OnnxTensor){.name = name,
                          .elem = ELEM_FLOAT,
                          .rank = 2,
@@ -79,13 +80,20 @@ static const Expr *table(Import *m, const char *name, int64_t rows, int64_t colu
     return made ? made->expr : NULL;
 }
 
-/* [N, columns] of cosines and of sines. */
-static bool turns(Import *m, int64_t size, int64_t columns, Complex *made)
+/* A transform of `size` numbers, of which the first `rows` are there and the others 0; it gives
+ * the first `columns`. */
+typedef struct {
+    int64_t size, rows, columns;
+    bool inverse;
+} Transform;
+
+/* [rows, columns] of cosines and of sines. */
+static bool turns(Import *m, const Transform *t, Complex *made)
 {
-    if (size > MAX_TABLE / columns)
-        return refuse(m, "a transform of %lld numbers", (long long)size);
-    made->real = table(m, "cosines", size, columns, 0);
-    made->imag = made->real ? table(m, "sines", size, columns, 0.25) : NULL;
+    if (t->size > MAX_TABLE / t->columns)
+        return refuse(m, "a transform of %lld numbers", (long long)t->size);
+    made->real = table(m, "cosines", t->size, t->rows, t->columns, 0);
+    made->imag = made->real ? table(m, "sines", t->size, t->rows, t->columns, 0.25) : NULL;
     return made->imag != NULL;
 }
 
@@ -94,11 +102,12 @@ static const Expr *sum_of(Import *m, const Expr *a, const char *op, const Expr *
     return b ? binary(m, op, a, b) : a;
 }
 
-/* The first `columns` numbers of the transform of x, real and imaginary on a new last axis. */
-static const Expr *transform(Import *m, Complex x, int64_t size, int64_t columns, bool inverse)
+/* The transform of x along its last axis, real and imaginary on a new last axis. */
+static const Expr *transform(Import *m, Complex x, const Transform *t)
 {
     Complex turn = {0};
-    if (!turns(m, size, columns, &turn))
+    bool inverse = t->inverse;
+    if (!turns(m, t, &turn))
         return NULL;
     const Expr *part[4] = {binary(m, "matmul", x.real, turn.real),
                            binary(m, "matmul", x.real, turn.imag), NULL, NULL};
@@ -110,7 +119,7 @@ static const Expr *transform(Import *m, Complex x, int64_t size, int64_t columns
     both[0] = sum_of(m, part[0], inverse ? "sub" : "add", part[2]);
     both[1] = sum_of(m, inverse ? part[1] : negate(m, part[1]), "add", part[3]);
     const Expr *all = CALL(m, "stack", {list(m, 2, both)}, {integer(m, -1), "axis"});
-    return inverse ? binary(m, "mul", all, real(m, 1 / (double)size)) : all;
+    return inverse ? binary(m, "mul", all, real(m, 1 / (double)t->size)) : all;
 }
 
 /* Axes of x with `axis` and the last one changed places: what makes it the last, and undoes that.
@@ -130,15 +139,17 @@ static const Expr *component(Import *m, const Expr *x, int rank, int64_t i)
                 {integer(m, rank - 1), "axis"});
 }
 
-/* The length of the transform: known, and not another than that of x. */
-static bool check_length(Import *m, int i, int64_t size)
+/* The length of the transform, if it is not that of x; 0 with a message. */
+static int64_t take_length(Import *m, int i, int64_t size)
 {
     int64_t count;
     if (i >= inputs(m) || !given(m, i))
-        return true;
+        return size;
     const int64_t *length = known_ints(m, i, "dft_length", &count);
-    return length &&
-           ((count == 1 && *length == size) || refuse(m, "dft_length is not the size of the axis"));
+    if (!length || (count == 1 && *length >= 1))
+        return length ? *length : 0;
+    refuse(m, "dft_length must be one number of at least 1");
+    return 0;
 }
 
 static bool dft(Import *m)
@@ -162,13 +173,19 @@ static bool dft(Import *m)
     bool half = attr_int(m, "onesided", 0) != 0;
     if (half && attr_int(m, "inverse", 0))
         return refuse(m, "onesided and inverse at once: a real signal from half of its spectrum");
-    if (!check_length(m, 1, size))
+    int64_t length = take_length(m, 1, size);
+    if (!length)
         return false;
+    Transform of = {length, size < length ? size : length, half ? length / 2 + 1 : length,
+                    attr_int(m, "inverse", 0) != 0};
+    const Expr *all = use(m, 0);
+    if (length < size)
+        all = slice_axis(m, all, axis, NULL, integer(m, length));
     int rank = x->rank - 1;
-    Complex in = {swap_last(m, component(m, use(m, 0), x->rank, 0), rank, axis), NULL};
+    Complex in = {swap_last(m, component(m, all, x->rank, 0), rank, axis), NULL};
     if (x->dim[x->rank - 1] == 2)
-        in.imag = swap_last(m, component(m, use(m, 0), x->rank, 1), rank, axis);
-    const Expr *y = transform(m, in, size, half ? size / 2 + 1 : size, attr_int(m, "inverse", 0));
+        in.imag = swap_last(m, component(m, all, x->rank, 1), rank, axis);
+    const Expr *y = transform(m, in, &of);
     if (!y)
         return false;
     int64_t perm[MAX_RANK];
@@ -179,7 +196,7 @@ static bool dft(Import *m)
     return result(m, 0, y);
 }
 
-/* Inputs: signal [B, L, 1 or 2], frame_step, window, frame_length. */
+/* Inputs: signal [B, L, 1] or, as many files have it, [B, L]; frame_step, window, frame_length. */
 static bool stft(Import *m)
 {
     const Tensor *x = given(m, 0), *by = inputs(m) > 2 ? given(m, 2) : NULL;
@@ -194,7 +211,8 @@ static bool stft(Import *m)
             return false;
         length = *asked;
     }
-    if (x->rank != 3 || x->open[1] || x->dim[2] != 1 || *step < 1 || length < 1 ||
+    bool flat = x->rank == 2;
+    if ((!flat && (x->rank != 3 || x->dim[2] != 1)) || x->open[1] || *step < 1 || length < 1 ||
         length > x->dim[1] || (by && by->dim[0] != length))
         return refuse(m, "a signal that is not [batch, %lld or more, 1], or whose length is free",
                       (long long)length);
@@ -207,12 +225,12 @@ static bool stft(Import *m)
     const Tensor *index = state(m, place);
     if (!index)
         return false;
-    const Expr *cut =
-        CALL(m, "gather", {component(m, use(m, 0), 3, 0)}, {index->expr}, {integer(m, 1), "axis"});
+    const Expr *signal = flat ? use(m, 0) : component(m, use(m, 0), 3, 0);
+    const Expr *cut = CALL(m, "gather", {signal}, {index->expr}, {integer(m, 1), "axis"});
     if (by)
         cut = binary(m, "mul", cut, use(m, 2));
-    const Expr *y =
-        transform(m, (Complex){cut, NULL}, length, half ? length / 2 + 1 : length, false);
+    const Expr *y = transform(m, (Complex){cut, NULL},
+                              &(Transform){length, length, half ? length / 2 + 1 : length, false});
     return y && result(m, 0, y);
 }
 

@@ -109,6 +109,11 @@ def run_reference(path, folder, runs, result):
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     given = np.load(os.path.join(folder, "inputs.npz"))
     feed = {given[f"name_{i}"].item(): given[f"value_{i}"] for i in range(len(given.files) // 2)}
+    for i in session.get_inputs():  # what no output depends on, gplan does not have
+        if i.name not in feed:
+            kind = re.search(r"\((.*)\)", i.type).group(1)
+            feed[i.name] = np.zeros([d if isinstance(d, int) else 1 for d in i.shape],
+                                    {"float": "f4", "double": "f8"}.get(kind, kind))
     best = 1e30
     for _ in range(runs):
         start = time.perf_counter()
@@ -186,9 +191,11 @@ def make_inputs(folder, name, path):
     for number, (_, name, dtype, dims) in enumerate(inputs):
         dims = [int(d) for d in dims.split(",") if d]
         kind = np.dtype(DTYPES[int(dtype)])
-        top = 2 if "mask" in name or "type" in name else 12 if "len" in name else indices
+        first = [int(d) for d in inputs[0][3].split(",") if d]
+        low, top = ((first[1] // 2, first[1]) if "len" in name and len(first) > 1  # of the first
+                    else (0, 2) if "mask" in name or "type" in name else (0, indices))
         value = (random.standard_normal(dims) * 0.5 if kind.kind == "f"
-                 else random.integers(1 if "len" in name else 0, top, dims)).astype(kind)
+                 else random.integers(low, top, dims)).astype(kind)
         with open(os.path.join(folder, f"input_{number}"), "wb") as file:
             file.write(value.tobytes())
         given[f"name_{number}"], given[f"value_{number}"] = np.array(name), value
