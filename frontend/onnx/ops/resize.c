@@ -28,26 +28,28 @@ static bool is(const char *word, const char *other)
 /* ---- Where a place of the result lies in x ----------------------------------------------------
  */
 
-/* false: outside of x, where the result is the extrapolation value. */
-static bool place(const Resize *r, int axis, int64_t in, int64_t i, double *at)
+/* false: outside of x, where the result is the extrapolation value. In f32, as others have it:
+ * where a scale is 1.7, it decides which of two neighbours is the nearest. */
+static bool place(const Resize *r, int axis, int64_t in, int64_t i, float *at)
 {
-    double scale = r->scale[axis], out = scale * (double)in, x = (double)i, last = (double)in - 1;
+    float scale = (float)r->scale[axis], size = (float)in, out = scale * size, x = (float)i;
+    float last = size - 1, begin = (float)r->begin[axis];
     if (is(r->where, "asymmetric"))
         *at = x / scale;
     else if (is(r->where, "align_corners"))
         *at = out == 1 ? 0 : x * last / (out - 1);
     else if (is(r->where, "tf_half_pixel_for_nn"))
-        *at = (x + 0.5) / scale;
+        *at = (x + 0.5f) / scale;
     else if (is(r->where, "pytorch_half_pixel") && r->size[axis].integer == 1)
-        *at = -0.5;
+        *at = -0.5f;
     else if (is(r->where, "half_pixel_symmetric"))
-        *at = (double)in / 2 * (1 - (double)r->size[axis].integer / out) + (x + 0.5) / scale - 0.5;
+        *at = size / 2 * (1 - (float)r->size[axis].integer / out) + (x + 0.5f) / scale - 0.5f;
     else if (is(r->where, "tf_crop_and_resize")) {
-        double share = r->end[axis] - r->begin[axis];
-        *at = (out == 1 ? share * last / 2 : x * share * last / (out - 1)) + r->begin[axis] * last;
+        float share = (float)r->end[axis] - begin;
+        *at = (out == 1 ? share * last / 2 : x * share * last / (out - 1)) + begin * last;
         return *at >= 0 && *at <= last;
     } else
-        *at = (x + 0.5) / scale - 0.5;
+        *at = (x + 0.5f) / scale - 0.5f;
     return true;
 }
 
@@ -247,7 +249,7 @@ static bool is_plain_nearest(const Resize *r, const Tensor *x, int axis)
     if ((x->open[axis] || r->size[axis].expr) && !always)
         return false;
     for (int64_t i = 0; i < out; i++) {
-        double at;
+        float at;
         if (!place(r, axis, in, i, &at) || nearest(r, at, in) != i * in / out)
             return false;
     }
@@ -295,7 +297,7 @@ static const Expr *gather_axis(Import *m, const Resize *r, const Tensor *x, int 
     int64_t in = x->dim[axis], out = r->size[axis].integer;
     Number *index = number_array(m, out);
     for (int64_t i = 0; i < out; i++) {
-        double at;
+        float at;
         place(r, axis, in, i, &at);
         int64_t from = nearest(r, at, in);
         index[i] = (Number){.integer = from, .real = (double)from};
@@ -325,7 +327,7 @@ static const Expr *multiply_axis(Import *m, const Resize *r, const Tensor *x, in
     Number *weight = number_array(m, in * out);
     double *row = memory_take((size_t)in * sizeof *row);
     for (int64_t i = 0; i < out; i++) {
-        double at;
+        float at;
         memset(row, 0, (size_t)in * sizeof *row);
         if (place(r, axis, in, i, &at))
             weigh(r, at, r->scale[axis], in, row);
@@ -345,7 +347,7 @@ static const Expr *fill_outside(Import *m, const Resize *r, const Tensor *x, int
     Number *inside = number_array(m, out);
     bool all = true;
     for (int64_t i = 0; i < out; i++) {
-        double at;
+        float at;
         inside[i] = (Number){.integer = place(r, axis, in, i, &at)};
         all = all && inside[i].integer;
     }
