@@ -15,6 +15,27 @@ struct NameTable {
     size_t count, capacity; /* capacity: a power of two */
 };
 
+bool is_plain_text(const void *bytes, size_t length)
+{
+    static const uint32_t least[] = {0x20, 0x80, 0x800, 0x10000}; /* that needs so many more */
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < length;) {
+        unsigned char lead = at[i++];
+        size_t more = lead < 0xc0 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+        uint32_t code = lead < 0x80 ? lead : lead & (0x3fu >> more);
+        if ((lead >= 0x80 && lead < 0xc0) || lead >= 0xf8 || length - i < more)
+            return false;
+        for (size_t k = 0; k < more; k++, i++) {
+            if ((at[i] & 0xc0) != 0x80)
+                return false;
+            code = code << 6 | (at[i] & 0x3f);
+        }
+        if (code < least[more] || code == 0x7f || code > 0x10ffff || (code >> 11) == 0x1b)
+            return false;
+    }
+    return true;
+}
+
 uint64_t hash_bytes(const void *bytes, size_t count, uint64_t seed)
 {
     const unsigned char *byte = bytes;

@@ -17,6 +17,9 @@ uint32_t names_find(const NameTable *table, const char *name); /* UINT32_MAX: no
 /* Whether a name is like a pattern: * stands for anything, ? for one character. */
 bool name_matches(const char *pattern, const char *name);
 
+/* Whether the bytes are characters in UTF-8, none of them a control character. */
+bool is_plain_text(const void *bytes, size_t length);
+
 uint64_t hash_bytes(const void *bytes, size_t count, uint64_t seed); /* FNV-1a, mixed */
 
 #endif

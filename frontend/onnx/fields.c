@@ -1,6 +1,8 @@
 /* See fields.h. */
 #include "frontend/onnx/fields.h"
 
+#include "frontend/base/names.h"
+
 #include <string.h>
 
 bool read_fault(OnnxRead *r, const char *text)
@@ -23,23 +25,6 @@ bool read_wants(OnnxRead *r, const WireField *field, WireType type)
     return field->type == type || read_fault(r, "a field has the wrong type");
 }
 
-static bool is_utf8(const unsigned char *at, size_t length)
-{
-    for (size_t i = 0; i < length;) {
-        unsigned char lead = at[i];
-        size_t more = lead < 0x80 ? 0 : lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-        if (lead >= 0x80 && (lead < 0xc2 || lead > 0xf4))
-            return false;
-        if (length - i <= more)
-            return false;
-        for (size_t k = 1; k <= more; k++)
-            if ((at[i + k] & 0xc0) != 0x80)
-                return false;
-        i += more + 1;
-    }
-    return true;
-}
-
 const char *read_text(OnnxRead *r, const WireField *field)
 {
     if (!read_wants(r, field, WIRE_BYTES))
@@ -49,8 +34,8 @@ const char *read_text(OnnxRead *r, const WireField *field)
         read_fault(r, "a name is longer than 1000 bytes");
         return "";
     }
-    if (!is_utf8(field->bytes.at, length) || memchr(field->bytes.at, 0, length)) {
-        read_fault(r, "a name is not UTF-8 text");
+    if (!is_plain_text(field->bytes.at, length)) {
+        read_fault(r, "a name is not UTF-8 text without control characters");
         return "";
     }
     return arena_copy(r->arena, (const char *)field->bytes.at, length);

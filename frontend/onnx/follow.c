@@ -90,6 +90,11 @@ static const Expr *floored(Import *m, const Number *a, const Number *b)
     return CALL(m, "floor", {binary(m, "div", top, expr_of(m, b, ELEM_INT64))});
 }
 
+static int64_t negative(int64_t number)
+{
+    return (int64_t)(0 - (uint64_t)number);
+}
+
 static bool f_div(Import *m, int elem, const Number *in, Number *out)
 {
     if (!is_whole(elem)) {
@@ -102,7 +107,7 @@ static bool f_div(Import *m, int elem, const Number *in, Number *out)
         *out = in[0];
         return true;
     }
-    out->integer = in[1].integer == -1 ? -in[0].integer : in[0].integer / in[1].integer;
+    out->integer = in[1].integer == -1 ? negative(in[0].integer) : in[0].integer / in[1].integer;
     out->real = (double)out->integer;
     if (in[0].expr || in[1].expr)
         out->expr = floored(m, &in[0], &in[1]);
@@ -128,14 +133,18 @@ bool follow_max(Import *m, int elem, const Number *in, Number *out)
 {
     out->real = in[0].real > in[1].real ? in[0].real : in[1].real;
     out->positive = in[0].positive || in[1].positive;
-    return finish(m, elem, "maximum", in, 2, out);
+    finish(m, elem, "maximum", in, 2, out);
+    out->integer = in[0].integer > in[1].integer ? in[0].integer : in[1].integer;
+    return true;
 }
 
 bool follow_min(Import *m, int elem, const Number *in, Number *out)
 {
     out->real = in[0].real < in[1].real ? in[0].real : in[1].real;
     out->positive = in[0].positive && in[1].positive;
-    return finish(m, elem, "minimum", in, 2, out);
+    finish(m, elem, "minimum", in, 2, out);
+    out->integer = in[0].integer < in[1].integer ? in[0].integer : in[1].integer;
+    return true;
 }
 
 static bool f_pow(Import *m, int elem, const Number *in, Number *out)
@@ -147,7 +156,7 @@ static bool f_pow(Import *m, int elem, const Number *in, Number *out)
 static bool f_neg(Import *m, int elem, const Number *in, Number *out)
 {
     out->real = -in[0].real;
-    out->integer = -in[0].integer;
+    out->integer = negative(in[0].integer);
     if (in[0].expr)
         out->expr = negate(m, in[0].expr);
     (void)elem;

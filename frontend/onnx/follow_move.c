@@ -49,9 +49,17 @@ static bool v_cast(Import *m, const Numbers *in, bool *done)
 static bool v_reshaped(Import *m, const Numbers *in, bool *done, int rank, const int64_t *dim)
 {
     Numbers out = in[0];
+    int64_t count = 1;
     out.rank = rank;
-    for (int k = 0; k < rank; k++)
+    for (int k = 0; k < rank; k++) {
         out.dim[k] = dim[k];
+        count = dim[k] < 0 || dim[k] > MAX_FOLLOWED || count > MAX_FOLLOWED ? -1 : count * dim[k];
+        if (count < 0)
+            break;
+    }
+    if (count != out.count)
+        return refuse(m, "its operand has %lld numbers, and its result another count",
+                      (long long)out.count);
     *done = true;
     return give_numbers(m, 0, &out);
 }
@@ -116,8 +124,9 @@ static bool v_reshape(Import *m, const Numbers *in, bool *done)
             dim[k] = in[0].dim[k];
         if (dim[k] == -1)
             open = k;
-        else
-            count *= dim[k];
+        else if (dim[k] < 0 || dim[k] > MAX_FOLLOWED || (count *= dim[k]) > MAX_FOLLOWED)
+            return refuse(m, "a size of %lld for %lld numbers", (long long)dim[k],
+                          (long long)in[0].count);
     }
     if (open >= 0)
         dim[open] = count ? in[0].count / count : 0;
@@ -184,7 +193,7 @@ static bool v_slice(Import *m, const Numbers *in, bool *done)
         return false;
     if (count[0] != 1 || count[1] != 1)
         return true;
-    int64_t size = in[0].count, step = count[3] == 1 ? steps[0] : 1;
+    int64_t size = in[0].count, step = count[3] == 1 ? clamp(steps[0], -size - 1, size + 1) : 1;
     int64_t from = starts[0] < 0 ? starts[0] + size : starts[0];
     int64_t to = ends[0] < 0 ? (ends[0] < -size ? -1 : ends[0] + size) : ends[0];
     if (step == 0)

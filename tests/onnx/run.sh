@@ -45,6 +45,19 @@ own() {
     "$score" "$gplan" "$here/own" "$work/own" >"$work/now" && [ -s "$work/now" ] || return 1
     ! grep -v "$(printf '\tpass\t')" "$work/now"
 }
+control_characters() {
+    LC_ALL=C sed 's/0start/0\nstar/' "$here/own/node/test_names/model.onnx" >"$work/names.onnx"
+    ! "$gplan" "$work/names.onnx" --infer --emit g >"$work/names.g" 2>"$work/said" &&
+        [ ! -s "$work/names.g" ] && grep -q 'a name is not UTF-8 text without control' "$work/said"
+}
+prints_alike() { # a graph is that of its text
+    "$gplan" "$1" --infer --emit g >"$work/alike.g" &&
+        "$gplan" "$1" --infer --emit graph >"$work/alike.1" &&
+        "$gplan" "$work/alike.g" --infer --emit graph >"$work/alike.2" &&
+        cmp "$work/alike.1" "$work/alike.2"
+}
+check a_name_with_a_new_line_is_refused control_characters
+check names_of_all_kinds_are_read_again prints_alike "$here/own/node/test_names/model.onnx"
 recognised() { # TIMES MODEL
     [ "$("$gplan" "$here/own/node/test_$2/model.onnx" --emit g | grep -c 'sdpa(')" = "$1" ]
 }
