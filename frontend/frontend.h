@@ -378,6 +378,7 @@ enum {
     ARG_HIDDEN = 16,  /* a setting that only the row's own rules fill in, for the kernel */
     ARG_BATCH = 32,   /* a setting that follows the size of the batch, as the kernel wants it */
     ARG_TRANSPOSED = 64, /* of `foreign`: the last two axes are swapped there */
+    ARG_FRACTION = 128,  /* ARG_INTS: or one number with a fraction, which is no list then */
 };
 
 typedef struct {
@@ -558,6 +559,7 @@ void graph_program(Graph *g, ProgramKind program, bool training);
 Call call_begin(Graph *g, const Call *from, const char *op);
 Call call_at(const Graph *g, Id node); /* to begin calls from, in gradients */
 void call_use(Graph *g, Call *c, Use use);
+int word_place(const char *words, const char *word); /* -1 where it is none of them */
 void call_set(Call *c, const char *setting, double number);
 void call_set_list(Call *c, const char *setting, int count, const int64_t *list);
 /* Makes parameters, checks, broadcasts, copies operands that may not be strided, and adds the

@@ -192,7 +192,6 @@ typedef struct {
 /* Operands and settings of a row from the arguments of a call. */
 bool bind_arguments(Lower *l, Frame *frame, Call *c, const Given *given, size_t count);
 bool word_known(const char *word);                   /* to any setting of any row */
-int word_place(const char *words, const char *word); /* -1 where it is none of them */
 Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
                   const Val *operands, const Span *spans, const Bound *bound);
 

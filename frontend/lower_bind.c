@@ -59,6 +59,8 @@ static const char *wanted(Arena *arena, const Arg *arg)
                                         [ARG_BOOL] = "true or false",
                                         [ARG_WORD] = "one of",
                                         [ARG_STRING] = "a string"};
+    if (arg->flags & ARG_FRACTION)
+        return "a number or a list of integers";
     if (!arg->words || arg->kind == ARG_TENSOR)
         return kinds[arg->kind];
     const char *text = "";
@@ -302,6 +304,9 @@ static bool set(Binder *b, int i, const Given *given)
             one.val = (Val){.kind = VAL_LIST, .count = 1, .item = &given->val};
         if (!set_list(b, arg, &one, &attr))
             return false;
+        good = true;
+    } else if (arg->flags & ARG_FRACTION && val.kind == VAL_FLOAT) {
+        attr.number = val_number(val);
         good = true;
     } else if ((arg->kind == ARG_INT && val.kind == VAL_INT) ||
                (arg->kind == ARG_FLOAT && (val.kind == VAL_INT || val.kind == VAL_FLOAT)) ||

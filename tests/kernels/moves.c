@@ -1,5 +1,5 @@
 /* What copies, picks and adds elements: gather, scatter_add, one_hot, concat, pad, collect,
- * add_window, rope, upsample2d, stage and commit. */
+ * add_window, rope, upsample, stage and commit. */
 #include "runtime/c/add_window.h"
 #include "runtime/c/collect.h"
 #include "runtime/c/concat.h"
@@ -11,7 +11,7 @@
 #include "runtime/c/scatter_add.h"
 #include "runtime/c/stage.h"
 #include "runtime/c/top_indices.h"
-#include "runtime/c/upsample2d.h"
+#include "runtime/c/upsample.h"
 
 #include "check.h"
 
@@ -300,7 +300,7 @@ static double between(int64_t i, int64_t n, int64_t size, int corners, int64_t *
 static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide, int mode,
                    int corners, Layout as)
 {
-    const gp_upsample2d_attr a = {mode, corners};
+    const gp_upsample_attr a = {mode, corners};
     Array x = reals(DIMS(2, 3, high, wide)), y = zeros(DIMS(2, 3, to_high, to_wide));
     Array dy = reals(DIMS(2, 3, to_high, to_wide)), dx = zeros(DIMS(2, 3, high, wide));
     for (int64_t i = 0; i < y.count; i++) {
@@ -321,7 +321,7 @@ static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide,
             dx.at[at] += part * dy.at[i];
         }
     }
-    Case t = {.kernel = gp_upsample2d,
+    Case t = {.kernel = gp_upsample,
               .attr = &a,
               .ins = 1,
               .outs = 1,
@@ -331,11 +331,11 @@ static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide,
               .out_as = {as == SWAPPED ? GAPS : DENSE},
               .slack = 30,
               .terms = 1};
-    try_more(&t, "upsample2d %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
+    try_more(&t, "upsample %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
              (int)to_wide, mode, corners);
-    t.kernel = gp_upsample2d_grad, t.in[0] = dy, t.want[0] = dx, t.slack = 60;
+    t.kernel = gp_upsample_grad, t.in[0] = dy, t.want[0] = dx, t.slack = 60;
     t.in_as[0] = t.out_as[0] = DENSE;
-    try(&t, "upsample2d_grad %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
+    try(&t, "upsample_grad %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
         (int)to_wide, mode, corners);
 }
 

@@ -63,7 +63,7 @@ int case_count(const Case *c, const char *setting)
 }
 
 /* Whether word number `place` of the words is `word`. */
-static int word_place(const char *words, const char *word, size_t length)
+static int word_number(const char *words, const char *word, size_t length)
 {
     for (int place = 0; words && *words; place++) {
         size_t span = strcspn(words, " ");
@@ -77,7 +77,7 @@ static int word_place(const char *words, const char *word, size_t length)
 bool case_is_word(const Case *c, const char *setting, const char *word)
 {
     int i = op_arg(c->call->op, setting);
-    int place = word_place(c->call->op->args[i].words, word, strlen(word));
+    int place = word_number(c->call->op->args[i].words, word, strlen(word));
     assert(place >= 0);
     return c->setting[i].is_word && (int)c->setting[i].number == place;
 }
@@ -156,7 +156,7 @@ static Attr read_setting(const Arg *arg, const char **text)
 {
     Attr attr = {.given = true};
     size_t length = strcspn(*text, ", ");
-    int word = word_place(arg->words, *text, length);
+    int word = word_number(arg->words, *text, length);
     if (word >= 0 || strncmp(*text, "true", 4) == 0 || strncmp(*text, "false", 5) == 0) {
         attr.is_word = word >= 0;
         attr.number = word >= 0 ? word : **text == 't';
@@ -169,6 +169,8 @@ static Attr read_setting(const Arg *arg, const char **text)
         ++*text;
     } else {
         read_number(&attr, text);
+        if (arg->flags & ARG_FRACTION && attr.number != floor(attr.number))
+            attr.count = 0;
     }
     return attr;
 }

@@ -240,9 +240,11 @@ static Tensor upsample2d(const Case *c)
 {
     const Tensor *x = &c->in[0];
     int64_t dim[4] = {x->dim[0], x->dim[1]};
-    for (int i = 0; i < 2; i++)
-        dim[2 + i] =
-            case_count(c, "scale") ? x->dim[2 + i] * case_at(c, "scale", i) : case_at(c, "size", i);
+    for (int i = 0; i < 2; i++) {
+        double scale =
+            case_count(c, "scale") ? (double)case_at(c, "scale", i) : case_number(c, "scale");
+        dim[2 + i] = scale > 0 ? (int64_t)((double)x->dim[2 + i] * scale) : case_at(c, "size", i);
+    }
     Tensor y = case_new(c, F32, 4, dim);
     for (int64_t k = 0; k < y.count; k++) {
         int64_t plane = k / dim[2] / dim[3], n = plane / dim[1], channel = plane % dim[1];
@@ -372,6 +374,11 @@ OP_CASES(image) = {
     {"global_maxpool", "f32[1, 2, 3, 2, 9]:-3..-1", "", global_maxpool},
     {"upsample2d", "f32[2, 3, 4, 5]", "scale = 2", upsample2d},
     {"upsample2d", "f32[2, 3, 4, 5]", "scale = [3, 1]", upsample2d},
+    {"upsample2d", "f32[2, 3, 4, 6]", "scale = 1.5", upsample2d},
+    {"upsample2d", "f32[2, 3, 4, 6]", "scale = 0.5", upsample2d},
+    {"upsample2d", "f32[2, 3, 4, 6]", "scale = 2.5, mode = bilinear", upsample2d},
+    {"upsample2d", "f32[2, 3, 5, 7]", "scale = 1.5, mode = bilinear, align_corners = true",
+     upsample2d},
     {"upsample2d", "f32[1, 2, 4, 5]", "size = [7, 3]", upsample2d},
     {"upsample2d", "f32[2, 3, 4, 5]", "scale = 2, mode = bilinear", upsample2d},
     {"upsample2d", "f32[2, 3, 4, 5]", "scale = 3, mode = bilinear, align_corners = true",
@@ -425,6 +432,8 @@ OP_ERRORS(image) = {
     {"upsample2d", "f32[1, 1, 2, 2]", "", "upsample2d: needs either scale"},
     {"upsample2d", "f32[1, 1, 2, 2]", "scale = 2, align_corners = true", "has no effect"},
     {"upsample2d", "f32[1, 1, 2, 2]", "scale = 2147483648", "too large"},
+    {"upsample2d", "f32[1, 1, 2, 2]", "scale = 0.25", "nothing left"},
+    {"upsample2d", "f32[1, 1, 2, 2]", "scale = -1.5", "must be positive"},
     {"pixel_shuffle", "f32[1, 6, 2, 2]", "factor = 2", "must divide the 6 channels"},
     {0},
 };

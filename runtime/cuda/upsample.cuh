@@ -1,8 +1,8 @@
 /* Resizes images [N, C, H, W], up or down, by nearest neighbour or linear interpolation. The sizes
  * of operand and output give the factor. One thread per element of the result: the gradient gathers
  * from the outputs an element went into, in order. */
-#ifndef GP_UPSAMPLE2D_CUH
-#define GP_UPSAMPLE2D_CUH
+#ifndef GP_UPSAMPLE_CUH
+#define GP_UPSAMPLE_CUH
 
 #include "base.cuh"
 
@@ -10,7 +10,7 @@
 
 enum { GP_NEAREST, GP_BILINEAR };
 
-static __global__ void gp_upsample_elements(gp_tensor x, gp_tensor y, gp_upsample2d_attr a,
+static __global__ void gp_upsample_elements(gp_tensor x, gp_tensor y, gp_upsample_attr a,
                                             int64_t count)
 {
     const int64_t height = y.dim[2], width = y.dim[3], channels = y.dim[1];
@@ -34,12 +34,12 @@ static __global__ void gp_upsample_elements(gp_tensor x, gp_tensor y, gp_upsampl
     }
 }
 
-GP_KERNEL(upsample2d)
+GP_KERNEL(upsample)
 {
     const int64_t count = gp_count(&c->out[0]);
     const unsigned block = gp_block_of(count);
     GP_LAUNCH(c, gp_upsample_elements, gp_blocks(count, block), block, 0, c->in[0], c->out[0],
-              *(const gp_upsample2d_attr *)c->attr, count);
+              *(const gp_upsample_attr *)c->attr, count);
     return GP_OK;
 }
 
@@ -56,8 +56,8 @@ GP_DEVICE void gp_upsample_span(int64_t i, int64_t in, int64_t out, int64_t *fro
 }
 
 /* The weight of element i in output o of an axis: as its low neighbour, and as its high. */
-GP_DEVICE void gp_upsample_share(int64_t o, int64_t in, int64_t out, gp_upsample2d_attr a,
-                                 int64_t i, gp_real share[2])
+GP_DEVICE void gp_upsample_share(int64_t o, int64_t in, int64_t out, gp_upsample_attr a, int64_t i,
+                                 gp_real share[2])
 {
     if (a.mode == GP_NEAREST) {
         share[0] = o * in / out == i;
@@ -69,7 +69,7 @@ GP_DEVICE void gp_upsample_share(int64_t o, int64_t in, int64_t out, gp_upsample
     share[1] = place.high == i ? place.part : 0;
 }
 
-static __global__ void gp_upsample_gather(gp_tensor dy, gp_tensor dx, gp_upsample2d_attr a,
+static __global__ void gp_upsample_gather(gp_tensor dy, gp_tensor dx, gp_upsample_attr a,
                                           int64_t count)
 {
     const int64_t height = dx.dim[2], width = dx.dim[3], rows = dy.dim[2], columns = dy.dim[3];
@@ -96,12 +96,12 @@ static __global__ void gp_upsample_gather(gp_tensor dy, gp_tensor dx, gp_upsampl
     }
 }
 
-GP_KERNEL(upsample2d_grad)
+GP_KERNEL(upsample_grad)
 {
     const int64_t count = gp_count(&c->out[0]);
     const unsigned block = gp_block_of(count);
     GP_LAUNCH(c, gp_upsample_gather, gp_blocks(count, block), block, 0, c->in[0], c->out[0],
-              *(const gp_upsample2d_grad_attr *)c->attr, count);
+              *(const gp_upsample_grad_attr *)c->attr, count);
     return GP_OK;
 }
 

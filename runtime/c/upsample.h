@@ -1,16 +1,15 @@
 /* Resizes images [N, C, H, W], up or down, by nearest neighbour or linear interpolation. The sizes
  * of operand and output give the factor. */
-#ifndef GP_UPSAMPLE2D_H
-#define GP_UPSAMPLE2D_H
+#ifndef GP_UPSAMPLE_H
+#define GP_UPSAMPLE_H
 
 #include "between.h"
 #include "settings.h"
 
 enum { GP_NEAREST, GP_BILINEAR };
 
-GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y,
-                                 const gp_upsample2d_attr *a, const gp_real *plane, int64_t row,
-                                 gp_real *to)
+GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y, const gp_upsample_attr *a,
+                                 const gp_real *plane, int64_t row, gp_real *to)
 {
     const int64_t step = x->stride[3], width = y->dim[3];
     if (a->mode == GP_NEAREST) {
@@ -31,7 +30,7 @@ GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y,
     }
 }
 
-GP_KERNEL(upsample2d)
+GP_KERNEL(upsample)
 {
     const gp_tensor *x = &c->in[0], *y = &c->out[0];
     const int64_t rows = y->dim[2], channels = y->dim[1], count = y->dim[0] * channels * rows;
@@ -49,7 +48,7 @@ GP_KERNEL(upsample2d)
 /* Each element of dy is added to the elements it was interpolated from: a plane is the task of one
  * thread. */
 GP_FUNCTION void gp_upsample_back(const gp_tensor *dy, const gp_tensor *dx,
-                                  const gp_upsample2d_attr *a, const gp_real *up, gp_real *to)
+                                  const gp_upsample_attr *a, const gp_real *up, gp_real *to)
 {
     const int64_t height = dy->dim[2], width = dy->dim[3], step = dx->dim[3];
     for (int64_t i = 0; i < height; i++)
@@ -68,7 +67,7 @@ GP_FUNCTION void gp_upsample_back(const gp_tensor *dy, const gp_tensor *dx,
         }
 }
 
-GP_KERNEL(upsample2d_grad)
+GP_KERNEL(upsample_grad)
 {
     const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
     const int64_t planes = dx->dim[0] * dx->dim[1], size = dx->dim[2] * dx->dim[3];
