@@ -10,7 +10,8 @@ VERSION := 0.1.0
 # Debian packages: those that build gplan, and those that its tests need beside them.
 BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libjansson-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) tcc binutils g++ clang libcriterion-dev libubsan1 libasan8 \
-	libgomp1 graphviz libonnx-testdata libjpeg62-turbo-dev libpng-dev
+	libgomp1 graphviz libonnx-testdata libjpeg62-turbo-dev libpng-dev \
+	libopenmpi-dev openmpi-bin libmpich-dev mpich
 
 # One folder of objects for each compiler and kind of build, so that they never mix.
 SANITIZE ?=

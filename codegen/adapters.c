@@ -22,6 +22,11 @@ static bool is_elementwise(const OpRow *op)
 }
 
 /* What elementwise rows need beside their expression is the same on every target. */
+static bool has_kernel(const OpRow *op)
+{
+    return op_has_kernel(op) && (made == C || made == SETTINGS || !(op->flags & OP_HOST));
+}
+
 static const char *file_of(const OpRow *op)
 {
     static char path[256];
@@ -45,8 +50,7 @@ static const char *defines(const char *file, const OpRow *op, const char *macro)
 
 static bool has_workspace(const OpRow *op)
 {
-    return op_has_kernel(op) &&
-           defines(made == C ? file_of(op) : "cuda/work.h", op, "GP_WORKSPACE");
+    return has_kernel(op) && defines(made == C ? file_of(op) : "cuda/work.h", op, "GP_WORKSPACE");
 }
 
 static int settings(const OpRow *op)
@@ -94,7 +98,7 @@ static void print_adapter(const OpRow *op, const char *result, const char *suffi
 
 static bool has_ways(const OpRow *op)
 {
-    return made == C && op_has_kernel(op) && defines(file_of(op), op, "GP_WAYS");
+    return made == C && has_kernel(op) && defines(file_of(op), op, "GP_WAYS");
 }
 
 static void print_ways(const OpRow *op)
@@ -195,12 +199,12 @@ static bool check_row(const OpRow *op)
                 op->name);
         return false;
     }
-    if (made < WORK && op_has_kernel(op) && !defines(file_of(op), op, "GP_KERNEL")) {
+    if (made < WORK && has_kernel(op) && !defines(file_of(op), op, "GP_KERNEL")) {
         fprintf(stderr, "op %s: no kernel: runtime/%s must define GP_KERNEL(%s)\n", op->name,
                 file_of(op), op->name);
         return false;
     }
-    return made != C || !op_has_kernel(op) || check_lookup(op);
+    return made != C || !has_kernel(op) || check_lookup(op);
 }
 
 static void print_includes(void)
@@ -216,7 +220,7 @@ static void print_includes(void)
     puts("#include \"runtime/c/math.h\"\n#include \"runtime/c/rng.h\"\n"
          "#include \"runtime/each.h\"");
     for (size_t i = 0; op_at(i); i++)
-        if (op_has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
+        if (has_kernel(op_at(i)) || (is_elementwise(op_at(i)) && op_at(i)->kernel))
             printf("#include \"runtime/%s\"\n", file_of(op_at(i)));
     puts("");
 }
@@ -227,7 +231,7 @@ static void print_table(const char *find)
     for (size_t i = 0; op_at(i); i++) {
         const OpRow *op = op_at(i);
         const bool workspace = has_workspace(op);
-        if (op->build || (made == WORK && !workspace))
+        if (op->build || (made == WORK && !workspace) || (op_has_kernel(op) && !has_kernel(op)))
             continue;
         printf("    {\"%s\", %s%s, %s%s, %s%s},\n", op->name, made == WORK ? "NULL" : op->name,
                made == WORK ? "" : "_run", workspace ? op->name : "NULL",
@@ -259,7 +263,7 @@ static void print_kernels(void)
 {
     print_includes();
     for (size_t i = 0; op_at(i); i++)
-        if (op_has_kernel(op_at(i)))
+        if (has_kernel(op_at(i)))
             print_kernel(op_at(i));
         else if (is_elementwise(op_at(i)) && made != WORK)
             (made == C ? print_loop : print_grid)(op_at(i));

@@ -10,7 +10,7 @@ static const char *const api_words[] = {
     "valid",          "bind",    "map",     "strerror", "error",    "threads",
     "progress",       "profile", "op_name", "tensors",  "sizeof",   "profile_print",
     "load_constants", "data",    "feed",    "fill",     "samples",  "batches",
-    "taken",          "skipped", "seek",    "close",
+    "taken",          "skipped", "seek",    "close",    "rank",     "timeout",
 };
 
 /* The first output of the name: programs that compute the same output have one each. */
@@ -168,7 +168,7 @@ Api *api_make(const Plan *plan, const EmitOptions *options)
     number_slots(api);
     for (size_t i = 0; i < g->dimension.count; i++)
         if (g->dimension.at[i].batch && !api->batch)
-            api->batch = g->dimension.at[i].value;
+            api->batch = g->dimension.at[i].value * (g->ranks.state == NONE ? 1 : g->ranks.count);
     for (Id v = 0; v < g->value.count; v++)
         if (g->value.at[v].kind == VALUE_INPUT && g->value.at[v].whole == NONE &&
             !g->value.at[v].fed) {

@@ -278,9 +278,12 @@ static void cut_ways(Inliner *n, Ways *ways)
 /* Of C files; those for CUDA ask their compiler, and keep count of micro-batches on the device. */
 static const Condition *find_conditions(const Emission *e, bool one)
 {
-    Condition *known = ARENA_ARRAY(e->arena, Condition, 6);
+    const Ranks *ranks = &e->plan->graph->ranks;
+    Condition *known = ARENA_ARRAY(e->arena, Condition, 8);
     if (e->dialect->device)
         return known;
+    known[5] = (Condition){"GP_RANKS", ranks->count > 0};
+    known[6] = (Condition){"GP_AS_RANKS", ranks->here};
     known[0] = (Condition){"GP_CUDA", false};
     known[1] = (Condition){"GP_CUDA_ON_CPU", false};
     known[2] = (Condition){"__CUDACC__", false};
@@ -327,7 +330,7 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
 Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest)
 {
     static const char asks[] = "run->micro";
-    bool one = !strstr(rest, asks);
+    bool one = !strstr(rest, asks) && !e->plan->graph->ranks.count;
     for (int p = 0; p < PROGRAMS; p++)
         one &= e->plan->program[p].times <= 1;
     const Inlined made = inline_for(e, one, file, count, rest);

@@ -165,12 +165,18 @@ static const char *const *value_names(const Emission *e)
     return name;
 }
 
+/* Which of the micro-batches that are here. */
+static const char *window_text(const Writer *w)
+{
+    return w->e->plan->graph->ranks.here ? "(size_t)run->part" : "(size_t)run->micro";
+}
+
 static const char *plus(const Writer *w, const char *base, const char *offset, const Address *a)
 {
     const char *sum =
         strcmp(offset, "0") == 0 ? base : arena_printf(w->e->arena, "%s + %s", base, offset);
     return a->micro_stride ? arena_printf(w->e->arena, "%s + %s * %llu", sum,
-                                          a->ring ? "m->place" : "(size_t)run->micro",
+                                          a->ring ? "m->place" : window_text(w),
                                           (unsigned long long)a->micro_stride)
                            : sum;
 }

@@ -116,6 +116,14 @@ static void write_choice(Report *r)
     if (o->programs)
         out(&r->o, "  %-22s %12s  %swhat else the model has is not planned%s\n", "programs",
             o->programs, r->dim, r->plain);
+    const Ranks *ranks = &r->g->ranks;
+    if (ranks->count)
+        out(&r->o, "  %-22s %12u  %s%s%s\n", ranks->here ? "as ranks" : "ranks", ranks->count,
+            r->dim,
+            ranks->here ? "one after the other, with the same sums"
+                        : arena_printf(r->g->arena, "each sends %s in a step; the batch is of all",
+                                       size_text(r->g->arena, ranks_bytes(r->g))),
+            r->plain);
     if (times > 1 || why->micro)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);

@@ -70,6 +70,18 @@ static uint64_t step_parts(const Plan *plan)
     return plan->slots == NONE ? 1 : plan->program[PROGRAM_STEP].times;
 }
 
+static void fill_ranks(const Plan *plan, Template *t)
+{
+    const Ranks *ranks = &plan->graph->ranks;
+    const Buffer *state = ranks->state == NONE ? NULL : &plan->buffer[plan->home[ranks->state]];
+    template_fact(t, "RANKS", state);
+    template_fact(t, "AS_RANKS", ranks->here);
+    fill_number(t, "RANKS_COUNT", ranks->count);
+    fill_number(t, "RANKS_AT", state ? state->offset : 0);
+    fill_number(t, "RANKS_BYTES", state ? state->bytes : 0);
+    fill_number(t, "RANKS_SUMS", ranks->sums);
+}
+
 static Template fill_shared(const Api *api)
 {
     const Plan *plan = api->plan;
@@ -102,6 +114,7 @@ static Template fill_shared(const Api *api)
     fill_comment(&t, "HEADER_NAME", api->options->header);
     fill_comment(&t, "CONSTANTS_NAME", constants_name(api));
     template_fact(&t, "HAS_MAIN", api->options->main);
+    fill_ranks(plan, &t);
     return t;
 }
 
@@ -245,12 +258,14 @@ static void fill_programs(const Emission *e, Template *t)
         {PROGRAM_STEP, "STEP_IS_SPLIT", "STEP_OPS", "STEP_MICROS", "STEP_LOSS"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        uint32_t times = e->plan->program[rows[i].program].times;
+        const Ranks *ranks = &e->plan->graph->ranks;
+        const uint32_t times = e->plan->program[rows[i].program].times;
+        const uint32_t turns = ranks->here ? times / ranks->count : times;
         size_t ops = (size_t)e->program[rows[i].program].calls * times;
         ops += rows[i].program == PROGRAM_STEP ? e->program[PROGRAM_UPDATE].calls : 0;
         template_fact(t, rows[i].split, times > 1);
         fill_number(t, rows[i].ops, ops);
-        fill_number(t, rows[i].micros, times > 1 ? times : 0);
+        fill_number(t, rows[i].micros, times > 1 ? turns : 0);
         template_text(t, rows[i].loss, e->program[rows[i].program].loss);
     }
     template_fact(t, "HAS_UPDATE", e->program[PROGRAM_UPDATE].calls > 0);
@@ -381,6 +396,8 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
     template_text(&t, "FUNCTIONS_DECLARED", declared.at);
     template_text(&t, "FUNCTIONS", functions.at);
     template_text(&t, "PROGRAM", program.at);
+    const uint64_t hash = key_of(program.at) * 31 + key_of(functions.at);
+    template_text(&t, "PLAN_HASH", arena_printf(arena, "0x%llx", (unsigned long long)hash));
     template_fact(&t, "HAS_ARENA", plan->arena[SPACE_ARENA] > 0);
     fill_number(&t, "ARENA_COUNT", plan->arena[SPACE_ARENA]);
     fill_number(&t, "PERSISTENT", plan->persistent);

@@ -122,8 +122,8 @@ typedef struct {
 
 typedef struct {
     Graph *micro, *whole;
-    uint32_t times;
-    Spread *spread; /* by value of micro */
+    uint32_t times, here; /* micro-batches; those that run on this rank */
+    Spread *spread;       /* by value of micro */
 } Samples;
 
 static bool mixes(const Samples *s, const Node *node, const char *why)
@@ -545,6 +545,7 @@ static void collect(const Samples *s, size_t i)
     int axis = output_axis(s, i);
     if (axis < 0)
         return;
+    whole.dim[axis] = whole.dim[axis] / s->times * s->here;
     Call from = {.span = output->span, .name = output->name};
     Call c = call_begin(g, &from, "collect");
     call_use(g, &c,
@@ -579,9 +580,9 @@ static void collect_some(Samples *s, size_t first)
     g->diag = diag;
 }
 
-bool samples_check(Graph *g, const Model *whole, uint32_t times, size_t first)
+bool samples_check(Graph *g, const Model *whole, uint32_t times, uint32_t here, size_t first)
 {
-    Samples s = {.micro = g, .times = times};
+    Samples s = {.micro = g, .times = times, .here = here};
     if (!lower_whole(&s, whole) || !check_nodes(&s, first, ALL))
         return false;
     const Node *loss = &g->node.at[g->value.at[g->train.loss.value].node];
@@ -591,7 +592,7 @@ bool samples_check(Graph *g, const Model *whole, uint32_t times, size_t first)
         if (g->output.at[i].metric && s.spread[g->output.at[i].use.value].kind != SPREAD_SHARE)
             return mixes(&s, &g->node.at[g->value.at[g->output.at[i].use.value].node],
                          "makes a metric that is no mean or sum over samples");
-    if (g->program == PROGRAM_EVAL)
+    if (g->program == PROGRAM_EVAL && here > 1)
         collect_some(&s, first);
     return true;
 }
@@ -606,7 +607,7 @@ static void drop_nodes(Graph *g, size_t first)
 
 bool samples_forward(Graph *g, const Model *whole, const Model *micro, uint32_t times)
 {
-    Samples s = {.micro = g, .times = times};
+    Samples s = {.micro = g, .times = times, .here = times};
     size_t first = g->node.count;
     Diag *diag = g->diag;
     g->diag = diag_new(g->arena, NULL, false); /* what forbids it is no mistake */

@@ -213,12 +213,23 @@ typedef struct {
     Use loss;
     const char *optimizer;
     double lr;      /* of the optimizer's brackets; the run can set another */
-    uint32_t times; /* micro-batches in a step */
+    uint32_t times; /* micro-batches in a step, on each rank */
     bool own;       /* in which each has statistics of its own: the result hangs on their number */
     bool weighs;    /* samples that fill up a batch add nothing to the loss */
     Span span;
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;
+
+/* A batch that several ranks divide: see ranks.c. */
+typedef struct {
+    uint32_t count;            /* of ranks; 0: this program is alone */
+    bool here;                 /* one rank does the work of all of them, with the same sums */
+    Id state;                  /* what the engine keeps, and pieces of messages; NONE */
+    Id last;                   /* the version of it that the program being lowered has come to */
+    uint32_t sums;             /* tensors that can be under way at a time */
+    ARRAY(Id) begun;           /* parameters whose gradients are, in that order */
+    const struct Model *whole; /* the model with the batch of all ranks */
+} Ranks;
 
 /* A data statement: where samples come from, and which inputs they fill (lower_data.c). */
 enum { MAX_FED = 8 };
@@ -293,6 +304,7 @@ typedef struct Graph {
     ARRAY(Scope) scope;
     ARRAY(Output) output;
     Train train;
+    Ranks ranks;
     ARRAY(DataStmt) data; /* none where the model is not trained */
     ARRAY(struct Call *)
     staged;                       /* of the step being lowered: running_stats, to be committed with
@@ -420,6 +432,7 @@ enum {
     OP_FLAT = 65536,   /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
+    OP_HOST = 1 << 22,     /* its kernel runs on the host alone */
     OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */
     OP_LARGEST = 1 << 24,  /* takes the first of the largest of each window */
     OP_RECTIFIES = 1 << 25, /* elementwise: what is positive, or else 0 with a derivative of 0 */
@@ -633,7 +646,7 @@ typedef struct {
 } Define; /* -D NAME=VALUE; the last of a name counts */
 
 /* What the user gave. It can be lowered as often as asked, each time to a graph of its own. */
-typedef struct {
+typedef struct Model {
     const Source *source;
     const Ast *ast;
     const Define *define;
@@ -656,6 +669,8 @@ typedef struct {
     bool epilogues;    /* elementwise ops run inside the product before them */
     uint8_t precision; /* of products and what follows them: F32, F16 or BF16 */
     Ring ring;         /* of a model that reads data */
+    uint32_t ranks;    /* that divide the batch; 0: one */
+    bool as_ranks;     /* one rank does the work of all */
 } Choice;
 
 bool choice_equals(Choice a, Choice b);
@@ -668,6 +683,9 @@ bool model_plans(const Model *model, ProgramKind program); /* of those that trai
 /* The whole way to a graph that can be planned: lower, train, simplify. NULL where there was an
  * error. */
 Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag);
+/* The first of it: what train_add goes on with, and the model that it takes. */
+Graph *model_lower_first(const Model *model, const Choice *choice, Arena *arena, Diag *diag,
+                         Model *part);
 
 /* Reads a file ("-": standard input) of up to `limit` bytes whole; NULL and a message where it
  * cannot. */
@@ -687,6 +705,21 @@ Graph *lower(Arena *arena, Diag *diag, const Model *model);
  * several, forward and eval run in as many, so that the whole batch is at once nowhere but in
  * inputs and outputs. */
 bool train_add(Graph *g, const Model *model, uint32_t times);
+/* The model with a rank's part of the batch. False with a message where it cannot be divided. */
+bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Model *part);
+/* Before the programs that train: what sums over ranks need. `whole`: the model with the batch of
+ * all of them. */
+void ranks_begin(Graph *g, const Choice *choice, const Model *whole);
+/* A metric that this rank has summed up, summed over ranks. */
+Use ranks_metric(Graph *g, const Output *metric, Use sum);
+/* What the step has staged, of all ranks. */
+bool ranks_stage(Graph *g);
+/* Gradients, by value, are summed over ranks from here on, as they come; and are there behind
+ * ranks_end, which stands in the program that updates. */
+void ranks_reduce(Graph *g, Use *gradient, size_t values);
+void ranks_end(Graph *g, Use *gradient);
+/* Bytes that a rank sends in a training step: all others receive as many. */
+uint64_t ranks_bytes(const Graph *g);
 /* Micro-batches as the train statement has them: accumulate = K, or 1; whether it leaves them open;
  * and whether it says anything of them. */
 uint32_t train_stated(const Graph *g);

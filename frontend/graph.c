@@ -24,6 +24,7 @@ void graph_program(Graph *g, ProgramKind program, bool training)
     g->program = program;
     g->training = training;
     g->staged.count = 0;
+    g->ranks.last = g->ranks.state;
     g->node_names = names_new(g->arena);
 }
 

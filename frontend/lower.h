@@ -235,8 +235,9 @@ bool lower_into(Graph *g, const Model *model);
 /* The same for training: a loss that is a plain mean becomes a sum of shares. */
 bool lower_loss_shared(Graph *g, const Model *model);
 /* Whether the program at hand can run in micro-batches; the graph holds it for one of them, from
- * node `first` on. Of eval's outputs those are left that can be collected from micro-batches. */
-bool samples_check(Graph *g, const Model *whole, uint32_t times, size_t first);
+ * node `first` on. So many of them run here, the others on other ranks: where there are several, of
+ * eval's outputs those are left that can be collected from them. */
+bool samples_check(Graph *g, const Model *whole, uint32_t times, uint32_t here, size_t first);
 /* Lowers the forward program once more, for one micro-batch, and has its outputs collected to those
  * of the whole batch. False where the samples are not independent: all is as it was then. */
 bool samples_forward(Graph *g, const Model *whole, const Model *micro, uint32_t times);

@@ -8,7 +8,7 @@ bool choice_equals(Choice a, Choice b)
 {
     return a.micro == b.micro && a.chunked_loss == b.chunked_loss && a.epilogues == b.epilogues &&
            a.precision == b.precision && a.ring.depth == b.ring.depth &&
-           a.ring.workers == b.ring.workers;
+           a.ring.workers == b.ring.workers && a.ranks == b.ranks && a.as_ranks == b.as_ranks;
 }
 
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value)
@@ -68,20 +68,36 @@ bool model_plans(const Model *model, ProgramKind program)
     return !model->programs || model->programs >> program & 1;
 }
 
-Graph *model_lower(const Model *given, const Choice *choice, Arena *arena, Diag *diag)
+Graph *model_lower_first(const Model *model, const Choice *choice, Arena *arena, Diag *diag,
+                         Model *part)
 {
-    Model chosen = *given;
-    const Model *model = &chosen;
-    chosen.precision = choice->precision;
-
-    /* syntax tree -> graph: blocks unrolled, names resolved, every value shaped */
-    Graph *g = lower(arena, diag, model);
+    Model *whole = ARENA_NEW(arena, Model);
+    *whole = *model;
+    whole->precision = choice->precision;
+    *part = *whole;
+    Graph *g = lower(arena, diag, whole);
+    if (g && choice->ranks && !ranks_divide(g, whole, choice, part))
+        return NULL;
+    if (g && choice->ranks && !choice->as_ranks) /* again, for a rank's part of the batch */
+        g = lower(arena, diag, part);
     if (!g)
         return NULL;
     g->chunked_loss = choice->chunked_loss;
+    ranks_begin(g, choice, whole);
+    return g;
+}
+
+Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag *diag)
+{
+    Model part;
+
+    /* syntax tree -> graph: blocks unrolled, names resolved, every value shaped */
+    Graph *g = model_lower_first(model, choice, arena, diag, &part);
+    if (!g)
+        return NULL;
 
     /* the loss, the backward pass and the updates, as programs of their own */
-    if (g->train.present && !model->infer && !train_add(g, model, choice->micro))
+    if (g->train.present && !model->infer && !train_add(g, &part, choice->micro))
         return NULL;
 
     /* what nobody needs goes, equal nodes merge */

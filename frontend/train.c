@@ -12,8 +12,10 @@
 /* The model, and what it is lowered with: for the whole batch and for one of the micro-batches. */
 typedef struct {
     Graph *g;
-    Model whole, micro;
-    uint32_t times;
+    Model whole, rank, micro; /* a rank has the whole where it is alone */
+    uint32_t parts;           /* micro-batches of the whole batch, on all ranks; */
+    uint32_t times;           /* that a program runs here; */
+    uint32_t turns;           /* and that one rank sums up */
 } Lowering;
 
 static const Dimension *batch_dimension(const Graph *g)
@@ -86,7 +88,7 @@ static void keep_metric(Graph *g, Output *metric)
     const int64_t *none = g->value.at[metric->use.value].dim; /* it is one number */
     const Use operand[] = {use_of(graph_value(g, VALUE_GRADIENT, name, F32, 0, none, metric->span)),
                            metric->use};
-    metric->use = call_op(g, &from, "accumulate", 2, operand);
+    metric->use = ranks_metric(g, metric, call_op(g, &from, "accumulate", 2, operand));
 }
 
 /* Lowers the program anew, for one of `times` micro-batches, and lists what it leaves: its loss,
@@ -97,9 +99,10 @@ static bool lower_loss(const Lowering *l, ProgramKind program, Outputs *list)
     size_t first = g->node.count;
     graph_program(g, program, program == PROGRAM_STEP);
     if (!lower_loss_shared(g, &l->micro) ||
-        (l->times > 1 && !samples_check(g, &l->whole, l->times, first)))
+        (l->parts > 1 && !samples_check(g, &l->whole, l->parts, l->times, first)))
         return false;
-    g->times[program] = g->train.times = l->times;
+    g->times[program] = l->times;
+    g->train.times = l->turns;
     g->train.lr = stated_lr(g, op_find(g->train.optimizer));
     Output loss = {.use = g->train.loss, .name = "loss", .span = g->train.span, .loss = true};
     for (size_t i = 0; i < g->output.count; i++) {
@@ -133,8 +136,7 @@ static bool lower_outputs(const Lowering *l, Outputs *list)
     Outputs whole = {0};
     for (size_t i = 0; i < g->output.count; i++)
         ARRAY_PUSH(g->arena, &whole, g->output.at[i]);
-    bool cut =
-        l->times > 1 && whole.count > 0 && samples_forward(g, &l->whole, &l->micro, l->times);
+    bool cut = l->times > 1 && whole.count > 0 && samples_forward(g, &l->rank, &l->micro, l->times);
     for (size_t i = 0; i < whole.count; i++)
         ARRAY_PUSH(g->arena, list, cut ? g->output.at[i] : whole.at[i]);
     if (cut)
@@ -218,7 +220,11 @@ bool train_add(Graph *g, const Model *model, uint32_t times)
     Dimension *dimension = ARENA_ARRAY(g->arena, Dimension, g->dimension.count + 1);
     for (size_t i = 0; i < g->dimension.count; i++)
         dimension[i] = g->dimension.at[i];
-    Lowering l = {g, *model, *model, times ? times : train_stated(g)};
+    const uint32_t turns = times ? times : train_stated(g);
+    const uint32_t ranks = g->ranks.count ? g->ranks.count : 1;
+    Lowering l = {.g = g, .rank = *model, .micro = *model, .turns = turns, .parts = turns * ranks};
+    l.whole = g->ranks.whole ? *g->ranks.whole : *model;
+    l.times = g->ranks.here ? l.parts : turns;
     const Dimension *batch = batch_dimension(g);
     if (!check_times(g, l.times))
         return false;

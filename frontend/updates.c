@@ -103,7 +103,7 @@ static bool clip_norm(Graph *g, const Use *gradient, size_t values, Use *scale)
 /* Goes on with the sums over micro-batches, in the program that runs once. */
 static void begin_update(Graph *g, Use *gradient, size_t values)
 {
-    if (g->train.times <= 1)
+    if (program_times(g, PROGRAM_STEP) <= 1)
         return;
     for (Id v = 0; v < values; v++)
         if (gradient[v].value != NONE)
@@ -147,7 +147,7 @@ static Use append(Graph *g, const Call *from, Id state, const char *op, int coun
 /* Whether the step may still come to nothing when they are staged. */
 static bool commits_later(const Graph *g)
 {
-    return g->train.times > 1 || is_scaled(g);
+    return program_times(g, PROGRAM_STEP) > 1 || is_scaled(g);
 }
 
 /* A copy of the state that the step works on. */
@@ -185,7 +185,8 @@ static bool commit_staged(Graph *g, const Use *last, size_t values, Use good)
     for (Id v = 0; v < values && commits_later(g); v++) {
         if (last[v].value == NONE)
             continue;
-        Use copy = g->train.times > 1 ? use_of(value_first(g, last[v].value)) : last[v];
+        Use copy =
+            program_times(g, PROGRAM_STEP) > 1 ? use_of(value_first(g, last[v].value)) : last[v];
         Call from = {.span = g->train.span};
         if (append(g, &from, v, "commit", 3, (Use[]){use_of(v), copy, good}).value == NONE)
             return false;
@@ -277,9 +278,11 @@ bool updates(Graph *g, const Use *gradients)
     Use *last = ARENA_ARRAY(g->arena, Use, values);
     memcpy(gradient, gradients, values * sizeof *gradient);
     memset(last, 0xff, values * sizeof *last); /* NONE */
-    if (!check_staged(g, gradient) || !move_staged(g, last))
+    if (!check_staged(g, gradient) || !ranks_stage(g) || !move_staged(g, last))
         return false;
+    ranks_reduce(g, gradient, values);
     begin_update(g, gradient, values);
+    ranks_end(g, gradient);
     if (!clip_values(g, gradient, values) || !clip_norm(g, gradient, values, &scale))
         return false;
     for (Id v = 0; v < values; v++)

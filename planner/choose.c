@@ -21,6 +21,8 @@ Choice choice_asked(const Model *model, const Target *target, const PlanOptions 
 {
     const uint8_t stated = (uint8_t)model_precision(model), asked = options->precision;
     return (Choice){.precision = asked ? (uint8_t)(asked - 1) : stated,
+                    .ranks = options->ranks,
+                    .as_ranks = options->as_ranks,
                     .micro = options->micro_auto && !options->micro ? 1 : options->micro,
                     .chunked_loss = options->chunked_loss == WHEN_ALWAYS,
                     .epilogues = target->epilogues && options->epilogues != WHEN_NEVER};
@@ -84,7 +86,10 @@ double choose_least_cost(Chooser *s)
     if (s->least_cost > 0)
         return s->least_cost;
     const Choice asked = choice_asked(s->model, s->target, s->options);
-    Choice choice = {.epilogues = asked.epilogues, .precision = asked.precision};
+    Choice choice = {.epilogues = asked.epilogues,
+                     .precision = asked.precision,
+                     .ranks = asked.ranks,
+                     .as_ranks = asked.as_ranks};
     Built plain = build(s->model, s->target, &choice, diag_new(s->arena, NULL, false));
     double cost = plain.graph ? least_cost(plain.graph, plain.clusters, s->target) : 0;
     built_free(&plain);

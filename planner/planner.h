@@ -180,6 +180,8 @@ typedef struct {
     uint8_t precision;   /* 1 + a dtype; 0: as the model says */
     bool precision_auto; /* then bf16 where nothing else is within the budget */
     Ring ring;           /* of a graph with data */
+    uint32_t ranks;      /* that divide the batch; 0: one */
+    bool as_ranks;       /* one rank does the work of all */
     bool io_external;    /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */

@@ -33,6 +33,9 @@ static void data_stop(net *m)
 static int data_failed(net *m, int code)
 {
     snprintf(m->detail, sizeof m->detail, "%s", gp_data_error(LOADER));
+#if MODEL_RANKS
+    give_up(m, code);
+#endif
     return code;
 }
 
@@ -48,15 +51,20 @@ static int data_open(net *m, int which)
     if ((code = data_memory(m)) != NET_OK)
         return code;
 #endif
-    const gp_data_start start = {.path = m->source[which].path,
-                                 .ring = SLOTS,
-                                 .work = LOADER,
-                                 .seed = m->seed,
-                                 .step =
-                                     which == NET_TRAIN ? (int64_t)m->step : m->source[which].at,
-                                 .fill = m->source[which].fill,
-                                 .user = m->source[which].user,
-                                 .samples = m->source[which].given};
+    const gp_data_start start = {
+        .path = m->source[which].path,
+        .ring = SLOTS,
+        .work = LOADER,
+        .seed = m->seed,
+#if MODEL_RANKS
+        .rank = net_rank(m),
+        .ranks = NET_RANKS,
+#endif
+        .step = which == NET_TRAIN ? (int64_t)m->step : m->source[which].at,
+        .fill = m->source[which].fill,
+        .user = m->source[which].user,
+        .samples = m->source[which].given
+    };
     const int row = which != NET_PREDICT ? which
                     : start.fill         ? NET_PREDICT + 1
                     : start.user         ? NET_PREDICT + 2
@@ -227,4 +235,7 @@ int net_seek(net *m, int which, int64_t batch)
 void net_close(net *m)
 {
     data_stop(m);
+#if MODEL_RANKS
+    gp_mpi_end(RANKS);
+#endif
 }

@@ -17,6 +17,9 @@ const char *net_strerror(int code)
         "data that is missing, damaged, or not what the model reads",
         "the data has no further batch",
 #endif
+#if MODEL_RANKS
+        [NET_ERANK] = "another rank failed, does not answer, or has another program",
+#endif
     };
     return text[NET_ERROR_KIND(code)] ? text[NET_ERROR_KIND(code)] : "an unknown error";
 }
@@ -27,9 +30,27 @@ static GP_UNUSED int failed(net *m, int code)
     return code;
 }
 
+#if MODEL_RANKS
+/* What ends this rank ends all of them. */
+static GP_UNUSED int give_up(net *m, int code)
+{
+    gp_ranks_alarm(RANKS, m->detail);
+    return code;
+}
+
+#endif
 static GP_UNUSED int op_failed(net *m, int op, int kind)
 {
+#if MODEL_RANKS
+    if (kind == NET_ERANK) {
+        snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
+        return kind;
+    }
+#endif
     snprintf(m->detail, sizeof m->detail, "%s: %s", net_strerror(kind), op_name[op]);
+#if MODEL_RANKS
+    give_up(m, kind);
+#endif
     return kind | op << 4;
 }
 

@@ -107,7 +107,25 @@ static net *gp_own(const net *gp_model)
 
 int net_save(const net *m, const char *path)
 {
+#if MODEL_RANKS
+    struct {
+        int code;
+        char detail[GP_RANKS_TEXT];
+    } done = {0};
+    net *own = gp_own(m);
+    if (net_rank(m) == 0) {
+        done.code = save_to(own, path);
+        snprintf(done.detail, sizeof done.detail, "%s", m->detail);
+    }
+    if (gp_ranks_share(RANKS, &done, sizeof done) != GP_OK) {
+        snprintf(own->detail, sizeof own->detail, "%s", RANKS->text);
+        return NET_ERANK;
+    }
+    snprintf(own->detail, sizeof own->detail, "%s", done.detail);
+    return done.code;
+#else
     return save_to(gp_own(m), path); /* which changes what net_error says, and nothing else */
+#endif
 }
 
 #if MODEL_HAS_CONSTANTS

@@ -43,6 +43,12 @@ MODEL_PROGRAM
 /* ---- Running it ---- */
 
 enum { RAN_FORWARD = 1, RAN_EVAL, RAN_STEP }; /* in m->ran */
+#if MODEL_RANKS
+
+/* What sums over ranks keep. */
+#define RANKS ((gp_ranks *)(void *)(m->arena + MODEL_RANKS_AT))
+static int total_loss(net *m, double *loss);
+#endif
 
 MODEL_ACCESSORS
 
@@ -61,6 +67,25 @@ static int slot_take(net *m, int which);
 static void slot_give(net *m);
 #endif
 
+#if MODEL_RANKS || MODEL_AS_RANKS
+/* The micro-batch's place among those of all ranks. */
+static void find_part(gp_run *run, int rank)
+{
+    run->micros = run->micros ? run->micros : 1;
+    run->parts = MODEL_RANKS_COUNT * run->micros;
+    run->part = rank * run->micros + run->micro;
+}
+
+#endif
+#if MODEL_AS_RANKS
+/* Behind the last micro-batch of a rank comes the first of the next. */
+static void find_rank(gp_run *run, int *rank)
+{
+    if (run->micro + 1 == run->micros && ++*rank < MODEL_RANKS_COUNT)
+        run->micro = -1;
+}
+
+#endif
 /* What holds for all ops of a run. */
 static gp_run run_begin(net *m, int ops)
 {
@@ -80,6 +105,13 @@ int net_forward(net *m)
 {
     int code;
     gp_run run = run_begin(m, MODEL_FORWARD_OPS);
+#if MODEL_RANKS
+    const int rank = net_rank(m);
+    find_part(&run, rank);
+#endif
+#if MODEL_AS_RANKS
+    int rank = 0;
+#endif
 #if MODEL_BINDS
     if (!is_bound(m))
         return NET_EBIND;
@@ -90,6 +122,9 @@ int net_forward(net *m)
 #endif
 #if MODEL_FORWARD_IS_SPLIT
     for (run.micros = MODEL_FORWARD_MICROS; run.micro < run.micros; run.micro++) {
+#if MODEL_RANKS || MODEL_AS_RANKS
+        find_part(&run, rank);
+#endif
 #if MODEL_HAS_DATA
         if ((code = slot_take(m, NET_PREDICT)) != NET_OK)
             return code;
@@ -98,6 +133,9 @@ int net_forward(net *m)
             return code;
 #if MODEL_HAS_DATA
         slot_give(m);
+#endif
+#if MODEL_AS_RANKS
+        find_rank(&run, &rank);
 #endif
     }
 #else
@@ -124,6 +162,13 @@ int net_eval(net *m, float *loss)
 {
     int code;
     gp_run run = run_begin(m, MODEL_EVAL_OPS);
+#if MODEL_RANKS
+    const int rank = net_rank(m);
+    find_part(&run, rank);
+#endif
+#if MODEL_AS_RANKS
+    int rank = 0;
+#endif
 #if MODEL_BINDS
     if (!is_bound(m))
         return NET_EBIND;
@@ -138,19 +183,33 @@ int net_eval(net *m, float *loss)
 #endif
 #if MODEL_EVAL_IS_SPLIT
     double sum = 0; /* each micro-batch has its share of the mean */
+#if MODEL_AS_RANKS
+    double share[MODEL_RANKS_COUNT] = {0};
+#endif
     for (run.micros = MODEL_EVAL_MICROS; run.micro < run.micros; run.micro++) {
+#if MODEL_RANKS || MODEL_AS_RANKS
+        find_part(&run, rank);
+#endif
 #if MODEL_HAS_DATA
         if ((code = slot_take(m, NET_EVAL)) != NET_OK)
             return code;
 #endif
         if ((code = eval(m, &run)) != NET_OK)
             return code;
+#if MODEL_AS_RANKS
+        share[rank] += (double)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+        find_rank(&run, &rank);
+#else
         sum += (double)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+#endif
 #if MODEL_HAS_DATA
         slot_give(m);
 #endif
     }
-    *loss = (float)sum;
+#if MODEL_AS_RANKS
+    for (rank = 0; rank < MODEL_RANKS_COUNT; rank++)
+        sum += share[rank];
+#endif
 #else
 #if MODEL_HAS_DATA
     if ((code = slot_take(m, NET_EVAL)) != NET_OK)
@@ -161,8 +220,17 @@ int net_eval(net *m, float *loss)
 #if MODEL_HAS_DATA
     slot_give(m);
 #endif
-    *loss = (float)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+#if MODEL_RANKS
+    double sum = (double)*(const gp_real *)AT(MODEL_EVAL_LOSS);
+#else
+    const gp_real sum = *(const gp_real *)AT(MODEL_EVAL_LOSS);
 #endif
+#endif
+#if MODEL_RANKS
+    if ((code = total_loss(m, &sum)) != NET_OK)
+        return code;
+#endif
+    *loss = (float)sum;
 #if MODEL_HAS_DATA
     batch_end(m, NET_EVAL);
 #endif
@@ -176,6 +244,13 @@ int net_step(net *m, float *loss)
 {
     int code;
     gp_run run = run_begin(m, MODEL_STEP_OPS);
+#if MODEL_RANKS
+    const int rank = net_rank(m);
+    find_part(&run, rank);
+#endif
+#if MODEL_AS_RANKS
+    int rank = 0;
+#endif
 #if MODEL_BINDS
     if (!is_bound(m))
         return NET_EBIND;
@@ -191,18 +266,33 @@ int net_step(net *m, float *loss)
 #endif
 #if MODEL_STEP_IS_SPLIT
     double sum = 0; /* each micro-batch has its share of the mean */
+#if MODEL_AS_RANKS
+    double share[MODEL_RANKS_COUNT] = {0};
+#endif
     for (run.micros = MODEL_STEP_MICROS; run.micro < run.micros; run.micro++) {
+#if MODEL_RANKS || MODEL_AS_RANKS
+        find_part(&run, rank);
+#endif
 #if MODEL_HAS_DATA
         if ((code = slot_take(m, NET_TRAIN)) != NET_OK)
             return code;
 #endif
         if ((code = step(m, &run)) != NET_OK)
             return code;
+#if MODEL_AS_RANKS
+        share[rank] += (double)*(const gp_real *)AT(MODEL_STEP_LOSS);
+        find_rank(&run, &rank);
+#else
         sum += (double)*(const gp_real *)AT(MODEL_STEP_LOSS);
+#endif
 #if MODEL_HAS_DATA
         slot_give(m);
 #endif
     }
+#if MODEL_AS_RANKS
+    for (rank = 0; rank < MODEL_RANKS_COUNT; rank++)
+        sum += share[rank];
+#endif
 #else
 #if MODEL_HAS_DATA
     if ((code = slot_take(m, NET_TRAIN)) != NET_OK)
@@ -213,11 +303,19 @@ int net_step(net *m, float *loss)
 #if MODEL_HAS_DATA
     slot_give(m);
 #endif
+#if MODEL_RANKS
+    double sum = (double)*(const gp_real *)AT(MODEL_STEP_LOSS);
+#else
     const gp_real sum = *(const gp_real *)AT(MODEL_STEP_LOSS);
+#endif
 #endif
 #if MODEL_HAS_UPDATE
     poison(m, -1);
     if ((code = update(m, &run)) != NET_OK)
+        return code;
+#endif
+#if MODEL_RANKS
+    if ((code = total_loss(m, &sum)) != NET_OK)
         return code;
 #endif
     m->step++;
@@ -249,6 +347,9 @@ int net_step(net *m, float *loss)
 #endif
 #if MODEL_HAS_DATA
 #include "runtime/c/data_ring.h"
+#endif
+#if MODEL_RANKS
+#include "runtime/c/ranks_mpi.h"
 #endif
 MODEL_KERNELS
 
@@ -297,10 +398,47 @@ static GP_NOINLINE int op_end(net *m, int op, int code)
         m->seconds[op] += time - m->clock;
     m->clock = time;
 #endif
+#if MODEL_RANKS
+    if (gp_ranks_poll(RANKS) != GP_OK)
+        return op_failed(m, op, NET_ERANK);
+    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)
+        return give_up(m, failed(m, NET_ECANCEL));
+#else
     if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)
         return failed(m, NET_ECANCEL);
+#endif
     return NET_OK;
 }
+
+#if MODEL_RANKS
+/* The loss of all ranks. */
+static int total_loss(net *m, double *loss)
+{
+    const uint64_t same = gp_random_mix(m->seed, m->step);
+    if (gp_ranks_total(RANKS, loss, same, "seed or step") == GP_OK)
+        return NET_OK;
+    snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
+    return NET_ERANK;
+}
+
+int net_rank(const net *m)
+{
+    return RANKS->rank;
+}
+
+void net_timeout(net *m, double seconds)
+{
+    RANKS->timeout = seconds;
+}
+
+#if !MODEL_HAS_DATA
+void net_close(net *m)
+{
+    gp_mpi_end(RANKS);
+}
+
+#endif
+#endif
 
 #if MODEL_HAS_DATA
 /* ---- Data ---- */
@@ -317,7 +455,11 @@ static const _Alignas(64) unsigned char gp_embedded[MODEL_EMBEDDED_ROWS][2048]; 
 /* ---- Memory, parameters and files ---- */
 
 #endif
+#if MODEL_RANKS
+int net_init(net *m, void *arena, size_t bytes, void *communicator)
+#else
 int net_init(net *m, void *arena, size_t bytes)
+#endif
 {
     memset(m, 0, sizeof *m);
 #if MODEL_HAS_ARENA
@@ -343,6 +485,13 @@ int net_init(net *m, void *arena, size_t bytes)
 #endif
 #if MODEL_HAS_SCHEDULE
     net_schedule(m, MODEL_SCHEDULE);
+#endif
+#if MODEL_RANKS
+    if (gp_mpi_begin(RANKS, MODEL_RANKS_BYTES, MODEL_RANKS_SUMS, NET_RANKS,
+                     UINT64_C(MODEL_PLAN_HASH), communicator) != GP_OK) {
+        snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
+        return NET_ERANK;
+    }
 #endif
     return NET_OK;
 }

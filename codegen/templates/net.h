@@ -30,7 +30,14 @@ extern "C" {
 #endif
 #define NET_OPS MODEL_OPS
 #if MODEL_WEIGHS_SAMPLES || MODEL_HAS_DATA
+#if MODEL_RANKS
+#define NET_BATCH MODEL_BATCH /* samples, on all ranks together */
+#else
 #define NET_BATCH MODEL_BATCH /* samples */
+#endif
+#endif
+#if MODEL_RANKS
+#define NET_RANKS MODEL_RANKS_COUNT /* that divide the batch: inputs and outputs are of a part */
 #endif
 MODEL_COUNTS
 
@@ -51,9 +58,20 @@ enum {
 #if MODEL_HAS_DATA
     NET_EOUTPUT,  /* the last run did not compute this output */
     NET_EDATA,    /* data is missing, damaged, or not what the model reads */
+#if MODEL_RANKS
+    NET_EEND,     /* the data has no further batch */
+#else
     NET_EEND      /* the data has no further batch */
+#endif
+#else
+#if MODEL_RANKS
+    NET_EOUTPUT,  /* the last run did not compute this output */
 #else
     NET_EOUTPUT   /* the last run did not compute this output */
+#endif
+#endif
+#if MODEL_RANKS
+    NET_ERANK = 14 /* another rank failed, does not answer, or has another program */
 #endif
 };
 /* clang-format on */
@@ -154,8 +172,20 @@ void net_free(net *m);
 /* Waits for the stream; returns what went wrong since the last wait. */
 int net_sync(net *m);
 #else
+#if MODEL_RANKS
+/* Takes the arena, which is neither read nor written yet. Behind MPI_Init, with a pointer to a
+ * communicator of NET_RANKS ranks, an MPI_Comm; all of them call it, and net_close before
+ * MPI_Finalize. What fails on one rank, or is not answered within so many seconds (300 unless
+ * net_timeout sets others), ends all of them with NET_ERANK: load the last file that was saved in
+ * a new run. step, eval and save are called by all ranks, in one order. */
+int net_init(net *m, void *arena, size_t bytes, void *communicator);
+void net_close(net *m);
+int net_rank(const net *m); /* this one, of NET_RANKS */
+void net_timeout(net *m, double seconds);
+#else
 /* Takes the arena, which is neither read nor written yet. */
 int net_init(net *m, void *arena, size_t bytes);
+#endif
 #endif
 #if MODEL_EMBEDS
 /* The seed of random ops. Parameters are constants of the C file. */
@@ -181,6 +211,10 @@ void net_reset(net *m, uint64_t seed);
 /* Parameters as a safetensors file. A file that does not fit changes nothing, but one that is
  * truncated or written to while it is read leaves a mixture. Saving replaces the file as a whole or
  * not at all. */
+#endif
+#if MODEL_RANKS
+/* The file is that of one rank alone, and loads with any number of them: on all ranks. Rank 0
+ * writes it. */
 #endif
 int net_load(net *m, const char *path);
 int net_save(const net *m, const char *path);
@@ -224,9 +258,11 @@ int64_t net_batches(const net *m, int which);   /* likewise */
 int64_t net_taken(const net *m);                /* samples that counted in the last run */
 int64_t net_skipped(const net *m);              /* damaged ones so far: corrupt = skip */
 int net_seek(net *m, int which, int64_t batch); /* EVAL and PREDICT go on with it */
+#if !MODEL_RANKS
 /* Ends the workers and closes files; the next run opens what it reads again. Before the arena or
  * the model is given back. */
 void net_close(net *m);
+#endif
 
 #endif
 MODEL_ACCESSORS_DECLARED

@@ -35,6 +35,12 @@
 #ifndef MODEL_FORWARD_IS_SPLIT
 #define MODEL_FORWARD_IS_SPLIT 1
 #endif
+#ifndef MODEL_RANKS
+#define MODEL_RANKS 0 /* with it, mpi.h is needed: tests/ranks */
+#endif
+#ifndef MODEL_AS_RANKS
+#define MODEL_AS_RANKS 0
+#endif
 #ifndef MODEL_HAS_DATA
 #define MODEL_HAS_DATA (!MODEL_EMBEDS)
 #endif
@@ -156,6 +162,14 @@
 #define MODEL_STEP_OPS 1
 #define MODEL_STEP_MICROS 2
 #define AT_MODEL_STEP_LOSS AT_y
+
+/* ---- Its ranks ---- */
+
+#define MODEL_RANKS_COUNT 2
+#define MODEL_RANKS_AT 0
+#define MODEL_RANKS_BYTES 65536
+#define MODEL_RANKS_SUMS 1
+#define MODEL_PLAN_HASH 0x1
 
 /* ---- Its data ---- */
 

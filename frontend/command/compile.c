@@ -129,6 +129,23 @@ static bool may_have_main(Diag *diag, const Model *model)
     return false;
 }
 
+/* Ranks divide the batch of a training step; false with a message. */
+static bool may_have_ranks(Diag *diag, const Model *model, const Options *o)
+{
+    const char *option = o->ranks ? "ranks" : "as-ranks";
+    if (o->ranks && o->as_ranks)
+        diag_error(diag, (Span){0}, "--ranks and --as-ranks: either several ranks, or one for all");
+    else if (!model_trains(model))
+        diag_error(diag, (Span){0}, "--%s: the model has no train statement", option);
+    else if (o->ranks && o->main)
+        diag_error(diag, (Span){0}, "--main: there is no program around several ranks yet");
+    else if (o->ranks && (o->io_external || o->params_external))
+        diag_error(diag, (Span){0}, "--ranks: what is summed over ranks lies in the arena");
+    else
+        return true;
+    return false;
+}
+
 /* ---- The passes in order -------------------------------------------------------------------- */
 
 static int compile(Arena *arena, Diag *diag, const Options *o)
@@ -152,6 +169,9 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
                    o->train ? "train" : "programs");
         return 1;
     }
+
+    if ((o->ranks || o->as_ranks) && !may_have_ranks(diag, &model, o))
+        return 1;
 
     if (o->params_file && model_trains(&model)) {
         diag_error(diag, (Span){0}, "--params embedded: weights in the C file cannot be trained");

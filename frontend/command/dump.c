@@ -25,16 +25,14 @@ static bool wants(const char *list, const char *pass)
     return names(list, pass, strlen(pass));
 }
 
-static void dump_first(const char *list, const Model *given, const Choice *choice)
+static void dump_first(const char *list, const Model *model, const Choice *choice)
 {
     Arena *arena = arena_new();
-    Model chosen = *given, *model = &chosen;
-    chosen.precision = choice->precision;
-    Graph *g = lower(arena, diag_new(arena, NULL, false), model);
+    Model part;
+    Graph *g = model_lower_first(model, choice, arena, diag_new(arena, NULL, false), &part);
     if (wants(list, "lower"))
         graph_dump(g, stdout);
-    g->chunked_loss = choice->chunked_loss;
-    if (wants(list, "train") && (!model_trains(model) || train_add(g, model, choice->micro)))
+    if (wants(list, "train") && (!model_trains(&part) || train_add(g, &part, choice->micro)))
         graph_dump(g, stdout);
     arena_free(arena);
 }

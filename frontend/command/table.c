@@ -93,6 +93,13 @@ const Option option_table[] = {
      "forbids that)",
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
+    {COMPILE, 0, "ranks", "N",
+     "write a program for N ranks that MPI connects: each trains on its part of the batch, and gradients "
+     "are summed in rank order; --accumulate is of each rank",
+     .kind = OPTION_COUNT, .field = FIELD(ranks), .most = 1 << 14},
+    {COMPILE | RUN, 0, "as-ranks", "N",
+     "one program that does the work of N ranks, one after the other, with the same sums: the same bits",
+     .kind = OPTION_COUNT, .field = FIELD(as_ranks), .most = 1 << 14},
     {COMPILE | RUN, 0, "chunked-loss", "WHEN",
      "compute logits and their loss in chunks of rows, so that the logits are not stored whole: always, "
      "never or auto, where the budget asks for it",

@@ -103,6 +103,8 @@ PlanOptions plan_options(const Options *o)
                        .micro_auto = o->accumulate_auto && !o->infer,
                        .chunked_loss = o->chunked_loss,
                        .epilogues = o->epilogues,
+                       .ranks = o->ranks ? o->ranks : o->as_ranks,
+                       .as_ranks = o->as_ranks != 0,
                        .precision = o->precision == PRECISION_AUTO ? 0 : (uint8_t)o->precision,
                        .precision_auto = o->precision == PRECISION_AUTO,
                        .no_recompute = o->no_recompute,

@@ -9,7 +9,7 @@ GP_KERNEL(collect)
 {
     const gp_collect_attr *a = c->attr;
     const gp_tensor *part = &c->in[1], *all = &c->out[0];
-    const int64_t at = c->run->micro * part->dim[a->axis] * all->stride[a->axis];
+    const int64_t at = GP_WINDOW(c->run) * part->dim[a->axis] * all->stride[a->axis];
     gp_move(c->run, part, (unsigned char *)all->data + at * (int64_t)gp_size(all->dtype),
             all->stride);
     return GP_OK;

@@ -9,8 +9,8 @@ GP_FUNCTION gp_real gp_loss_weight(const gp_run *run, int64_t i, int64_t rows, i
 {
     int64_t all = rows, row = i / each;
 #ifndef GP_ONE_BATCH /* the partial means of micro-batches add up to the mean of the batch */
-    all *= run->micros > 1 ? run->micros : 1;
-    row += run->micro * rows;
+    all *= GP_PARTS(run) > 1 ? GP_PARTS(run) : 1;
+    row += GP_PART(run) * rows;
 #endif
     int64_t valid = all;
     if (run->batch > 0 && run->valid > 0 && all % run->batch == 0)

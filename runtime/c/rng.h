@@ -69,8 +69,8 @@ GP_FUNCTION int64_t gp_random_place(const gp_run *run, int64_t i, int64_t parts,
     if (parts == 0)
         return i;
     if (parts == 1)
-        return i + run->micro * span;
-    return (i / span * run->micros + run->micro) * span + i % span;
+        return i + GP_PART(run) * span;
+    return (i / span * GP_PARTS(run) + GP_PART(run)) * span + i % span;
 }
 #else
 /* The index of an element in the batch. */

@@ -36,9 +36,10 @@ typedef GP_HALF gp_half;
 /* Status of a kernel; the caller adds which op it was. */
 enum {
     GP_OK = 0,
-    GP_EINDEX = 1, /* an index out of range */
-    GP_ENAN = 2,   /* a NaN in an output: see call.h */
-    GP_EDEVICE = 9 /* a device call failed; the numbers in between are the emitted program's */
+    GP_EINDEX = 1,  /* an index out of range */
+    GP_ENAN = 2,    /* a NaN in an output: see call.h */
+    GP_EDEVICE = 9, /* a device call failed; the numbers in between are the emitted program's */
+    GP_ERANK = 14   /* another rank failed, or does not answer */
 };
 
 /* What is the same for a whole run of a program. */
@@ -48,11 +49,29 @@ typedef struct {
 #ifndef GP_ONE_BATCH       /* gplan knows a program without micro-batches */
     int32_t micro, micros; /* index and number of micro-batches; 0 of 0 without any */
 #endif
+#ifdef GP_RANKS          /* likewise */
+    int32_t part, parts; /* the same of all ranks together */
+#endif
     int64_t batch, valid; /* samples of the whole batch, and how many are valid; 0: all */
     double lr;            /* learning rate of this step */
 #ifndef GP_NO_DEVICE      /* gplan knows a program of C, and plans the bytes of one for CUDA */
     void *device;         /* what the target's kernels need in addition */
 #endif
 } gp_run;
+
+/* The micro-batch's place in the batch: what random numbers and shares of a loss hang on. And that
+ * in the inputs and outputs which are here: with --as-ranks those of all ranks. */
+#ifdef GP_RANKS
+#define GP_PART(run) ((run)->part)
+#define GP_PARTS(run) ((run)->parts)
+#else
+#define GP_PART(run) ((run)->micro)
+#define GP_PARTS(run) ((run)->micros)
+#endif
+#ifdef GP_AS_RANKS
+#define GP_WINDOW(run) ((run)->part)
+#else
+#define GP_WINDOW(run) ((run)->micro)
+#endif
 
 #endif

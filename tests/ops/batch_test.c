@@ -307,6 +307,7 @@ static bool is_of_no_sample(const OpRow *op)
 {
     static const char *const names[] = {"accumulate",
                                         "accumulate_more",
+                                        "accumulate_ranks",
                                         "add_window",
                                         "clip_factor",
                                         "clip_scaled",
@@ -314,6 +315,10 @@ static bool is_of_no_sample(const OpRow *op)
                                         "commit",
                                         "linear_cross_entropy_accumulate",
                                         "loss_scale",
+                                        "reduce_begin",
+                                        "reduce_begin_kept",
+                                        "reduce_end",
+                                        "reduce_end_kept",
                                         "running_stats",
                                         "scatter_accumulate",
                                         "stage",

@@ -1,0 +1,423 @@
+/* Sums over ranks: see ranks_state.h. */
+#ifndef GP_RANKS_H
+#define GP_RANKS_H
+
+#include "ranks_state.h"
+
+#include <time.h>
+
+/* ---- Pieces --------------------------------------------------------------------------------- */
+
+/* The next piece that is this rank's, or that is not; 0: none was begun. */
+GP_HOST int gp_ranks_next(gp_ranks *r, gp_pieces *at, int own, gp_piece *p)
+{
+    while (at->tensor < r->begun) {
+        const gp_ranks_tensor *sum = &GP_RANKS_SUM(r)[at->tensor];
+        if (at->begin >= sum->count) {
+            at->tensor++;
+            at->begin = 0;
+            continue;
+        }
+        const int64_t left = sum->count - at->begin;
+        memset(p, 0, sizeof *p);
+        p->at = sum->at + at->begin;
+        p->count = left < r->length ? left : r->length;
+        p->number = at->number++;
+        at->begin += p->count;
+        if ((p->number % r->ranks == r->rank) == own)
+            return p->busy = 1;
+    }
+    return 0;
+}
+
+/* All pieces below this number are summed, and here. */
+GP_HOST int64_t gp_ranks_done(const gp_ranks *r)
+{
+    int64_t done = r->own.number < r->away.number ? r->own.number : r->away.number;
+    for (int i = 0; i < GP_RANKS_OWN + GP_RANKS_AWAY; i++)
+        if (r->piece[i].busy && r->piece[i].number < done)
+            done = r->piece[i].number;
+    return done;
+}
+
+GP_HOST int gp_ranks_send(gp_ranks *r, const gp_piece *p, int rank, int tag, gp_message *m)
+{
+    const size_t bytes = (size_t)p->count * sizeof *p->at;
+    r->told += bytes;
+    r->changes++;
+    return r->link.send(r, p->at, bytes, rank, tag + (int)(p->number % GP_TAGS), m);
+}
+
+GP_HOST int gp_ranks_receive(gp_ranks *r, const gp_piece *p, gp_real *to, int rank, int tag,
+                             gp_message *m)
+{
+    r->changes++;
+    return r->link.receive(r, to, (size_t)p->count * sizeof *to, rank,
+                           tag + (int)(p->number % GP_TAGS), m);
+}
+
+/* Whether the message is done, or there is none. */
+GP_HOST int gp_ranks_test(gp_ranks *r, gp_message *m)
+{
+    if (!*m)
+        return 1;
+    const int done = r->link.test(r, m);
+    if (done > 0) {
+        *m = 0;
+        r->changes++;
+    }
+    return done;
+}
+
+/* ---- A piece that another rank owns: our part goes there, the sum comes back ----------------- */
+
+enum { GP_PIECE_BEGINS, GP_PIECE_SENDS, GP_PIECE_RECEIVES };
+
+GP_HOST int gp_ranks_away(gp_ranks *r, gp_piece *p)
+{
+    const int owner = (int)(p->number % r->ranks);
+    int code = 1;
+    if (p->stage == GP_PIECE_BEGINS) {
+        p->stage = GP_PIECE_SENDS;
+        code = gp_ranks_send(r, p, owner, GP_TAG_PART, &p->message[0]);
+    }
+    if (code >= 0 && p->stage == GP_PIECE_SENDS && (code = gp_ranks_test(r, &p->message[0])) > 0) {
+        p->stage = GP_PIECE_RECEIVES; /* from now on these bytes are the sum's */
+        code = gp_ranks_receive(r, p, p->at, owner, GP_TAG_SUM, &p->message[0]);
+    }
+    if (code >= 0 && p->stage == GP_PIECE_RECEIVES && (code = gp_ranks_test(r, &p->message[0])) > 0)
+        p->busy = 0;
+    return code;
+}
+
+/* ---- A piece of ours ------------------------------------------------------------------------- */
+
+GP_HOST void gp_ranks_add(const gp_real *a, const gp_real *b, gp_real *sum, int64_t count)
+{
+    GP_IVDEP
+    for (int64_t i = 0; i < count; i++)
+        sum[i] = a[i] + b[i];
+}
+
+/* Where the part of the k-th other rank arrives: that of rank 0 is where the sum begins. */
+GP_HOST gp_real *gp_ranks_arrival(gp_ranks *r, const gp_piece *p, int k)
+{
+    return gp_ranks_slot(r, p, k == 0 && r->rank > 0 ? 0 : 1 + k % 2);
+}
+
+/* Puts the part of the next rank into the sum; 0: it is not here yet. */
+GP_HOST int gp_ranks_take(gp_ranks *r, gp_piece *p)
+{
+    const int rank = p->taken, k = rank - (rank > r->rank);
+    gp_real *sum = gp_ranks_slot(r, p, 0);
+    if (rank == r->rank) {
+        if (rank > 0)
+            gp_ranks_add(sum, p->at, p->at, p->count);
+    } else {
+        const int code = k < p->posted ? gp_ranks_test(r, &p->message[k % 2]) : 0;
+        if (code <= 0)
+            return code;
+        const gp_real *part = gp_ranks_arrival(r, p, k);
+        if (rank > r->rank)
+            gp_ranks_add(p->at, part, p->at, p->count);
+        else if (rank > 0)
+            gp_ranks_add(sum, part, sum, p->count);
+    }
+    p->taken++;
+    r->changes++;
+    return 1;
+}
+
+/* Parts arrive two at a time, and are added in rank order. */
+GP_HOST int gp_ranks_gather(gp_ranks *r, gp_piece *p)
+{
+    int code = 1;
+    while (code > 0 && p->taken < r->ranks) {
+        const int taken = p->taken - (p->taken > r->rank);
+        for (; code >= 0 && p->posted < r->ranks - 1 && p->posted < taken + 2; p->posted++) {
+            const int k = p->posted, rank = k + (k >= r->rank);
+            code = gp_ranks_receive(r, p, gp_ranks_arrival(r, p, k), rank, GP_TAG_PART,
+                                    &p->message[k % 2]);
+        }
+        code = code < 0 ? code : gp_ranks_take(r, p);
+    }
+    if (code > 0) {
+        p->stage = GP_PIECE_SENDS;
+        p->posted = 0;
+    }
+    return code;
+}
+
+/* The sum goes to all others, first to the next in rank. */
+GP_HOST int gp_ranks_spread(gp_ranks *r, gp_piece *p)
+{
+    int idle = 0;
+    for (int i = 0; i < GP_RANKS_SENDS; i++) {
+        int code = gp_ranks_test(r, &p->message[i]);
+        while (code > 0 && p->posted < r->ranks - 1) {
+            const int rank = (r->rank + 1 + p->posted++) % r->ranks;
+            code = gp_ranks_send(r, p, rank, GP_TAG_SUM, &p->message[i]);
+            code = code < 0 ? code : gp_ranks_test(r, &p->message[i]);
+        }
+        if (code < 0)
+            return code;
+        idle += code > 0;
+    }
+    if (idle == GP_RANKS_SENDS)
+        p->busy = 0;
+    return 0;
+}
+
+GP_HOST int gp_ranks_own(gp_ranks *r, gp_piece *p)
+{
+    const int code = p->stage == GP_PIECE_BEGINS ? gp_ranks_gather(r, p) : 1;
+    return code > 0 && p->stage == GP_PIECE_SENDS ? gp_ranks_spread(r, p) : code;
+}
+
+/* ---- Moving and waiting --------------------------------------------------------------------- */
+
+/* Moves what can move; GP_ERANK where another rank gave up. */
+GP_HOST int gp_ranks_poll(gp_ranks *r)
+{
+    char text[GP_RANKS_TEXT];
+    if (r->failed)
+        return r->failed;
+    const int heard = r->link.heard(r, text, sizeof text);
+    if (heard > 0)
+        return gp_ranks_fail(r, "rank %d: %s", heard - 1, text);
+    for (int i = 0; i < GP_RANKS_OWN + GP_RANKS_AWAY && heard >= 0; i++) {
+        gp_piece *p = &r->piece[i];
+        const int own = i < GP_RANKS_OWN;
+        if (!p->busy && !gp_ranks_next(r, own ? &r->own : &r->away, own, p))
+            continue;
+        if ((own ? gp_ranks_own(r, p) : gp_ranks_away(r, p)) < 0)
+            return gp_ranks_fail(r, "a message to or from another rank failed");
+    }
+    return r->failed = heard < 0 ? GP_ERANK : GP_OK;
+}
+
+GP_HOST double gp_ranks_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The rank that the oldest piece waits for; -1: for none. */
+GP_HOST int gp_ranks_late(const gp_ranks *r)
+{
+    const int64_t number = gp_ranks_done(r);
+    for (int i = 0; i < GP_RANKS_OWN + GP_RANKS_AWAY; i++)
+        if (r->piece[i].busy && r->piece[i].number == number)
+            return i >= GP_RANKS_OWN ? (int)(number % r->ranks)
+                   : r->piece[i].stage == GP_PIECE_BEGINS
+                       ? r->piece[i].taken
+                       : (r->rank + r->piece[i].posted) % r->ranks;
+    return -1;
+}
+
+/* Between two looks at whether something moved: at first at once, then now and then, so that ranks
+ * which share a core get on. */
+GP_HOST void gp_ranks_pause(int64_t looks)
+{
+    const struct timespec a_while = {0, looks < 1000 ? 1000 : 50000};
+    if (looks > 100)
+        nanosleep(&a_while, NULL);
+}
+
+/* One more look, from `since` on in vain; GP_ERANK where that was too often. */
+GP_HOST int gp_ranks_look(gp_ranks *r, int late, int64_t *looks, int64_t *changes, double *since)
+{
+    int code = gp_ranks_poll(r);
+    if (r->changes != *changes) {
+        *changes = r->changes;
+        *since = gp_ranks_clock();
+        *looks = 0;
+    } else if (code == GP_OK && ++*looks % 64 == 0 && gp_ranks_clock() - *since > r->timeout) {
+        late = late < 0 ? gp_ranks_late(r) : late;
+        code = gp_ranks_fail(r, "rank %d does not answer for %g s", late, r->timeout);
+    }
+    gp_ranks_pause(*looks);
+    return code;
+}
+
+/* Until all pieces below this number are summed. */
+GP_HOST int gp_ranks_wait(gp_ranks *r, int64_t number)
+{
+    const double begin = gp_ranks_clock();
+    double since = begin;
+    int64_t looks = 0, changes = r->changes;
+    int code = gp_ranks_poll(r);
+    while (code == GP_OK && gp_ranks_done(r) < number)
+        code = gp_ranks_look(r, -1, &looks, &changes, &since);
+    r->waited += gp_ranks_clock() - begin;
+    return code;
+}
+
+/* Until one message is done. */
+GP_HOST int gp_ranks_await(gp_ranks *r, int rank, gp_message *m)
+{
+    const double begin = gp_ranks_clock();
+    double since = begin;
+    int64_t looks = 0, changes = r->changes;
+    int code = GP_OK, done;
+    while (code == GP_OK && (done = gp_ranks_test(r, m)) <= 0)
+        code = done < 0 ? gp_ranks_fail(r, "a message to or from rank %d failed", rank)
+                        : gp_ranks_look(r, rank, &looks, &changes, &since);
+    r->waited += gp_ranks_clock() - begin;
+    return code;
+}
+
+/* ---- For the program ------------------------------------------------------------------------- */
+
+/* The state, in `bytes` of memory: `sums` tensors at most are under way. The link is set by whoever
+ * has one. */
+GP_HOST void gp_ranks_begin(gp_ranks *r, size_t bytes, int sums, int rank, int ranks)
+{
+    const size_t taken = GP_RANKS_HEAD + (size_t)sums * sizeof(gp_ranks_tensor);
+    memset(r, 0, sizeof *r);
+    r->rank = rank;
+    r->ranks = ranks;
+    r->most = sums;
+    r->timeout = 300;
+    r->length = (int64_t)((bytes - taken) / (GP_RANKS_OWN * GP_RANKS_SLOTS * sizeof(gp_real)));
+    if (r->length > GP_RANKS_PIECE)
+        r->length = GP_RANKS_PIECE;
+}
+
+/* A tensor joins the stream; its bytes are not ours until it has ended. */
+GP_HOST int gp_ranks_sum(gp_ranks *r, gp_real *at, int64_t count)
+{
+    if (r->begun == r->ended) { /* the stream begins anew */
+        memset(&r->own, 0, sizeof r->own);
+        memset(&r->away, 0, sizeof r->away);
+        r->begun = r->ended = 0;
+    }
+    if (r->begun == r->most)
+        return gp_ranks_fail(r, "more sums than were planned");
+    gp_ranks_tensor *sum = &GP_RANKS_SUM(r)[r->begun];
+    sum->at = at;
+    sum->count = count;
+    sum->end = (r->begun ? sum[-1].end : 0) + (count + r->length - 1) / r->length;
+    r->begun++;
+    return gp_ranks_poll(r);
+}
+
+/* Waits for the tensor that began first of those that did not end. */
+GP_HOST int gp_ranks_end(gp_ranks *r)
+{
+    if (r->ended == r->begun)
+        return gp_ranks_fail(r, "a sum ends that was never begun");
+    return gp_ranks_wait(r, GP_RANKS_SUM(r)[r->ended++].end);
+}
+
+/* Bytes of rank 0 for all others. */
+GP_HOST int gp_ranks_share(gp_ranks *r, void *bytes, size_t count)
+{
+    int code = GP_OK;
+    for (int rank = 0; rank < r->ranks && code == GP_OK; rank++) {
+        gp_message m = 0;
+        if (r->rank == 0 && rank > 0)
+            code = r->link.send(r, bytes, count, rank, GP_TAG_SHARE, &m);
+        else if (r->rank == rank && rank > 0)
+            code = r->link.receive(r, bytes, count, 0, GP_TAG_SHARE, &m);
+        code = code < 0 ? gp_ranks_fail(r, "a message to or from rank %d failed", rank)
+                        : gp_ranks_await(r, r->rank ? 0 : rank, &m);
+    }
+    return code;
+}
+
+/* What all ranks say of a step. */
+typedef struct {
+    double sum;
+    uint64_t same; /* that must be equal */
+    int64_t other; /* 1 + the rank where it is not; 0: nowhere */
+} gp_said;
+
+/* Numbers of all ranks, added in rank order; `same` must be equal on all of them. */
+GP_HOST int gp_ranks_total(gp_ranks *r, double *number, uint64_t same, const char *what)
+{
+    gp_said all = {*number, same, 0}, one;
+    int code = GP_OK;
+    for (int rank = 1; rank < r->ranks && code == GP_OK; rank++) {
+        gp_message m = 0;
+        if (r->rank != 0 && r->rank != rank)
+            continue;
+        if (r->rank == 0)
+            code = r->link.receive(r, &one, sizeof one, rank, GP_TAG_SHARE, &m);
+        else
+            code = r->link.send(r, &all, sizeof all, 0, GP_TAG_SHARE, &m);
+        code = code < 0 ? gp_ranks_fail(r, "a message to or from rank %d failed", rank)
+                        : gp_ranks_await(r, r->rank ? 0 : rank, &m);
+        if (code == GP_OK && r->rank == 0) {
+            all.sum += one.sum;
+            if (one.same != same && !all.other)
+                all.other = 1 + rank;
+        }
+    }
+    if (code == GP_OK)
+        code = gp_ranks_share(r, &all, sizeof all);
+    if (code == GP_OK && all.other)
+        code = gp_ranks_fail(r, "rank %d has another %s than rank 0", (int)all.other - 1, what);
+    *number = all.sum;
+    return code;
+}
+
+/* Tells all others that this rank gives up, and why. */
+GP_HOST void gp_ranks_alarm(gp_ranks *r, const char *why)
+{
+    char text[GP_RANKS_TEXT] = {0};
+    const double begin = gp_ranks_clock();
+    if (r->failed)
+        return;
+    snprintf(text, sizeof text, "%s", why);
+    for (int rank = 0; rank < r->ranks; rank++) {
+        gp_message m = 0;
+        if (rank == r->rank || r->link.send(r, text, sizeof text, rank, GP_TAG_ALARM, &m) < 0)
+            continue;
+        while (m && gp_ranks_test(r, &m) == 0 && gp_ranks_clock() - begin < 2)
+            gp_ranks_pause(200);
+    }
+    gp_ranks_fail(r, "%s", text);
+}
+
+/* ---- Ops ------------------------------------------------------------------------------------- */
+
+/* All that is done here waits for the last micro-batch of this rank. */
+GP_FUNCTION int gp_ranks_is_last(const gp_call *c)
+{
+    return c->run->micro + 1 >= c->run->micros;
+}
+
+/* Operands: a tensor, the state. */
+GP_KERNEL(reduce_begin)
+{
+    const gp_tensor *x = &c->in[0];
+    if (x->data != c->out[0].data)
+        memcpy(c->out[0].data, x->data, (size_t)gp_count(x) * sizeof(gp_real));
+    return gp_ranks_is_last(c) ? gp_ranks_sum(c->in[1].data, c->out[0].data, gp_count(x)) : GP_OK;
+}
+
+/* Operands: the tensor that began first of those that did not end, the state. */
+GP_KERNEL(reduce_end)
+{
+    const gp_tensor *x = &c->in[0];
+    const int code = gp_ranks_is_last(c) ? gp_ranks_end(c->in[1].data) : GP_OK;
+    if (x->data != c->out[0].data)
+        memcpy(c->out[0].data, x->data, (size_t)gp_count(x) * sizeof(gp_real));
+    return code;
+}
+
+/* The same of what micro-batches have summed, where it lies. */
+GP_KERNEL(reduce_begin_kept)
+{
+    return gp_ranks_is_last(c) ? gp_ranks_sum(c->in[1].data, c->in[0].data, gp_count(&c->in[0]))
+                               : GP_OK;
+}
+
+GP_KERNEL(reduce_end_kept)
+{
+    return gp_ranks_is_last(c) ? gp_ranks_end(c->in[1].data) : GP_OK;
+}
+
+#endif

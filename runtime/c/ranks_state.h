@@ -1,0 +1,117 @@
+/* Sums over ranks: what the engine (ranks.h) keeps, and how it reaches the other ranks.
+ *
+ * What is summed is a stream of tensors in one order, which is the same on every rank. It is cut
+ * into pieces, and piece i is owned by rank i % ranks. The others send their part of it to the
+ * owner, which adds them in rank order and sends the sum back to them: so the bits of a sum hang
+ * neither on pieces nor on what arrives first. Messages go from gradients and into gradients; only
+ * what an owner receives lies in memory of its own, a few pieces, planned with the rest.
+ *
+ * Nothing here waits save gp_ranks_wait: who calls gp_ranks_poll now and then moves what can move.
+ */
+#ifndef GP_RANKS_STATE_H
+#define GP_RANKS_STATE_H
+
+#include "base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+    GP_RANKS_HEAD = 4096,                  /* bytes that the state takes at most */
+    GP_RANKS_PIECE = GP_BLOCK(1 << 16, 5), /* numbers in a piece, at most */
+    GP_RANKS_OWN = 4,                      /* pieces that are added at a time, */
+    GP_RANKS_SLOTS = 3,                    /* each with this much memory: a sum, two that arrive */
+    GP_RANKS_AWAY = 16,                    /* and pieces that others add */
+    GP_RANKS_SENDS = 4,                    /* of one piece at a time */
+    GP_RANKS_TEXT = 200,
+};
+
+/* What a message is: its tag. Pieces are numbered from there on, round and round. */
+enum {
+    GP_TAG_ALARM = 1,
+    GP_TAG_SHARE,
+    GP_TAG_PART = 16,
+    GP_TAGS = 8192,
+    GP_TAG_SUM = GP_TAG_PART + GP_TAGS,
+};
+
+typedef struct gp_ranks gp_ranks;
+
+/* A message under way, as the link has it; 0: none. */
+typedef uint64_t gp_message;
+
+/* How bytes reach another rank. Neither send nor receive waits; test tells whether one is done, and
+ * `heard` takes an alarm where there is one, and returns 1 + the rank that it is from. All return
+ * less than 0 where that failed, and leave the reason in ranks->text. */
+typedef struct {
+    int (*send)(gp_ranks *r, const void *from, size_t bytes, int rank, int tag, gp_message *m);
+    int (*receive)(gp_ranks *r, void *to, size_t bytes, int rank, int tag, gp_message *m);
+    int (*test)(gp_ranks *r, gp_message *m);
+    int (*heard)(gp_ranks *r, char *text, size_t bytes);
+} gp_link;
+
+/* A tensor that is being summed. */
+typedef struct {
+    gp_real *at;
+    int64_t count, end; /* the number of the first piece behind it */
+} gp_ranks_tensor;
+
+/* The next piece of the stream, for those who look for theirs. */
+typedef struct {
+    int64_t tensor, begin, number;
+} gp_pieces;
+
+/* A piece under way. */
+typedef struct {
+    int32_t busy, stage;
+    gp_real *at;
+    int64_t count, number;
+    int32_t posted, taken; /* messages that were begun; ranks whose part is in the sum */
+    gp_message message[GP_RANKS_SENDS];
+} gp_piece;
+
+struct gp_ranks {
+    gp_link link;
+    uint64_t world; /* the link's own */
+    int32_t rank, ranks;
+    int32_t failed;  /* GP_ERANK, for ever */
+    int32_t begun;   /* tensors, */
+    int32_t ended;   /* of them, those that somebody waited for */
+    int32_t most;    /* tensors that there is room for */
+    int64_t length;  /* of a piece */
+    int64_t changes; /* counts what moved */
+    uint64_t told;   /* bytes that this rank sent */
+    double timeout;  /* seconds in which nothing moves */
+    double waited;   /* seconds that the program stood still for others */
+    gp_pieces own, away;
+    gp_piece piece[GP_RANKS_OWN + GP_RANKS_AWAY];
+    char text[GP_RANKS_TEXT]; /* what went wrong */
+};
+
+_Static_assert(sizeof(gp_ranks) <= GP_RANKS_HEAD, "the state was planned smaller");
+
+/* What lies behind the state: the tensors, and the memory of pieces. */
+#define GP_RANKS_SUM(r) ((gp_ranks_tensor *)(void *)((unsigned char *)(r) + GP_RANKS_HEAD))
+
+GP_FUNCTION gp_real *gp_ranks_slot(gp_ranks *r, const gp_piece *p, int slot)
+{
+    return (gp_real *)(void *)(GP_RANKS_SUM(r) + r->most) +
+           ((p - r->piece) * GP_RANKS_SLOTS + slot) * r->length;
+}
+
+/* Writes why, the first time, and returns GP_ERANK. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+GP_HOST int
+gp_ranks_fail(gp_ranks *r, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!r->failed)
+        vsnprintf(r->text, sizeof r->text, format, arguments);
+    va_end(arguments);
+    return r->failed = GP_ERANK;
+}
+
+#endif

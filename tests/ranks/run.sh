@@ -1,0 +1,128 @@
+#!/bin/sh
+# Training on ranks that MPI connects, real ones: tests/ranks/run.sh path/to/gplan
+# The same bits as one rank that does the work of all, with Open MPI and MPICH, through shared memory
+# and TCP; and what becomes of all ranks when one is killed, stopped, cancelled, or wrong.
+# shellcheck source=tests/suite.sh
+. "$(dirname "$0")/../suite.sh"
+without_bless
+cd "$work" || exit 1
+strict='-std=c11 -O1 -Wall -Wextra -Wpedantic -Werror'
+export ASAN_OPTIONS=detect_leaks=0
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+
+# shellcheck disable=SC2086
+check 'sums over ranks in one process, piece by piece' sh -c "gcc $strict -D_POSIX_C_SOURCE=200809L \
+    -fsanitize=address,undefined -I'$root' -I'$root/build/gen' '$here/engine.c' -lm -o engine && ./engine"
+
+build() { # NAME CC MODEL OPTIONS...: the program NAME
+    program=$1
+    cc=$2
+    source=$3
+    shift 3
+    # shellcheck disable=SC2086
+    "$gplan" "$source" "$@" --prefix net --quiet -o "$program.c" &&
+        "$cc" $strict -DHEADER="\"$program.h\"" -I. "$here/trainer.c" "$program.c" -lm -o "$program"
+}
+one() { # NAME MODEL OPTIONS...
+    name=$1
+    model=$2
+    shift 2
+    build "$name" gcc "$model" "$@" && "./$name" "$name.st" >"$name.out"
+}
+same() { # NAME OTHER: the same losses, metrics, parameters and state
+    cmp "$1.out" "$2.out" && cmp "$1.st" "$2.st"
+}
+check 'one rank in micro-batches' one dense4 "$here/dense.g" --accumulate 4
+check 'one rank as four' one dense4as "$here/dense.g" --as-ranks 4
+check 'which is the same' same dense4 dense4as
+check 'one rank as two, in micro-batches' one dense2as "$here/dense.g" --as-ranks 2 --accumulate 2
+check 'tied parameters, as two' one tied2as "$here/tied.g" --as-ranks 2
+check 'tied parameters in chunks and micro-batches, as two' one tied22as "$here/tied.g" --as-ranks 2 \
+    --accumulate 2 --chunked-loss always
+
+plain() { "$gplan" "$here/dense.g" --as-ranks 2 --quiet -o plain.c && ! grep -q 'MPI\|mpi\.h' plain.c plain.h; }
+check 'no MPI without --ranks' plain
+hidden() { "$gplan" "$here/dense.g" --ranks 2 --quiet -o hidden.c && ! grep -q 'mpi\.h' hidden.h; }
+check 'none in the header with it' hidden
+refuses() { # MESSAGE OPTIONS...
+    message=$1
+    shift
+    ! "$gplan" "$@" --quiet >said 2>&1 && grep -qF -- "$message" said
+}
+check 'a batch that ranks do not divide' refuses 'the batch B = 16 is not a multiple of 3 ranks' \
+    "$here/dense.g" --ranks 3
+check 'ranks of inference' refuses 'the model has no train statement' "$here/dense.g" --infer --ranks 2
+check 'ranks twice' refuses 'either several ranks' "$here/dense.g" --ranks 2 --as-ranks 2
+
+# What starts ranks, and what builds them.
+mpirun() { # MPI RANKS PROGRAM ARGUMENTS...
+    mpi=$1
+    ranks=$2
+    shift 2
+    case $mpi in
+    openmpi) timeout 120 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "./$@" ;;
+    tcp) timeout 120 mpirun.openmpi --oversubscribe --bind-to none --mca btl self,tcp -n "$ranks" "./$@" ;;
+    mpich) timeout 120 mpirun.mpich -n "$ranks" "./$@" ;;
+    esac
+}
+compiler() {
+    case $1 in tcp) echo mpicc.openmpi ;; *) echo "mpicc.$1" ;; esac
+}
+ranks() { # MPI RANKS NAME MODEL OPTIONS...: as one rank that does the work of all
+    like=$3
+    built=$1$2$3
+    mpi=$1
+    many=$2
+    model=$4
+    shift 4
+    build "$built" "$(compiler "$mpi")" "$model" --ranks "$many" "$@" &&
+        mpirun "$mpi" "$many" "$built" "$built.st" >"$built.out" && same "$built" "$like"
+}
+for mpi in openmpi mpich; do
+    command -v "mpicc.$mpi" >/dev/null && command -v "mpirun.$mpi" >/dev/null || continue
+    check "$mpi: four ranks are four micro-batches" ranks $mpi 4 dense4 "$here/dense.g"
+    check "$mpi: two ranks of two micro-batches" ranks $mpi 2 dense2as "$here/dense.g" --accumulate 2
+    check "$mpi: tied parameters" ranks $mpi 2 tied2as "$here/tied.g"
+    check "$mpi: tied parameters in chunks and micro-batches" ranks $mpi 2 tied22as "$here/tied.g" \
+        --accumulate 2 --chunked-loss always
+done
+if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; then
+    check 'openmpi, over TCP' ranks tcp 2 tied2as "$here/tied.g"
+    least() {
+        ranks openmpi 4 dense4 "$here/dense.g" --budget "$(least_budget "$here/dense.g" --ranks 4)"
+    }
+    check 'in the smallest arena' least
+
+    # A file of one rank goes on with another number of them.
+    resume() {
+        ./dense4as half.st steps=2 >resumed.out && mpirun openmpi 4 openmpi4dense4 resumed.st load=half.st \
+            steps=2 >>resumed.out && cmp resumed.out dense4.out && cmp resumed.st dense4.st
+    }
+    check 'a run goes on with more ranks' resume
+
+    # Faults: all ranks end, and say why.
+    ends() { # MESSAGE ARGUMENTS...
+        message=$1
+        shift
+        rm -f ended.st
+        ! mpirun openmpi 4 openmpi4dense4 ended.st "$@" >ended 2>&1 && cat ended && [ ! -e ended.st ] &&
+            grep -q "$message" ended
+    }
+    check 'a bad index on one rank' ends 'rank 2: step: index out of range' index=2
+    check 'a rank that stops for good' ends 'rank 1 does not answer for 1 s' stop=1 timeout=1
+    check 'a rank that is killed' ends 'signal 9' kill=3
+    check 'a rank that is cancelled' ends 'rank 1: step: stopped by the progress function' cancel=1
+    others() {
+        ! timeout 120 mpirun.openmpi --oversubscribe -n 2 ./openmpi4dense4 ended.st >ended 2>&1 && cat ended &&
+            grep -q 'the program is for 4 ranks, but the communicator has 2' ended
+    }
+    check 'another number of ranks' others
+    build mixed mpicc.openmpi "$here/dense.g" --ranks 2 -D H=34 &&
+        build mixes mpicc.openmpi "$here/dense.g" --ranks 2
+    differ() {
+        ! timeout 120 mpirun.openmpi --oversubscribe -n 1 ./mixed a.st : -n 1 ./mixes b.st >ended 2>&1 &&
+            cat ended && grep -q 'rank 1 has another program than rank 0' ended
+    }
+    check 'different programs' differ
+fi
+finish
