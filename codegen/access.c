@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* What lies with gaps is read whole: planner/check.c sees to it. */
+/* A buffer with gaps is read whole: planner/check.c verifies it. */
 View access_view(const Plan *plan, Use use, Id buffer)
 {
     const View *layout = &plan->buffer[buffer].layout;

@@ -2,8 +2,8 @@
  *
  * Blocks are clusters, forward and backward apart. The backward pass runs upward beside the
  * forward pass: its arrows are stated from head to epilogue and drawn the other way round, so that
- * each block stands next to its gradient.
- * With a depth, what lies deeper is one box; arrows between the same two boxes are one arrow.
+ * each block is next to its gradient.
+ * With a depth, what is deeper is one box; arrows between the same two boxes are one arrow.
  */
 #include "codegen/dot.h"
 
@@ -60,7 +60,8 @@ static void set_html(Out *o, const char *key, const char *html)
 
 /* ---- Which items are one box ---------------------------------------------------------------- */
 
-/* The block that hides the item, or NONE: it is drawn itself. Updates hide behind the model. */
+/* The block that hides the item, or NONE: it is drawn itself. Updates are part of the model's box.
+ */
 static Id shut_scope(const Boxes *b, const Item *item)
 {
     uint32_t depth = b->d->options->depth;

@@ -42,7 +42,7 @@ static Verdict judge_term(const Condition *known, const char *at, size_t length)
     return verdict_of(known, at + strlen(word), length - strlen(word) - 1, negated);
 }
 
-/* Where the operator that joins terms stands next, outside of brackets; the end where none does. */
+/* The next operator that joins terms, outside of brackets; the end if there is none. */
 static const char *next_operator(const char *at)
 {
     for (int depth = 0; *at; at++) {

@@ -71,10 +71,10 @@ static Id find_slot(const Drawn *d, uint64_t begin)
 static void change_count(Drawn *d, Id slot, Id by)
 {
     for (Id n = d->leaves + slot; n; n /= 2)
-        d->count[n] += by; /* wraps round for one less */
+        d->count[n] += by; /* wraps around for one less */
 }
 
-/* The first slot from there on that has a tenant; d->leaves: there is none. */
+/* The first slot from there on that has a tenant; d->leaves: no slot. */
 static Id next_slot(const Drawn *d, Id slot)
 {
     if (slot >= d->leaves)
@@ -93,7 +93,7 @@ static Id next_slot(const Drawn *d, Id slot)
     return n - d->leaves;
 }
 
-/* Ends whatever lies within the one that is born; what has ended goes. */
+/* Ends every tenant within the one that is born, and removes those that have ended. */
 static void end_within(Picture *p, Drawn *d, Tenant *tenant, Id born)
 {
     const Life *later = &p->life[tenant[born].buffer];

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A JavaScript string that cannot end the script it stands in. */
+/* A JavaScript string that cannot end the script around it. */
 static void put_string(Out *o, const char *text, size_t length)
 {
     out(o, "\"");

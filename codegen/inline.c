@@ -1,5 +1,5 @@
-/* The runtime as it stands in an emitted file: of the files that are needed, and of those that they
- * include, each once and in order, the definitions that the rest of the file reaches. What nobody
+/* The runtime as emitted into a file: of the files that are needed, and of those that they
+ * include, each once and in order, the definitions that the rest of the file reaches. What nothing
  * names stays out, and so do comments that speak of nothing else, and conditionals around nothing.
  * System includes are collected at the top. */
 #include "codegen/ways.h"
@@ -181,7 +181,7 @@ static bool defines(const Inliner *n, const char *name)
     return i < n->definition.count && strcmp(n->definition.at[i].name, name) == 0;
 }
 
-/* What nobody names, but what belongs to things that are there. */
+/* Definitions that nothing names, but that belong to some that are kept. */
 static void keep_rest(Inliner *n)
 {
     for (Id i = 0; i < n->units.unit.count; i++) {
@@ -259,7 +259,7 @@ static void write_system(const Inliner *n, Out *o)
             out(o, "#include %s\n", all.at[i]);
 }
 
-/* Of each kernel by itself: what it reaches, and what it has to say of that. */
+/* For each kernel on its own: what it reaches, and which ways of that it decides. */
 static void cut_ways(Inliner *n, Ways *ways)
 {
     for (size_t i = 0; i < ways->op.count; i++) {
@@ -276,10 +276,10 @@ static void cut_ways(Inliner *n, Ways *ways)
 }
 
 /* Of C files; those for CUDA ask their compiler, and keep count of micro-batches on the device. */
-static const Condition *find_conditions(const Emission *e, bool one)
+static const Condition *find_conditions(const Emission *e, bool one, bool halves)
 {
     const Ranks *ranks = &e->plan->graph->ranks;
-    Condition *known = ARENA_ARRAY(e->arena, Condition, 8);
+    Condition *known = ARENA_ARRAY(e->arena, Condition, 9);
     if (e->dialect->device)
         return known;
     known[5] = (Condition){"GP_RANKS", ranks->count > 0};
@@ -289,6 +289,7 @@ static const Condition *find_conditions(const Emission *e, bool one)
     known[2] = (Condition){"__CUDACC__", false};
     known[3] = (Condition){"GP_NO_DEVICE", true};
     known[4] = (Condition){"GP_ONE_BATCH", one};
+    known[7] = (Condition){"GP_NO_HALF", !halves};
     return known;
 }
 
@@ -296,10 +297,11 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
                           const char *rest)
 {
     const Graph *g = e->plan->graph;
-    Inliner n = read_files(g->arena, find_conditions(e, one), file, count);
+    Ways *ways = ways_of_calls(e);
+    Inliner n = read_files(g->arena, find_conditions(e, one, ways->halves), file, count);
     Out system = out_new(g->arena), types = out_new(g->arena), body = out_new(g->arena),
         kernels = out_new(g->arena);
-    cut_ways(&n, ways_of_calls(e));
+    cut_ways(&n, ways);
     for (Id i = 0; i < n.units.unit.count; i++)
         if (n.units.unit.at[i].kind == UNIT_CODE && n.units.unit.at[i].need == NEED_ALWAYS)
             keep(&n, i);

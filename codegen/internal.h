@@ -184,6 +184,26 @@ const char *place_of_layer(Places *p, const char *wanted, uint64_t offset, int64
 /* Those that are used and not written yet. */
 void places_write(Places *p, Out *o);
 
+/* ---- Tables of loops (loop_table.c) --------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    uint64_t *number; /* by iteration */
+} LoopColumn;
+
+typedef struct {
+    Id id, times; /* times: iterations, a row each */
+    ARRAY(LoopColumn) column;
+    Places names; /* of columns */
+} LoopTable;
+typedef ARRAY(LoopTable) LoopTables;
+
+/* The name of the column with these numbers, made where there is none yet. */
+const char *loop_column(LoopTable *t, uint64_t *number, const char *wanted);
+/* What begins the body of a loop that reads the table, which is written and added to `tables`
+ * unless one of those has the same rows. */
+const char *loop_table_use(LoopTables *tables, const LoopTable *t, Out *o);
+
 /* ---- Functions and calls -------------------------------------------------------------------- */
 
 typedef struct {
@@ -200,7 +220,7 @@ typedef struct {
     Id address, addresses; /* emission->address[...] */
     const Occurrence *occurrence;
     uint32_t time;
-    Id before; /* a guest among the calls of a loop: the call that it runs before; else NONE */
+    Id before; /* one that is not run where it stands: the call that it runs before; else NONE */
 } EmitCall;
 
 typedef struct {
@@ -212,8 +232,8 @@ typedef struct {
     Id *by_hash; /* open addressing; NONE: free */
     size_t slots;
     ARRAY(Address) address;
-    ARRAY(EmitCall) call; /* in the order of time but for guests, which a program ends with */
-    ARRAY(Id) guest;      /* calls */
+    ARRAY(EmitCall) call; /* in the order of time but for guests and strays (guests.c) */
+    ARRAY(Id) guest;      /* those calls, in the order of time */
     NameTable *stored;    /* "op 1": an output of it that some call stores */
     struct {
         Id call, calls;   /* emission->call[...] */
@@ -290,7 +310,7 @@ const char *emission_label(const Emission *e, const EmitCall *call);
 /* Equal where calls differ in where things lie only; not `exact`: or in counts (program.c). */
 uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact);
 Id call_group(const Emission *e, const EmitCall *call); /* the outermost block it came from */
-/* Takes what stands alone between equal layers out of the way (guests.c). */
+/* Takes what keeps equal layers from being a loop out of the way (guests.c). */
 enum { LEAST_CALLS_SAVED = 6 }; /* that a loop must save */
 void guests_move(Emission *e, Id begin, Id count);
 /* The functions that run the calls: lists, and loops over equal runs (program.c). */

@@ -208,7 +208,7 @@ static void read_dimension(Reader *r, const json_t *row)
 static void read_scope(Reader *r, const json_t *row)
 {
     Scope scope = {.path = get_text(r, row, "path"),
-                   .parent = get_id(r, row, "parent", r->row), /* stands before it */
+                   .parent = get_id(r, row, "parent", r->row), /* comes before it */
                    .template = get_id(r, row, "template", UINT32_MAX),
                    .iteration = (uint32_t)get_integer(r, row, "iteration", 0, UINT32_MAX)};
     if ((scope.parent == NONE) != (r->row == 0))
@@ -527,7 +527,7 @@ static void read_table(Reader *r, const char *table, void (*read)(Reader *, cons
     r->table = NULL;
 }
 
-/* Rows may refer to what stands in a table of their own further down: sizes first. */
+/* Rows may refer to rows further down in other tables: sizes first. */
 static void read_graph(Reader *r)
 {
     const json_t *model = json_object_get(r->file, "model");

@@ -40,7 +40,7 @@ void loop_nest_cuda(Loop *l)
     out(l->text, "    }\n");
 }
 
-/* The names out of "(const gp_run *run, const gp_real *x0, uint64_t key0)", behind the first. */
+/* The names out of "(const gp_run *run, const gp_real *x0, uint64_t key0)", after the first. */
 static void write_arguments(const char *head, Out *o)
 {
     const char *at = strchr(head, ',');

@@ -2,7 +2,7 @@
  * 1646821376, and AT(attention_0_wq(i)) for what has a constant stride from layer
  * to layer.
  *
- * A name is that of the value, without what tells layers apart; where one value lies at several
+ * A name is that of the value, without what tells layers apart; where one value is at several
  * places, or several values have one name, the later ones are numbered. */
 #include "codegen/internal.h"
 

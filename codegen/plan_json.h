@@ -15,7 +15,7 @@ void json_begin(void);
 /* What follows from the rest of the file, for those who only look: also the report's numbers. */
 json_t *summary_json(const Picture *p);
 
-/* A file as it stands: tables filled, every id and extent in range, nothing else believed. */
+/* A file as read: tables filled, every id and extent in range, nothing else believed. */
 typedef struct {
     Graph *g;
     Clusters *clusters;

@@ -16,12 +16,6 @@ enum {
     MANY_LAYERS = 4095, /* numbers of layers that an address must take, whoever names it */
 };
 
-/* A column of a loop's table. */
-typedef struct {
-    const char *name;
-    uint64_t *number; /* by iteration */
-} Column;
-
 typedef struct {
     Emission *e;
     Out *o;
@@ -37,9 +31,9 @@ typedef struct {
     uint32_t line;             /* that was shown last, */
     uint8_t phase;             /* and for which pass */
     Repeat repeat;             /* the loop at hand */
-    ARRAY(Column) column;      /* of its table */
-    Places columns;            /* their names */
-    uint64_t largest;          /* number in the table */
+    LoopTable table;           /* and its table */
+    LoopTables tables;         /* of the loops before it */
+    Out rows;                  /* those as text */
 } Writer;
 
 const char *program_name(ProgramKind program)
@@ -314,23 +308,6 @@ static bool is_constant(const Writer *w, const uint64_t *number)
     return true;
 }
 
-/* row[i].name: the column of that name with these numbers, made where there is none yet. */
-static const char *column_name(Writer *w, uint64_t *number, const char *wanted)
-{
-    Arena *arena = w->e->arena;
-    Out key = out_new(arena);
-    for (Id t = 0; t < w->repeat.times; t++) {
-        out(&key, "%llu ", (unsigned long long)number[t]);
-        w->largest = number[t] > w->largest ? number[t] : w->largest;
-    }
-    Names safe = {.arena = arena}; /* a member may be called as a function is, but no keyword */
-    const char *name = place_name(&w->columns, name_claim(&safe, place_word(arena, wanted)),
-                                  (Place){.address = key.at});
-    if (w->column.count < w->columns.place.count)
-        ARRAY_PUSH(arena, &w->column, (Column){name, number});
-    return name;
-}
-
 /* Whether two arguments are the same place in every iteration. */
 static bool is_same(const Writer *w, Id call, Id one, Id other)
 {
@@ -356,7 +333,7 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
     const bool fixed = is_constant(w, offset), fixed_slot = is_constant(w, slot);
     if (a->kind == AT_NUMBER)
         return fixed ? number_text(w, a->offset)
-                     : arena_printf(arena, "row[i].%s", column_name(w, offset, a->role));
+                     : arena_printf(arena, "row->%s", loop_column(&w->table, offset, a->role));
     Numbering n = find_numbering(w, call, argument);
     if (fixed && fixed_slot)
         return argument_text(w, a, n.name);
@@ -373,13 +350,13 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
                             place_name(&w->e->places, place_word(arena, n.name), place),
                             even_text(arena, n.first, n.by, "i", 0));
     }
-    const char *column = fixed ? NULL : column_name(w, offset, n.name);
+    const char *column = fixed ? NULL : loop_column(&w->table, offset, n.name);
     if (fixed_slot && a->kind == AT_ARENA && !a->micro_stride)
         return arena_printf(arena, "ROW(%s)", column);
-    at = fixed ? at : arena_printf(arena, "row[i].%s", column);
+    at = fixed ? at : arena_printf(arena, "row->%s", column);
     if (!fixed_slot)
-        in = arena_printf(arena, "row[i].%s",
-                          column_name(w, slot, arena_printf(arena, "%s_slot", n.name)));
+        in = arena_printf(arena, "row->%s",
+                          loop_column(&w->table, slot, arena_printf(arena, "%s_slot", n.name)));
     return arena_printf(arena, "PLACE(%s)", address_text(w, a, at, in));
 }
 
@@ -449,50 +426,54 @@ static void write_list(Writer *w, Id begin, Id end)
     }
 }
 
-/* What runs before a call of the loop in one iteration alone. */
+/* What all iterations write alike. */
+static void write_loop_call(Writer *w, Id call, const char *indent)
+{
+    Arena *arena = w->e->arena;
+    const EmitCall *c = &w->e->call.at[w->repeat.begin + call];
+    Items argument = {0};
+    ARRAY_PUSH(arena, &argument, "run");
+    for (Id k = 0; k < c->addresses; k++)
+        ARRAY_PUSH(arena, &argument, loop_argument(w, call, k));
+    write_call(w, c, even_text(arena, w->repeat.begin + call, w->repeat.period, "i", 0), &argument,
+               indent);
+}
+
+/* What runs before a call of the loop in one iteration alone: a guest, or a call of the loop. */
 static void write_guests(Writer *w, Id call)
 {
     const Emission *e = w->e;
     const Repeat r = w->repeat;
     for (size_t i = 0; i < e->guest.count; i++) {
-        const EmitCall *guest = &e->call.at[e->guest.at[i]];
-        if (guest->before < r.begin || guest->before >= r.begin + r.period * r.times ||
-            (guest->before - r.begin) % r.period != call)
+        const Id id = e->guest.at[i], before = e->call.at[id].before;
+        if (before < r.begin || before >= r.begin + r.period * r.times ||
+            (before - r.begin) % r.period != call)
             continue;
-        write_line(w, guest, "        ");
-        out(w->o, "        if (i == %u)\n", (guest->before - r.begin) / r.period);
-        write_single(w, e->guest.at[i], "            ");
+        const Id time = (before - r.begin) / r.period, own = r.begin + time * r.period;
+        write_line(w, &e->call.at[id], "        ");
+        out(w->o, "        if (i == %u)\n", time);
+        if (id >= own && id < own + r.period)
+            write_loop_call(w, id - own, "            ");
+        else
+            write_single(w, id, "            ");
     }
 }
 
-static void write_table(Writer *w)
+/* A call of the loop, but not in iterations where it runs earlier or later. */
+static void write_member(Writer *w, Id call)
 {
-    Arena *arena = w->e->arena;
-    Items names = {0};
-    TableRows rows = {.arena = arena,
-                      .indent = "            ",
-                      .macro = arena_printf(arena, "ROWS_%u", w->e->tables++)};
-    if (w->column.count == 0)
+    const Repeat r = w->repeat;
+    Out but = out_new(w->e->arena);
+    for (Id t = 0; t < r.times; t++)
+        if (w->e->call.at[r.begin + t * r.period + call].before != NONE)
+            out(&but, "%si != %u", but.length ? " && " : "", t);
+    if (but.length == 0) {
+        write_loop_call(w, call, "        ");
         return;
-    for (size_t i = 0; i < w->column.count; i++)
-        ARRAY_PUSH(arena, &names, w->column.at[i].name);
-    for (Id t = 0; t < w->repeat.times; t++) {
-        Out row = out_new(arena);
-        for (size_t i = 0; i < w->column.count; i++) {
-            uint64_t number = w->column.at[i].number[t];
-            out(&row, "%s%llu%s", i ? ", " : "{", (unsigned long long)number,
-                number > INT64_MAX ? "u" : "");
-        }
-        rows_add(&rows, "%s}", row.at);
     }
-    Out head = out_new(arena);
-    out(&head, "        static const struct {\n");
-    out_list(
-        &head,
-        arena_printf(arena, "            %s ", w->largest <= UINT32_MAX ? "uint32_t" : "uint64_t"),
-        &names, ";\n", 16);
-    out(&head, "        } row[%u] = {\n", w->repeat.times);
-    rows_write(&rows, w->o, head.at, "        };\n");
+    write_line(w, &w->e->call.at[r.begin + call], "        ");
+    out(w->o, "        if (%s)\n", but.at);
+    write_loop_call(w, call, "            ");
 }
 
 static void write_loop(Writer *w, Repeat repeat)
@@ -501,25 +482,20 @@ static void write_loop(Writer *w, Repeat repeat)
     Out *kept = w->o, body = out_new(arena);
     begin_calls(w, repeat.period);
     w->repeat = repeat;
-    w->column.count = w->largest = 0;
-    w->columns = (Places){.arena = arena};
+    w->table = (LoopTable){.id = w->e->tables, .times = repeat.times, .names = {.arena = arena}};
     w->o = &body;
     w->line = 0;
     for (Id i = 0; i < repeat.period; i++) {
-        const EmitCall *call = &w->e->call.at[repeat.begin + i];
-        Items argument = {0};
         write_guests(w, i);
-        ARRAY_PUSH(arena, &argument, "run");
-        for (Id k = 0; k < call->addresses; k++)
-            ARRAY_PUSH(arena, &argument, loop_argument(w, i, k));
-        write_call(w, call, even_text(arena, repeat.begin + i, repeat.period, "i", 0), &argument,
-                   "        ");
+        write_member(w, i);
     }
     w->o = kept;
     w->line = 0;
     out(w->o, "    for (int i = 0; i < %u; i++) {\n", repeat.times);
-    write_table(w);
-    out(w->o, "%s    }\n", body.at);
+    const size_t tables = w->tables.count;
+    const char *row = loop_table_use(&w->tables, &w->table, &w->rows);
+    w->e->tables += w->tables.count > tables;
+    out(w->o, "%s%s%s    }\n", *row ? "    " : "", row, body.at);
 }
 
 /* Calls between two loops: those that are alike but for counts can be one too. */
@@ -605,6 +581,7 @@ static void write_programs(const Writer *common, bool last, Out *o)
         Writer w = *common;
         Out text = out_new(e->arena);
         w.o = &text;
+        w.rows = out_new(e->arena);
         w.program = (ProgramKind)p;
         e->program[p].loss = name_loss(e, w.program);
         write_program(&w);
@@ -617,6 +594,7 @@ static void write_programs(const Writer *common, bool last, Out *o)
         e->program[p].functions = w.functions;
         if (last)
             places_write(&e->places, o);
+        out_text(o, w.rows.at, w.rows.length);
         out_text(o, text.at, text.length);
     }
 }

@@ -93,7 +93,7 @@ static const char **read_column(const Group *g, Id row, Id hole)
     return column;
 }
 
-/* The parameter with these arguments, made where there is none yet. */
+/* The parameter with these arguments, made if there is none yet. */
 static size_t find_argument(Group *g, const char **column)
 {
     for (size_t i = 0; i < g->argument.count; i++) {
@@ -161,7 +161,7 @@ static const char *parameter_name(const Group *g, size_t i)
     return i == 0 ? "i" : arena_printf(g->arena, "n%zu", i);
 }
 
-/* What stands for a number in the macro. */
+/* The text of a number in the macro. */
 static void write_hole(Group *g, Id row, Id hole, Out *o)
 {
     const bool in_text = g->row[g->repeat.begin + row].hole.at[hole].in_text;
@@ -224,7 +224,7 @@ static bool write_group(Group *g, const char *macro, Macros *macros, Out *o, Ite
         return false;
     Out text = out_new(g->arena);
     Items parameters = {0};
-    const size_t pad = strlen("#define ") + strlen(macro); /* stands before them */
+    const size_t pad = strlen("#define ") + strlen(macro); /* comes before them */
     for (size_t i = 0; i < g->argument.count; i++)
         ARRAY_PUSH(g->arena, &parameters,
                    arena_printf(g->arena, "%*s%s%s", i ? 0 : (int)pad, "", i ? "" : "(",

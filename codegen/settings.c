@@ -8,7 +8,7 @@
 
 enum { WIDTH = 99 };
 
-/* The first setting from argument i on; MAX_ARGS: there is none. */
+/* The first setting from argument i on; MAX_ARGS: no setting. */
 static int next_setting(const OpRow *op, int i)
 {
     for (; i < MAX_ARGS && op->args[i].name; i++)

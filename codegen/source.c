@@ -17,7 +17,7 @@ static bool weighs_samples(const Api *api)
     return false;
 }
 
-/* C would refuse the model's name, and nobody asked for another prefix. */
+/* C would refuse the model's name, and no other prefix was given. */
 static bool is_renamed(const Api *api)
 {
     const Graph *g = api->plan->graph;

@@ -1,7 +1,7 @@
 /* The memory map as a picture: address by time, a rectangle for each buffer; under it what each
  * step belongs to, and the bytes alive, by kind.
  *
- * Requires: a plan. Leaves: SVG that stands on its own, light or dark as the viewer's theme is.
+ * Requires: a plan. Leaves: a self-contained SVG, light or dark as the viewer's theme is.
  */
 #include "codegen/picture.h"
 
@@ -340,7 +340,7 @@ Text emit_svg(const Plan *plan, const EmitOptions *options)
     Svg s = {.p = p, .plan = plan, .o = out_new(p->arena)};
     uint64_t budget = options->budget;
     bool near = budget &&
-                (double)budget < 1.6 * (double)plan->arena[SPACE_ARENA]; /* else it stands above */
+                (double)budget < 1.6 * (double)plan->arena[SPACE_ARENA]; /* otherwise it is above */
     s.top_bytes =
         1.06 * (double)(near && budget > plan->arena[SPACE_ARENA] ? budget
                                                                   : plan->arena[SPACE_ARENA]) +

@@ -26,10 +26,8 @@ void tables_tensors(const Emission *e, Out *o)
         const char *offset = t->slot != NONE ? arena_printf(e->arena, "%s_EXTERNAL", api->capitals)
                                              : arena_printf(e->arena, ROW_NUMBER "%llu",
                                                             (unsigned long long)t->offset);
-        rows_add(&rows, "T(%s, %s, %s, %s, %llu, %d%s)", string_text(e->arena, t->name), t->kind,
-                 dtype_row(dtype)->id, offset,
-                 (unsigned long long)((uint64_t)view_count(&t->view) * dtype_size(dtype)),
-                 t->view.rank, t->view.rank ? dims.at : ", 0");
+        rows_add(&rows, "T(%s, %s, %s, %s, %d%s)", string_text(e->arena, t->name), t->kind,
+                 dtype_row(dtype)->id, offset, t->view.rank, t->view.rank ? dims.at : ", 1");
     }
     rows_write(&rows, o, "", "");
 }

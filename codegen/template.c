@@ -2,8 +2,8 @@
  *
  * net_init becomes mlp_init, NET_OK becomes MLP_OK. Words that begin with MODEL_ are the model's:
  * `#if MODEL_TRAINS` is decided here, and any other MODEL_LR is replaced by its text, in comments
- * too. A word alone on its line stands for whole lines, or none. `#include "files.c"` takes in
- * another template; `#include "runtime/..."` says which part of the runtime the text stands on.
+ * too. A word alone on its line is replaced by whole lines, or none. `#include "files.c"` takes in
+ * another template; `#include "runtime/..."` says which part of the runtime the text needs.
  * All other lines are the C compiler's and stay as they are.
  */
 #include "codegen/template.h"
@@ -108,7 +108,7 @@ static void write_words(Reader *r, const char *at, const char *end, bool on)
 
 enum { WIDTH = 99 };
 
-/* Where the part of a line before the limit can end: behind a space, outside of strings. */
+/* Where the part of a line before the limit can end: after a space, outside of strings. */
 static size_t last_gap(const char *line)
 {
     size_t gap = 0;

@@ -4,9 +4,9 @@
 
 #include "codegen/internal.h"
 
-/* What MODEL_NAME stands for. */
+/* What replaces MODEL_NAME. */
 typedef struct {
-    const char *name; /* behind MODEL_ */
+    const char *name; /* after MODEL_ */
     const char *text; /* NULL: a fact, for #if */
     bool holds;       /* of a fact */
 } Mark;

@@ -75,7 +75,7 @@ static bool check_bounds(Verify *v, const Picture *p)
     return true;
 }
 
-/* Whatever stands in the summary is what these tables give. */
+/* Everything in the summary follows from these tables. */
 static bool check_summary(Verify *v, const Picture *p)
 {
     json_t *found = summary_json(p), *summary = v->file.summary;

@@ -1,14 +1,14 @@
 /* Kernels choose among ways by shapes that are known here. A branch `if (GP_WAY(name, condition))`
  * of a kernel's text stays as it is where some calls take it and others do not; where all of them
- * take one side, that is what is written, behind a check of the condition. What a condition comes
- * to is said by the kernel's own GP_WAYS, compiled into gplan. */
+ * take one side, that side is written, after a check of the condition. The value of a condition
+ * is given by the kernel's own GP_WAYS, compiled into gplan. */
 #include "codegen/ways.h"
 
 #include <string.h>
 
 /* ---- What calls take ------------------------------------------------------------------------- */
 
-/* A tensor as a kernel sees it. Nobody looks at what lies there; where two lie in one place, their
+/* A tensor as a kernel sees it. The data is never read; where two are in one place, their
  * pointers are equal. */
 static gp_tensor tensor_at(const Api *api, Dtype dtype, View view, Id buffer)
 {
@@ -72,7 +72,7 @@ static void say(const Ways *ways, const char *name, bool taken)
     *can = (*can == NONE ? 0 : *can) | (taken ? GP_TAKEN : GP_PASSED);
 }
 
-/* What the functions around the kernels meet: parameters and their files. */
+/* What the functions around the kernels handle: parameters and their files. */
 static void say_files(const Ways *ways, const Api *api)
 {
     const Graph *g = api->plan->graph;
@@ -89,10 +89,19 @@ static void say_files(const Ways *ways, const Api *api)
     }
 }
 
+static bool has_halves(const Graph *g)
+{
+    bool any = false;
+    for (size_t i = 0; i < g->value.count; i++)
+        any |= g->value.at[i].dtype == F16 || g->value.at[i].dtype == BF16;
+    return any;
+}
+
 Ways *ways_of_calls(const Emission *e)
 {
     Ways *ways = ARENA_NEW(e->arena, Ways);
     ways->arena = e->arena;
+    ways->halves = has_halves(e->plan->graph);
     ways->taken = names_new(e->arena);
     ways->said = names_new(e->arena);
     NameTable *op = names_new(e->arena);
@@ -134,7 +143,7 @@ void ways_need(Ways *ways, const char *op, const Unit *unit)
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-/* Behind a statement. */
+/* After a statement. */
 static const char *skip_statement(const char *at)
 {
     const char *before = at;
@@ -167,7 +176,7 @@ static size_t indent_of(const char *text, const char *at)
     return strspn(at, " ");
 }
 
-/* Whether a statement that begins there stands alone: not as the body of a loop or branch. */
+/* Whether a statement that begins there is on its own: not the body of a loop or branch. */
 static bool is_alone(const char *text, const char *at)
 {
     while (at > text && (at[-1] == ' ' || at[-1] == '\n'))
@@ -206,6 +215,14 @@ static void write_side(Out *o, const char *text, Side side, size_t indent)
     }
 }
 
+/* Branches of f16 and bf16 need no check where a model has neither. */
+static bool is_impossible(const Ways *ways, const char *name)
+{
+    static const char end[] = "_half";
+    const size_t length = strlen(name);
+    return !ways->halves && length >= strlen(end) && strcmp(name + length - strlen(end), end) == 0;
+}
+
 /* One branch, whose `if` is at `from`. Returns what follows it. */
 static const char *cut_branch(const Ways *ways, const char *text, const char *from, Out *o)
 {
@@ -230,9 +247,14 @@ static const char *cut_branch(const Ways *ways, const char *text, const char *fr
     }
     const bool alone = is_alone(text, from);
     const size_t indent = indent_of(text, from), inner = alone ? indent : indent + 4;
+    const bool checked = !alone || !is_impossible(ways, name);
     if (!alone)
         out(o, "{\n%*s", (int)inner, "");
-    out(o, taken == GP_TAKEN ? "GP_PLANNED(%s);" : "GP_PLANNED(!(%s));", text_of);
+    if (!checked) /* the line of the `if` goes */
+        while (o->length && strchr(" \n", o->at[o->length - 1]))
+            o->at[--o->length] = 0;
+    else
+        out(o, taken == GP_TAKEN ? "GP_PLANNED(%s);" : "GP_PLANNED(!(%s));", text_of);
     const Side side = taken == GP_TAKEN ? yes : no;
     if (side.at)
         write_side(o, text, side, inner);

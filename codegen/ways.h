@@ -6,6 +6,7 @@
 
 typedef struct {
     Arena *arena;
+    bool halves;      /* the model has f16 or bf16: else no branch named NAME_half is taken */
     NameTable *taken; /* by the name of a branch: GP_TAKEN, GP_PASSED or both */
     NameTable *said;  /* "op name": what the ops have said something of */
     WordList op;      /* those that have kernels */

@@ -27,7 +27,7 @@ _Static_assert(sizeof(gp_real) == 4, "the arena was planned for floats");
 /* Where operands are in memory. */
 #define PLACE(at) ((void *)(at))
 #define AT(name) PLACE(AT_##name)
-#define ROW(name) PLACE(m->arena + row[i].name)
+#define ROW(name) PLACE(m->arena + row->name)
 /* Runs an op; returns from the function where it failed. */
 #define OP(number, call)                                \
     do {                                                \

@@ -37,7 +37,7 @@ struct place {
 };
 #define PLACE(address) (place{address})
 #define AT(name) PLACE(AT_##name)
-#define ROW(name) PLACE(m->arena + row[i].name)
+#define ROW(name) PLACE(m->arena + row->name)
 /* Runs an op; returns from the function where it failed. */
 #define OP(number, call)                                     \
     do {                                                     \

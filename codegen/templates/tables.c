@@ -1,11 +1,16 @@
 /* clang-format off */
 /* Inputs and outputs, then what files hold: parameters and state. */
-#define T(name, kind, dtype, offset, bytes, rank, ...) \
-    {name, NET_##kind, NET_##dtype, rank, {__VA_ARGS__}, offset, bytes}
+#define T(name, kind, dtype, offset, rank, ...)           \
+    {name, NET_##kind, NET_##dtype, rank, {__VA_ARGS__}, \
+     offset, BYTES_##dtype * COUNT(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1)}
+#define COUNT(a, b, c, d, e, f, g, h, ...) ((size_t)(a) * (b) * (c) * (d) * (e) * (f) * (g) * (h))
+enum { BYTES_BOOL = 1, BYTES_U8 = 1, BYTES_I8 = 1, BYTES_U16 = 2, BYTES_F16 = 2, BYTES_BF16 = 2,
+       BYTES_I32 = 4, BYTES_U32 = 4, BYTES_F32 = 4, BYTES_I64 = 8, BYTES_F64 = 8 };
 static const net_tensor tensor[] = {
     MODEL_TENSORS
 };
 #undef T
+#undef COUNT
 enum {
     SAVED = MODEL_SAVED, /* the first that files hold */
 #if MODEL_TRAINS

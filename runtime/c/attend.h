@@ -154,6 +154,7 @@ GP_FUNCTION void gp_attend_pack(gp_real *to, const gp_tensor *t, int64_t b, int6
                                 int64_t n, int half)
 {
     const gp_matrix columns = gp_transposed(gp_attend_head(t, b, h, row));
+    (void)half;
     if (GP_WAY(attend_half, half != GP_F32))
         gp_half_pack_columns(to, gp_reals_of(columns, t->dtype), t->dim[3], n, half);
     else
@@ -165,6 +166,7 @@ GP_FUNCTION void gp_attend_times(gp_real *c, gp_matrix rows, int32_t type, const
                                  int64_t m, int64_t n, int64_t k, gp_real *work, int half)
 {
     const gp_matrix to = {c, GP_ATTEND_KEYS, 1};
+    (void)type, (void)half;
     if (GP_WAY(attend_half, half != GP_F32))
         gp_half_columns(to, gp_reals_of(rows, type), columns, m, n, k, half, work);
     else

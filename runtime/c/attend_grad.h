@@ -24,6 +24,7 @@ GP_FUNCTION int64_t gp_attend_back_reals(const gp_call *c)
 {
     const gp_tensor *q = &c->in[0], *k = &c->in[1];
     const int64_t size = q->dim[3], width = c->in[2].dim[3];
+    (void)k; /* for 16 bits alone */
     int64_t n = 2 * (int64_t)GP_ATTEND_ROWS * GP_ATTEND_KEYS +
                 (int64_t)GP_ATTEND_KEYS * (size + width) + gp_attend_work(size, width);
     if (GP_WAY(attend_half, gp_is_half(c)))
@@ -61,6 +62,7 @@ GP_FUNCTION gp_real gp_attend_delta(const gp_call *c, int64_t b, int64_t h, int6
     const int64_t n = c->in[4].dim[3];
     const gp_real *x = gp_attend_token(&c->in[4], b, h, row).at;
     const gp_real *y = gp_attend_token(&c->in[6], b, h, row).at;
+    (void)half;
     if (GP_WAY(attend_half, half != GP_F32))
         return half == GP_BF16 ? gp_attend_dot(x, y, n, GP_BF16) : gp_attend_dot(x, y, n, GP_F16);
     return gp_attend_dot(x, y, n, GP_F32);

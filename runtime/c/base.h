@@ -162,12 +162,15 @@ GP_FUNCTION void gp_way(gp_ways *ways, const char *name, int taken)
 /* Bytes of one element. */
 GP_FUNCTION size_t gp_size(int32_t dtype)
 {
-    return dtype == GP_F32                       ? sizeof(gp_real)
-           : dtype == GP_F16 || dtype == GP_BF16 ? sizeof(gp_half)
-           : dtype == GP_I64 || dtype == GP_F64  ? 8
-           : dtype == GP_I32 || dtype == GP_U32  ? 4
-           : dtype == GP_U16                     ? 2
-                                                 : 1;
+#ifndef GP_NO_HALF
+    if (dtype == GP_F16 || dtype == GP_BF16)
+        return sizeof(gp_half);
+#endif
+    return dtype == GP_F32                      ? sizeof(gp_real)
+           : dtype == GP_I64 || dtype == GP_F64 ? 8
+           : dtype == GP_I32 || dtype == GP_U32 ? 4
+           : dtype == GP_U16                    ? 2
+                                                : 1;
 }
 
 /* Where the element lies that is `at` elements from the first. */

@@ -54,12 +54,12 @@ GP_WAYS(cross_entropy_rows)
 {
     const gp_cross_entropy_rows_attr *a = c->attr;
     gp_way(ways, "loss_smooths", a->label_smoothing > 0);
-    gp_wide_ways(&c->in[0], ways);
+    gp_widened_ways(&c->in[0], ways);
 }
 
 GP_WORKSPACE(cross_entropy_rows)
 {
-    return gp_wide_workspace(c, &c->in[0], c->in[0].dim[c->in[0].rank - 1]);
+    return gp_widened_workspace(c, &c->in[0], c->in[0].dim[c->in[0].rank - 1]);
 }
 
 GP_KERNEL(cross_entropy_rows)
@@ -73,7 +73,7 @@ GP_KERNEL(cross_entropy_rows)
     GP_PARALLEL(c->run, rows * n > 4096)
     for (int64_t row = 0; row < rows; row++) {
         gp_real total[2];
-        const gp_real *x = gp_wide_row(c, logits, row, n);
+        const gp_real *x = gp_widened_row(c, logits, row, n);
         const gp_real one = gp_class_loss(x, n, gp_index(ids, row), a, total);
         if (loss)
             loss[row] = one;
@@ -101,12 +101,12 @@ GP_KERNEL(nll_rows)
 
 GP_WAYS(cross_entropy_rows_grad)
 {
-    gp_wide_ways(&c->in[0], ways);
+    gp_widened_ways(&c->in[0], ways);
 }
 
 GP_WORKSPACE(cross_entropy_rows_grad)
 {
-    return gp_wide_workspace(c, &c->in[0], c->in[0].dim[c->in[0].rank - 1]);
+    return gp_widened_workspace(c, &c->in[0], c->in[0].dim[c->in[0].rank - 1]);
 }
 
 /* Operands: logits, ids, totals, dy of each row. May run in place of the logits. */
@@ -120,11 +120,11 @@ GP_KERNEL(cross_entropy_rows_grad)
         return GP_EINDEX;
     GP_PARALLEL(c->run, rows * n > 4096)
     for (int64_t row = 0; row < rows; row++) {
-        gp_real *x = gp_wide_row(c, logits, row, n), *dx = (gp_real *)c->out[0].data + row * n;
-        if (GP_WAY(wide_row, logits->dtype != GP_F32))
+        gp_real *x = gp_widened_row(c, logits, row, n), *dx = (gp_real *)c->out[0].data + row * n;
+        if (GP_WAY(row_half, logits->dtype != GP_F32))
             dx = x;
         gp_class_slope(x, dx, n, gp_index(ids, row), a, saved + 2 * row, dy[row]);
-        if (GP_WAY(wide_row, logits->dtype != GP_F32))
+        if (GP_WAY(row_half, logits->dtype != GP_F32))
             gp_set_row((gp_half *)c->out[0].data + row * n, dx, n, logits->dtype);
     }
     return GP_OK;

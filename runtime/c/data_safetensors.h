@@ -26,7 +26,7 @@ GP_HOST int gp_safetensors_find(gp_reader *r, const char *name, gp_entry *found)
         }
     }
     if (r->code == GP_OK && count > 1)
-        gp_complain(r, GP_EFORMAT, name, "stands twice in the file");
+        gp_complain(r, GP_EFORMAT, name, "occurs twice in the file");
     return count == 1;
 }
 
@@ -72,11 +72,11 @@ GP_HOST int gp_safetensors_header(gp_data *d, int f, const char *path, gp_data_h
     if (code != GP_OK)
         return code;
     if (!gp_read_at(r.file, start, sizeof start, 0))
-        return gp_data_fail(d->text, "%s: no safetensors file: too short", gp_data_brief(path));
+        return gp_data_fail(d->text, "%s: not a safetensors file: too short", gp_data_brief(path));
     for (int i = 7; i >= 0; i--)
         length = length << 8 | start[i];
     if (length > r.file_end - 8)
-        return gp_data_fail(d->text, "%s: no safetensors file: its header is longer than the file",
+        return gp_data_fail(d->text, "%s: not a safetensors file: its header is longer than the file",
                             gp_data_brief(path));
     r.at = 8;
     r.data = 8 + length;

@@ -78,7 +78,7 @@ gp_complain(gp_reader *r, int code, const char *name, const char *format, ...)
 
 GP_HOST void gp_broken(gp_reader *r, const char *what)
 {
-    gp_complain(r, GP_EFORMAT, r->path, "no safetensors file: %s", what);
+    gp_complain(r, GP_EFORMAT, r->path, "not a safetensors file: %s", what);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ GP_HOST void gp_expect(gp_reader *r, int wanted)
 {
     if (!gp_accept(r, wanted))
         gp_complain(r, GP_EFORMAT, r->path,
-                    "no safetensors file: its header has no '%c' in its place", wanted);
+                    "not a safetensors file: its header has no '%c' in its place", wanted);
 }
 
 /* for (int more = gp_open(r, '[', ']'); more; more = gp_more(r, ']')): the elements of a list. */
@@ -241,7 +241,7 @@ GP_HOST void gp_skip_value(gp_reader *r)
         int c = gp_skip_space(r);
         const int opens = c == '{' || c == '[', closes = c == '}' || c == ']';
         if (c == 0)
-            gp_broken(r, "its header is cut short");
+            gp_broken(r, "its header is truncated");
         else if (depth == 0 && (closes || c == ','))
             gp_broken(r, "a value is missing");
         else if (c == '"')
@@ -353,7 +353,7 @@ GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
         gp_skip_value(r);
     }
     if (e->fields & bit)
-        gp_broken(r, "a field of a tensor stands twice");
+        gp_broken(r, "a field of a tensor occurs twice");
     e->fields |= bit;
 }
 
@@ -397,7 +397,7 @@ GP_HOST void gp_check_extent(gp_reader *r, const gp_entry *e)
     else if (e->end < e->begin)
         gp_complain(r, GP_EFORMAT, name.text, "its place in the file does not have its size");
     else if (e->end > r->file_end - r->data)
-        gp_complain(r, GP_EFORMAT, r->path, "the file is cut short: %s ends behind it", name.text);
+        gp_complain(r, GP_EFORMAT, r->path, "the file is truncated: %s ends after it", name.text);
     if (e->begin == e->end)
         return;
     r->unsorted |= e->begin != r->tiled;
@@ -439,7 +439,7 @@ GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
         return;
     }
     if (*seen & 1 << i % 8)
-        gp_complain(r, GP_EFORMAT, t.name, "stands twice in the file");
+        gp_complain(r, GP_EFORMAT, t.name, "occurs twice in the file");
     gp_check_item(r, e, &t);
     *seen |= (unsigned char)(1 << i % 8);
 }
@@ -512,7 +512,7 @@ GP_HOST void gp_read_header(gp_reader *r, int pass)
     for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}'))
         gp_read_entry(r, pass);
     if (gp_skip_space(r) != 0)
-        gp_broken(r, "something stands behind its header");
+        gp_broken(r, "something follows its header");
 }
 
 /* Whether all that the model needs was seen. */
@@ -542,7 +542,7 @@ GP_HOST void gp_check_names(gp_reader *r)
     do {
         gp_read_window(r, from, GP_PASS_NAMES);
         if (w->twice)
-            gp_complain(r, GP_EFORMAT, r->path, "a name stands twice in the file");
+            gp_complain(r, GP_EFORMAT, r->path, "a name occurs twice in the file");
         from = w->count ? w->at[w->count - 1].key + 1 : 0;
     } while (r->code == GP_OK && w->count == GP_WINDOW);
 }
@@ -564,11 +564,10 @@ GP_HOST void gp_check_extents(gp_reader *r)
     if (w->twice || (count < r->tensors && at >= end))
         gp_complain(r, GP_EFORMAT, r->path, "two tensors share bytes");
     else if (count < r->tensors)
-        gp_complain(r, GP_EFORMAT, r->path,
-                    "tensors share bytes or leave some out behind byte %llu",
+        gp_complain(r, GP_EFORMAT, r->path, "tensors share bytes or leave some out after byte %llu",
                     (unsigned long long)at);
     else if (at < end)
-        gp_complain(r, GP_EFORMAT, r->path, "%llu bytes stand behind the last tensor",
+        gp_complain(r, GP_EFORMAT, r->path, "%llu bytes follow the last tensor",
                     (unsigned long long)(end - at));
 }
 
@@ -601,7 +600,7 @@ GP_HOST void gp_read_length(gp_reader *r)
         bytes = bytes << 8 | length[i];
     if (bytes > r->file_end - 8)
         gp_complain(r, GP_EFORMAT, r->path,
-                    "cut short, or no safetensors file: its header would end behind it");
+                    "truncated, or not a safetensors file: its header would end after it");
     r->data = 8 + bytes;
 }
 

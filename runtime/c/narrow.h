@@ -14,6 +14,7 @@ GP_FUNCTION int gp_is_real(int dtype)
     return dtype == GP_F32 || dtype == GP_F16 || dtype == GP_BF16;
 }
 
+#ifndef GP_NO_HALF
 GP_FUNCTION uint32_t gp_float_bits(float x)
 {
     uint32_t bits;
@@ -148,6 +149,51 @@ GP_FUNCTION int gp_half_of(const gp_call *c)
             half = c->in[i].dtype;
     return half;
 }
+
+#else /* gplan knows a program without f16 and bf16 */
+
+GP_FUNCTION gp_real gp_round_to(gp_real x, int dtype)
+{
+    (void)dtype;
+    return x;
+}
+
+GP_FUNCTION gp_real gp_get_real(const void *at, int64_t i, int dtype)
+{
+    (void)dtype;
+    return ((const gp_real *)at)[i];
+}
+
+GP_FUNCTION void gp_set_real(void *at, int64_t i, int dtype, gp_real x)
+{
+    (void)dtype;
+    ((gp_real *)at)[i] = x;
+}
+
+GP_FUNCTION void gp_get_row(gp_real *to, const void *from, int64_t n, int dtype)
+{
+    (void)dtype;
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+GP_FUNCTION void gp_set_row(void *to, const gp_real *from, int64_t n, int dtype)
+{
+    (void)dtype;
+    memcpy(to, from, (size_t)n * sizeof *from);
+}
+
+GP_FUNCTION int gp_is_half(const gp_call *c)
+{
+    (void)c;
+    return 0;
+}
+
+GP_FUNCTION int gp_half_of(const gp_call *c)
+{
+    (void)c;
+    return GP_F32;
+}
+#endif
 
 /* Row `row` of n contiguous elements, as reals in `to`; and from there. */
 GP_FUNCTION void gp_load_row(gp_real *to, const gp_tensor *t, int64_t row, int64_t n)

@@ -6,31 +6,32 @@
 #include "narrow.h"
 
 /* Reals of a thread's part. */
-GP_FUNCTION int64_t gp_wide_room(int64_t n)
+GP_FUNCTION int64_t gp_widened_room(int64_t n)
 {
     return (n + 15) / 16 * 16;
 }
 
 /* Workspace for one row of n in each thread; none where t is f32 already. */
-GP_FUNCTION size_t gp_wide_workspace(const gp_call *c, const gp_tensor *t, int64_t n)
+GP_FUNCTION size_t gp_widened_workspace(const gp_call *c, const gp_tensor *t, int64_t n)
 {
-    return t->dtype == GP_F32 ? 0 : (size_t)(c->run->threads * gp_wide_room(n)) * sizeof(gp_real);
+    return t->dtype == GP_F32 ? 0 : (size_t)(c->run->threads * gp_widened_room(n)) * sizeof(gp_real);
 }
 
 /* Row `row` of a contiguous tensor, where it lies or as a copy. */
-GP_FUNCTION gp_real *gp_wide_row(const gp_call *c, const gp_tensor *t, int64_t row, int64_t n)
+GP_FUNCTION gp_real *gp_widened_row(const gp_call *c, const gp_tensor *t, int64_t row, int64_t n)
 {
     gp_real *wide = (gp_real *)t->data + row * n;
-    if (GP_WAY(wide_row, t->dtype != GP_F32)) {
-        wide = (gp_real *)c->work + gp_thread() * gp_wide_room(n);
+    (void)c; /* for rows of 16 bits alone */
+    if (GP_WAY(row_half, t->dtype != GP_F32)) {
+        wide = (gp_real *)c->work + gp_thread() * gp_widened_room(n);
         gp_get_row(wide, (const gp_half *)t->data + row * n, n, t->dtype);
     }
     return wide;
 }
 
-GP_FUNCTION void gp_wide_ways(const gp_tensor *t, gp_ways *ways)
+GP_FUNCTION void gp_widened_ways(const gp_tensor *t, gp_ways *ways)
 {
-    gp_way(ways, "wide_row", t->dtype != GP_F32);
+    gp_way(ways, "row_half", t->dtype != GP_F32);
 }
 
 #endif

@@ -77,7 +77,7 @@ static void wrong_files(files *m)
     make(replace(good_header, "second.b", "second.c"), GOOD_DATA);
     refused(m, "made.safetensors", FILES_ETENSOR, "second.b: is not in made.safetensors");
     make(replace(good_header, "\"more\"", "\"w\""), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "w: stands twice");
+    refused(m, "made.safetensors", FILES_EFORMAT, "w: occurs twice");
     make(replace(good_header, "[0,48]", "[0,44]"), GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "w: its place");
     make(replace(good_header, "[0,48]", "[48,0]"), GOOD_DATA);
@@ -127,9 +127,9 @@ static void make_many(int count, int at, const char *name, int begin)
 static void wrong_places(files *m)
 {
     make(good_header, GOOD_DATA + 1);
-    refused(m, "made.safetensors", FILES_EFORMAT, "1 bytes stand behind the last tensor");
+    refused(m, "made.safetensors", FILES_EFORMAT, "1 bytes follow the last tensor");
     make(replace(good_header, "[48,56]", "[48,55]"), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "leave some out behind byte 55");
+    refused(m, "made.safetensors", FILES_EFORMAT, "leave some out after byte 55");
     make(replace(good_header, "[48,56]", "[40,56]"), GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
     make(replace(good_header, "[48,56]", "[0,48]"), GOOD_DATA);
@@ -137,17 +137,17 @@ static void wrong_places(files *m)
     make(replace(good_header, "[48,56]", "[56,48]"), GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "more: its place");
     make(replace(good_header, "[48,56]", "[48,9999]"), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "more ends behind it");
+    refused(m, "made.safetensors", FILES_EFORMAT, "more ends after it");
     make(replace(good_header, "\"shape\":[],", ""), GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "more: the file lacks");
     make(replace(good_header, "\"I64\"", "\"I64\",\"dtype\":\"I64\""), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "stands twice");
+    refused(m, "made.safetensors", FILES_EFORMAT, "occurs twice");
     make(replace(good_header, "\"more\"", "\"__metadata__\":{},\"more\""), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "a name stands twice");
+    refused(m, "made.safetensors", FILES_EFORMAT, "a name occurs twice");
     make(replace(good_header, "[76,156]}}", "[76,156]}}x"), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "behind its header");
+    refused(m, "made.safetensors", FILES_EFORMAT, "follows its header");
     make(replace(good_header, "[76,156]}}", "[76,156]}} {}"), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "behind its header");
+    refused(m, "made.safetensors", FILES_EFORMAT, "follows its header");
     make(replace(good_header, "\\u0077", "\\u00zz"), GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "four digits");
     make(replace(good_header, "\"more\"", "\"w\\u0000\""), GOOD_DATA); /* not ours */
@@ -159,7 +159,7 @@ static void wrong_places(files *m)
         EXPECT(files_load(m, "made.safetensors") == FILES_OK);
         for (int k = 0; k < n; k += n / 3 + 1) {
             make_many(n, k, "more", 4 * k);
-            refused(m, "made.safetensors", FILES_EFORMAT, "a name stands twice");
+            refused(m, "made.safetensors", FILES_EFORMAT, "a name occurs twice");
             make_many(n, k, "own", 4 * k - 2);
             refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
             make_many(n, k, "own", k > 0 ? 0 : -4);

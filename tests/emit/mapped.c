@@ -80,9 +80,9 @@ int main(void)
     EXPECT(memcmp(mapped_y(&m), mapped_y(&n), MAPPED_Y_COUNT * sizeof(float)) == 0);
 
     for (size_t size = 0; size < header; size++)
-        EXPECT(code_of(file, size, 0, "no safetensors file") == MAPPED_EFORMAT);
+        EXPECT(code_of(file, size, 0, "not a safetensors file") == MAPPED_EFORMAT);
     for (size_t size = header; size < bytes; size++)
-        EXPECT(code_of(file, size, 0, "the file is cut short") == MAPPED_EFORMAT);
+        EXPECT(code_of(file, size, 0, "the file is truncated") == MAPPED_EFORMAT);
     EXPECT(code_of(file, bytes, 1, "is misaligned in memory") == MAPPED_ETENSOR);
     EXPECT(changed("\"F32\"", "\"I32\"", "is I32[") == MAPPED_ETENSOR);
     EXPECT(changed("[6,5]", "[5,6]", "is F32[5, 6] in the file") == MAPPED_ETENSOR);

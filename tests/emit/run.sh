@@ -175,8 +175,8 @@ check 'a weight that is missing' lacks 'it has no tensor table, which the model 
 check 'a weight of another shape' lacks 'table is F32[70, 2], but the model wants F32[20, 7]' shape.safetensors
 check 'a weight of another dtype' lacks 'scale is I32[3], but the model wants F32[3]' dtype.safetensors
 check 'weights that are cut short' lacks '' short.safetensors
-check 'a header that is cut short' lacks 'no safetensors file, or cut short' header.safetensors
-check 'weights that are none' lacks 'no safetensors file' "$here/run.sh"
+check 'a header that is cut short' lacks 'not a safetensors file, or truncated' header.safetensors
+check 'weights that are none' lacks 'not a safetensors file' "$here/run.sh"
 
 # A program begins with as many threads as it was planned for, and no more than OpenMP and the cores
 # have; without OpenMP it is alone.
