@@ -49,14 +49,14 @@ static int64_t classes_of(const Graph *g, Id input)
             Id value = node_use(g, node, i).value;
             if (value == NONE || (value != input && g->value.at[value].whole != input))
                 continue;
-            if (strcmp(node->op->name, "cast") == 0) {
+            if (node->op->flags & OP_CONVERTS) {
                 int64_t found = classes_of(g, node->value);
                 if (found)
                     return found;
             }
-            if (node->op->as_loss || strncmp(node->op->name, "cross_entropy", 13) == 0) {
+            if (node->op->flags & OP_CLASSES && i == 1) {
                 View logits = use_view(g, node_use(g, node, 0));
-                return i == 1 && logits.rank ? logits.dim[logits.rank - 1] : 0;
+                return logits.rank ? logits.dim[logits.rank - 1] : 0;
             }
         }
     }

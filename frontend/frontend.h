@@ -2,7 +2,7 @@
  *
  * The graph is a set of flat tables addressed by Id. Rules that every pass keeps:
  *
- *  - Nodes stand in a valid order: a node reads only values that stand before it.
+ *  - Nodes are in a valid order: a node reads only values made before it.
  *  - A node has one or more outputs, each a Value with its own lifetime.
  *  - Views (slices, transposes, broadcasts, reshapes) sit on operand edges: a Use is a value
  *    and a View of it. They are never nodes, never scheduled and take no bytes.
@@ -29,7 +29,7 @@ enum { MAX_RANK = 8, MAX_OUTPUTS = 4, MAX_ARGS = 16 };
 /* ---- Source text and messages (diag.c) ------------------------------------------------------ */
 
 /* A stretch of the source; lines and columns count from 1, `end` is the first column after it.
- * A span with line 0 is none: the message is about the file as a whole. */
+ * Line 0: no span; the message is about the file as a whole. */
 typedef struct {
     uint32_t line, column, end_line, end;
 } Span;
@@ -91,7 +91,7 @@ typedef enum {
     VALUE_STATE,    /* running statistics, optimizer state: saved beside the parameters */
     VALUE_GRADIENT, /* of a parameter, or a metric: summed over micro-batches */
     VALUE_OUTPUT,   /* of the whole batch, collected from micro-batches: lives with its program */
-    VALUE_LITERAL,  /* one number, rank 0: stands in the code, takes no bytes */
+    VALUE_LITERAL,  /* one number, rank 0: is written into the code, takes no bytes */
 } ValueKind;
 
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_CONST, INIT_UNIFORM, INIT_NORMAL, INIT_LIST } InitKind;
@@ -112,7 +112,7 @@ typedef struct {
 } View;
 
 typedef struct {
-    Id value, view; /* view: NONE where the operand is the whole value, as it lies */
+    Id value, view; /* view: NONE: the operand is the whole value, without a view */
 } Use;
 
 typedef struct {
@@ -126,14 +126,14 @@ typedef struct {
     uint8_t dtype, rank, kind;
     uint8_t program; /* that was being lowered when it was made */
     bool frozen;     /* a parameter that takes no gradient */
-    bool fed;        /* an input that data fills: it lies in a slot of the ring */
+    bool fed;        /* an input that data fills: it is in a slot of the ring */
     uint8_t arg;     /* of `layer`: which of its arguments it is */
     uint8_t hint;    /* HINT_KEEP, HINT_RECOMPUTE */
     int64_t dim[MAX_RANK];
     double literal;            /* VALUE_LITERAL */
     Init init;                 /* VALUE_PARAM, VALUE_CONST, VALUE_STATE */
     const struct OpRow *layer; /* of the same: the first row that takes it as ARG_PARAM; NULL */
-    const char *why; /* a parameter is trainable, frozen or a const; NULL: nobody has said */
+    const char *why;           /* a parameter is trainable, frozen or a const; NULL: undecided */
 } Value;
 
 enum { HINT_KEEP = 1, HINT_RECOMPUTE = 2, HINT_CHECKPOINT = 4 };
@@ -152,7 +152,7 @@ typedef struct {
 /* A setting of an op, resolved: a number, a list of integers or a word out of the row's choice. */
 typedef struct {
     double number;          /* also the value of an integer, a bool (0, 1) or a word (its place) */
-    int64_t list[MAX_RANK]; /* an integer stands in list[0] too */
+    int64_t list[MAX_RANK]; /* an integer is in list[0] too */
     uint8_t count;          /* of list */
     bool given;             /* by the user, as against the row's default */
     bool is_word;           /* number is the place of a word in Arg.words */
@@ -214,7 +214,7 @@ typedef struct {
     const char *optimizer;
     double lr;      /* of the optimizer's brackets; the run can set another */
     uint32_t times; /* micro-batches in a step, on each rank */
-    bool own;       /* in which each has statistics of its own: the result hangs on their number */
+    bool own;       /* in which each has its own statistics: the result depends on their number */
     bool weighs;    /* samples that fill up a batch add nothing to the loss */
     Span span;
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
@@ -321,7 +321,7 @@ typedef struct Graph {
     bool training;     /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
-/* The data statement of this name; NULL: there is none. */
+/* The data statement of this name; NULL: not declared. */
 const DataStmt *data_find(const Graph *g, const char *name);
 
 /* Nodes, outputs and operands of a graph, in short. */
@@ -347,7 +347,7 @@ Id node_updates(const Graph *g, const Node *node, Id output);
 
 /* Whether the step can fail in it. What the backward pass looks up, the forward pass has before. */
 bool node_may_fail(const Node *node);
-/* Whether it changes what is saved, so that a step which fails must not have come to it. */
+/* Whether it changes what is saved, so that a step which fails must not have reached it. */
 bool node_commits(const Graph *g, const Node *node);
 /* The output of the whole batch that the node puts a micro-batch's part into, or NONE. */
 Id node_collects(const Graph *g, const Node *node);
@@ -359,12 +359,12 @@ static inline uint32_t program_times(const Graph *g, int program)
 
 /* ---- Views and shapes (view.c) -------------------------------------------------------------- */
 
-View value_view(const Value *value);         /* the whole value, as it lies */
+View value_view(const Value *value);         /* the whole value, without a view */
 View use_view(const Graph *g, Use use);      /* of an operand, whether or not it has one */
 Use use_of(Id value);                        /* the whole value */
 Use use_make(Graph *g, Id value, View view); /* keeps no view where it is the plain one */
 bool view_is_plain(const View *view, const Value *value);
-bool view_is_dense(const View *view); /* elements lie in order without a gap */
+bool view_is_dense(const View *view); /* elements are contiguous in row-major order */
 int64_t view_count(const View *view); /* elements; they fit: see dims_check */
 int64_t value_count(const Value *value);
 uint64_t value_bytes(const Value *value);
@@ -422,7 +422,7 @@ enum {
     OP_WEIGHS = 512,       /* elementwise: weighs each sample by its share in the mean of the batch.
                               Samples stand on axis 0; summed over them it is a share of the loss */
     OP_OPTIMIZER = 256,    /* updates a parameter: operands w, g, scale, then its state */
-    OP_LOOKS_UP = 2048,    /* its kernel fails where it meets an index outside its table */
+    OP_LOOKS_UP = 2048,    /* its kernel fails on an index outside its table */
     OP_JOINS = 4096,   /* puts its operands side by side along `axis`: each may be written straight
                           into its window of the result, and then there is nothing to do */
     OP_PRODUCT = 8192, /* the matrix product of its two operands */
@@ -434,14 +434,15 @@ enum {
                               converts again, so that what is kept is what they were made of */
     OP_HOST = 1 << 22,     /* its kernel runs on the host alone */
     OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */
+    OP_CLASSES = 1 << 27,  /* operand 1 has a class for each row of operand 0, below its last dim */
     OP_LARGEST = 1 << 24,  /* takes the first of the largest of each window */
     OP_RECTIFIES = 1 << 25, /* elementwise: what is positive, or else 0 with a derivative of 0 */
     OP_BEST = 1 << 20,    /* the index of the largest along its axes: a chunked loss has that of its
                              rows as its third result */
     OP_DECIDES = 1 << 26, /* whether the step counts: whoever commits reads it and does nothing else
                              where it does not */
-    OP_EPILOGUE = 1024, /* its kernel runs elementwise ops behind it on what it has made, where the
-                       target has such kernels: gp_call.epilogue */
+    OP_EPILOGUE = 1024,   /* its kernel runs elementwise ops as its epilogue, where the
+                         target has such kernels: gp_call.epilogue */
     OP_ASIDE = 1 << 18, /* it can keep what it makes aside until such ops have run: the last of them
                            may write over what it reads, the sum of a gradient. Without OP_EPILOGUE
                            it takes no other epilogue */
@@ -465,7 +466,7 @@ typedef struct Call {
     int outs;
     bool wide;         /* computes in f32, as what it stands for did */
     bool wide_result;  /* of narrow operands: f32. Gradients of f32 operands; see precision.c */
-    ARRAY(Use) result; /* left by call_finish: what the call stands for */
+    ARRAY(Use) result; /* left by call_finish: what the call evaluates to */
 } Call;
 
 /* A gradient being built; see frontend/gradients.c. */
@@ -481,11 +482,11 @@ typedef struct {
 } Grad;
 
 /* How the samples of a batch pass through an op: the axis of output `output` on which the samples
- * stand that lie along `axis` of operand `operand`, each computed by itself and in the same order.
+ * stand along `axis` of operand `operand`, each computed by itself and in the same order.
  * Or one of these. */
 enum {
     BATCH_MIXED = -1,  /* the op computes across that axis */
-    BATCH_ONE = -2,    /* it makes one value of all that lies along it */
+    BATCH_ONE = -2,    /* it makes one value of everything along it */
     BATCH_SUMMED = -3, /* so, and the value is their sum */
     BATCH_OWN = -4,    /* one value of each micro-batch is what the model asks for */
 };
@@ -512,7 +513,7 @@ struct OpRow {
     Arg args[MAX_ARGS]; /* ends at the first without a name */
     /* Makes the ARG_PARAM operands that were not given: call_param. */
     bool (*params)(Graph *g, Call *c);
-    /* Either: stands for other ops or for views of its operands. Leaves c->result. */
+    /* Either: expands to other ops or to views of its operands. Leaves c->result. */
     bool (*build)(Graph *g, Call *c);
     /* Or: checks operands and settings, resolves settings, declares outputs: call_output.
      * Elementwise rows need none; if one has it, it runs after dtypes and dims have been made
@@ -540,7 +541,7 @@ struct OpRow {
     uint8_t precision;            /* PRECISION_FOLLOW, ... */
     uint32_t statistics;          /* bit i: operand i is f32 whatever the others are */
     uint32_t wide_out;            /* bit i: output i is f32 whatever the operands are */
-    const char *as_loss;          /* the op that stands for it where its result is the loss */
+    const char *as_loss;          /* the op that replaces it where its result is the loss */
     const char *as_metric;      /* the same of a metric: it leaves out samples that do not count */
     const char *chunked;        /* a loss over rows: the op that takes a product's operands in
                                    place of its result, OP_CHUNKED */
@@ -587,7 +588,7 @@ Dtype precision_asked(const Graph *g, const Call *c);
 Dtype precision_of(const Graph *g, const Call *c);
 /* Brings operands of a kernel to what it takes for such results. */
 bool precision_operands(Graph *g, Call *c, Dtype dtype);
-/* Declares the results so, behind the shape rule. */
+/* Declares the results so, after the shape rule. */
 void precision_outputs(const Graph *g, Call *c, Dtype dtype);
 /* Rounds what a kernel that only knows f32 has made. */
 bool precision_results(Graph *g, Call *c, Dtype dtype);
@@ -624,7 +625,7 @@ Use grad_result(const Grad *grad, int i);
 /* What the next ops make is f32 where operand i is, as the gradient of a parameter. */
 void grad_wide(Grad *grad, int i);
 Use grad_op(Grad *grad, const char *op, int count, const Use *operands);
-/* For an op that adds to a sum where it lies. What has come of the gradient of the value that
+/* For an op that adds to a sum in place. What has come of the gradient of the value that
  * operand i is, or is a view of, in the dims of that value; value NONE: nothing. The row leaves the
  * sum with its own share in place of din[i]. Over micro-batches the sum of a parameter's gradient
  * is kept: new versions of it are made, and the first op begins it in the first micro-batch. */
@@ -645,7 +646,7 @@ typedef struct {
     int64_t value;
 } Define; /* -D NAME=VALUE; the last of a name counts */
 
-/* What the user gave. It can be lowered as often as asked, each time to a graph of its own. */
+/* What the user gave. It can be lowered as often as asked, each time to a new graph. */
 typedef struct Model {
     const Source *source;
     const Ast *ast;
@@ -691,7 +692,7 @@ Graph *model_lower_first(const Model *model, const Choice *choice, Arena *arena,
  * cannot. */
 enum { SOURCE_LIMIT = 16 << 20 }; /* of a text that somebody wrote */
 const Source *source_read(Arena *arena, Diag *diag, const char *path, size_t limit);
-/* The texts one behind the other, each from a line of its own; NULL and a message where that is
+/* The texts one after the other, each from a new line; NULL and a message where that is
  * more than `limit`. */
 const Source *source_join(Arena *arena, Diag *diag, const Source *const *source, size_t count,
                           size_t limit);
@@ -734,7 +735,7 @@ void pools_first(Graph *g);
 /* For these passes. By value: how many operands read it, and outputs where the program makes them.
  */
 Id *graph_readers(const Graph *g);
-void graph_move_added(Graph *g, Id at, Id added); /* nodes from `added` on, to stand before `at` */
+void graph_move_added(Graph *g, Id at, Id added); /* nodes from `added` on, moved before `at` */
 void graph_redirect(Graph *g, Id old, Id new);    /* whoever reads `old` reads `new` instead */
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a

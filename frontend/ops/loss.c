@@ -177,8 +177,8 @@ static bool shape_linear_cross_entropy_grad(Graph *g, Call *c)
            call_output(g, c, F32, 2, call_int(c, "turned") ? turned : w.dim);
 }
 
-/* dw lies as w does, also where that is a table transposed; over micro-batches it is added to the
- * sum of what they make, slice by slice. */
+/* dw has the layout of w, also where that is a table transposed; over micro-batches it is added to
+ * the sum of what they make, slice by slice. */
 static bool grad_linear_cross_entropy(Grad *grad)
 {
     Graph *g = grad->g;
@@ -405,7 +405,7 @@ const OpRow ops_loss[] = {
      .shape = shape_cross_entropy_rows,
      .grad = grad_cross_entropy_rows,
      .flops = flops_rows,
-     .flags = OP_HIDDEN | OP_LOOKS_UP | OP_HALF,
+     .flags = OP_HIDDEN | OP_CLASSES | OP_LOOKS_UP | OP_HALF,
      .batch = batch_rows},
     {.name = "nll",
      .help = "-log_probs[id] for each row of [..., classes], as log_softmax gives them",
@@ -418,7 +418,7 @@ const OpRow ops_loss[] = {
      .args = {{.name = "log_probs"}, {.name = "ids"}, IGNORE},
      .shape = shape_nll_rows,
      .grad = grad_nll_rows,
-     .flags = OP_HIDDEN | OP_LOOKS_UP,
+     .flags = OP_HIDDEN | OP_CLASSES | OP_LOOKS_UP,
      .batch = batch_rows},
     {.name = "mse",
      .precision = PRECISION_WIDE,
