@@ -51,7 +51,7 @@ const char *scope_title(const Graph *g, Id scope)
     const Scope *s = &g->scope.at[scope];
     if (!is_iteration(g, scope))
         return *s->path ? s->path : g->name;
-    return arena_printf(g->arena, "%s%sturn %u", s->path, *s->path ? ", " : "", s->iteration);
+    return arena_printf(g->arena, "%s%siteration %u", s->path, *s->path ? ", " : "", s->iteration);
 }
 
 /* ---- Groups of steps ------------------------------------------------------------------------ */

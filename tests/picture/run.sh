@@ -67,7 +67,7 @@ check 'phases have colours' has "$dir/plan--train.dot" '#fbe3cc'
 check 'the peak stands out' has "$dir/plan--infer.dot" 'the peak: '
 "$gplan" $model --infer --depth 1 -o "$dir/shut.dot"
 check 'a depth shuts blocks' lacks "$dir/shut.dot" 'pair.1.dense.0/matmul'
-check 'a shut block is one box' has "$dir/shut.dot" '<b>turn 1</b>'
+check 'a shut block is one box' has "$dir/shut.dot" '<b>iteration 1</b>'
 check 'a graph has no offsets' lacks "$dir/plan--infer.graph" ' at 0x'
 if command -v dot >/dev/null; then
     for file in "$dir"/plan*.dot "$dir"/plan*.graph "$dir/shut.dot"; do
