@@ -173,6 +173,28 @@ static void suggest_outputs(const Question *q, const Plan *plan, const LivePeak 
     }
 }
 
+/* What `keep` holds at the peak, where without it the rest might fit. */
+static void note_kept(const Question *q, const Plan *plan, const LivePeak *peak)
+{
+    const Graph *g = plan->graph;
+    uint64_t bytes = 0,
+             over = plan->arena[SPACE_ARENA] - (q->options->budget - q->options->reserve);
+    Id largest = NONE;
+    for (Id i = 0; i < plan->buffers; i++) {
+        const Buffer *b = &plan->buffer[i];
+        if (b->value == NONE || !(g->value.at[b->value].hint & HINT_KEEP) ||
+            !is_live(b, i, peak->time))
+            continue;
+        bytes += b->bytes;
+        if (largest == NONE || b->bytes > plan->buffer[largest].bytes)
+            largest = i;
+    }
+    if (bytes >= over)
+        diag_note(q->diag, (Span){0},
+                  "`keep` holds %s of it, %s most: a model without that may fit",
+                  size_text(q->arena, bytes), g->value.at[plan->buffer[largest].value].name);
+}
+
 /* Fewer threads, where they take enough off the workspace. */
 static void suggest_threads(const Question *q, const Built *built)
 {
@@ -241,6 +263,7 @@ void explain_misfit(const Question *q, const Built *built, const LivePeak *live_
                   live_peak->time, plan->end, node->op->name, size_text(q->arena, live_peak->bytes),
                   size_text(q->arena, plan->persistent));
     list_largest(q, plan, live_peak->time);
+    note_kept(q, plan, live_peak);
     explain_coupled(q, &built->coupled);
     diag_hint(q->diag, "--budget %s would fit%s, with %s",
               size_enough(q->arena, plan->arena[SPACE_ARENA] + o->reserve), micro_text(q, built),

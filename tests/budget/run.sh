@@ -56,6 +56,25 @@ batch=$(sed -n 's/.*hint: -D B=\([0-9]*\) would fit.*/\1/p' "$work/err")
 run net.g --accumulate 1 --budget $((least * 95 / 100)) -D B="${batch:-0}"
 check "the batch that a misfit names does fit"
 
+cat >"$work/kept.g" <<'END'
+model kept(batch B = 4096, C = 64)
+input x : f32[B, C]
+input y : f32[B, C]
+h = x
+repeat i in 0..6 {
+  h = relu(dense(h, C))
+  keep h
+}
+train mse(h, y) using sgd(lr = 0.1)
+END
+least=$(least_budget "$work/kept.g" --accumulate 1)
+run "$work/kept.g" --accumulate 1 --budget $((least * 95 / 100))
+grep -q 'note: `keep` holds [0-9.]* MiB of it' "$work/err"
+check "a misfit says what keep holds"
+run net.g --accumulate 1 --budget 100K
+! grep -q 'keep' "$work/err"
+check "but not of a model without"
+
 # ---- Of several hints the one that cannot be kept is named.
 cat >"$work/hints.g" <<'END'
 model hints(batch B = 16, C = 24)
