@@ -54,7 +54,7 @@ static void write_sizes(Report *r)
     uint64_t gaps =
         plan->arena[SPACE_ARENA] > r->p->peak ? plan->arena[SPACE_ARENA] - r->p->peak : 0;
     line(r, "fragmentation", gaps,
-         arena_printf(r->g->arena, "%s lies between buffers at the peak",
+         arena_printf(r->g->arena, "%s is in gaps between buffers at the peak",
                       percent(r, gaps, plan->arena[SPACE_ARENA], "the arena")));
 }
 

@@ -134,7 +134,7 @@ static void mark(const NameTable *table, const Stmts *body)
 }
 
 /* Says which assignments of a model's or a block's body give a name that is bound there once:
- * such a name can stand for the layer it is bound to. */
+ * such a name can name the layer it is bound to. */
 void mark_own_names(Arena *arena, const Arguments *args, const Stmts *body)
 {
     NameTable *table = names_new(arena);

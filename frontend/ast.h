@@ -49,7 +49,7 @@ typedef enum { SUBSCRIPT_INDEX, SUBSCRIPT_RANGE, SUBSCRIPT_ELLIPSIS } SubscriptK
 
 typedef struct {
     SubscriptKind kind;
-    const Expr *start, *stop, *step; /* NULL where left out; an index stands in start */
+    const Expr *start, *stop, *step; /* NULL where left out; an index is in start */
     Span span;
 } Subscript;
 
@@ -145,7 +145,7 @@ typedef struct Parse {
     uint32_t error_line; /* of the last error that the lexer or the parser reported */
 
     void *scanner;
-    size_t offset;         /* in the text, behind the token read last */
+    size_t offset;         /* in the text, after the token read last */
     uint32_t line, column; /* there */
     Bracket bracket[MAX_NESTING];
     int brackets;

@@ -115,7 +115,7 @@ typedef struct {
 
 /* The batch in an operand as the node sees it. */
 typedef struct {
-    int axis;      /* -1: there is none */
+    int axis;      /* -1: no axis */
     int64_t block; /* indices along the axis that belong to one micro-batch, side by side; 0: all
                       are equal along it */
 } Along;
@@ -205,7 +205,7 @@ static int list_steps(const Samples *s, const View *m, const View *w, const Alon
     return m->rank + 1;
 }
 
-/* Element `at` of micro-batch k stands at (at / period * times + k) * period + at % period in the
+/* Element `at` of micro-batch k is at (at / period * times + k) * period + at % period in the
  * whole. The views agree where each step either stays within its block, by as much in both, or goes
  * on by whole blocks, by `times` as many; and k goes along the batch's axis. */
 static bool along_split(const Samples *s, const View *m, const View *w, int64_t period,
@@ -231,7 +231,7 @@ static bool along_split(const Samples *s, const View *m, const View *w, int64_t 
     return low >= 0 && high < period;
 }
 
-/* Where the batch lies in an operand; NULL, or why that cannot be said. */
+/* Finds the batch in an operand; NULL, or why that is unknown. */
 static const char *find_along(const Samples *s, Use micro, Use whole, Along *along)
 {
     const Value *value = &s->micro->value.at[micro.value];
@@ -307,7 +307,7 @@ static bool split_output(const Samples *s, const Node *micro, const Node *whole,
     spread->period = period;
     spread->weighed = (micro->op->flags & OP_WEIGHS) != 0;
     return !spread->weighed || period == value_count(m) ||
-           mixes(s, micro, "weighs samples that do not stand one after the other");
+           mixes(s, micro, "weighs samples that are not consecutive");
 }
 
 /* All operands that have the batch must have it come out in one place. */
@@ -417,7 +417,7 @@ static bool check_node(const Samples *s, const Node *micro, const Node *whole)
     if (!check_settings(s, micro, whole))
         return false;
     if (own && !(micro->op->flags & OP_EFFECT))
-        return mixes(s, micro, "reads what each micro-batch has of its own");
+        return mixes(s, micro, "reads values that differ between micro-batches");
     if (shares)
         return pass_shares(s, micro, shares, batch);
     if (!batch)
@@ -487,7 +487,8 @@ static size_t list_needed(const Graph *g, size_t first, int output, Id *list)
     return count;
 }
 
-/* What is staged moves once for each micro-batch, so it must move by what each has of its own. */
+/* What is staged is copied once for each micro-batch, so it may copy only what differs between
+ * them. */
 static bool check_staged(const Samples *s)
 {
     const Graph *g = s->micro;
@@ -505,7 +506,7 @@ static bool check_staged(const Samples *s)
     return true;
 }
 
-/* What nobody needs may differ: a copy that a batch of one can do without. */
+/* What is unused may differ: a copy that a batch of one can do without. */
 static bool check_nodes(Samples *s, size_t first, int output)
 {
     const Graph *g = s->micro, *w = s->whole;

@@ -2,7 +2,7 @@
  *
  * call_finish is the one way in: parameters are made, the row's rule is applied, operands are
  * brought to a common dtype and to common dims, copied where the row takes no strides, and the
- * node is added behind all that stand already.
+ * node is added after all existing ones.
  */
 #include "frontend/base/names.h"
 #include "frontend/frontend.h"
@@ -239,7 +239,7 @@ static bool same_span(Span a, Span b)
     return a.line == b.line && a.column == b.column;
 }
 
-/* A name that stands already is the same tensor where the model is lowered once more, or where
+/* A name that exists already is the same tensor where the model is lowered once more, or where
  * the same text is called again (a shared block); else two layers have one name. */
 static bool reuse(Graph *g, const Call *c, Id id, ValueKind kind, int rank, const int64_t *dim)
 {
@@ -294,7 +294,7 @@ bool call_state(Graph *g, Call *c, const char *arg, Init init, Dtype dtype, int 
 
 /* ---- Elementwise: one dtype, one shape ------------------------------------------------------ */
 
-/* The dtype that an operand of its own kind must have (Arg.words), or DTYPES. */
+/* The dtype that an operand with a fixed dtype must have (Arg.words), or DTYPES. */
 static Dtype fixed_dtype(const OpRow *op, int operand)
 {
     return op->args[operand].words ? dtype_find(op->args[operand].words) : DTYPES;
@@ -414,7 +414,7 @@ static bool elementwise(Graph *g, Call *c)
 
 /* ---- Adding the node ------------------------------------------------------------------------ */
 
-/* Whether an output is the next version of operand i: written as that lies. */
+/* Whether an output is the next version of operand i: written with its layout. */
 static bool is_updated(const OpRow *op, size_t i)
 {
     bool any = false;

@@ -2,7 +2,7 @@
  *
  * Requires: a lowered training program, before its gradients. Leaves: each cross_entropy_rows that
  * reads a product of a shared weight, alone or beside the index of the largest in each row, as one
- * linear_cross_entropy; loss, index and product are then read by nobody and go with the next
+ * linear_cross_entropy; loss, index and product are then unread and removed by the next
  * simplify. Linear in nodes and operands for each such loss.
  */
 #include "frontend/frontend.h"

@@ -72,7 +72,7 @@ bool diag_full(const Diag *diag)
 
 /* ---- Characters ----------------------------------------------------------------------------- */
 
-/* Decodes one character of UTF-8; bytes that are none are one character each, *code = -1. */
+/* Decodes one character of UTF-8; invalid bytes are one character each, *code = -1. */
 static size_t decode(const char *text, size_t left, int32_t *code)
 {
     const unsigned char *s = (const unsigned char *)text;

@@ -9,7 +9,7 @@
 
 typedef enum { DTYPE_COMPUTES, DTYPE_STORED } DtypeUse;
 
-/* Id: also its name in safetensors files and, behind GP_ or a prefix, in C. Name; bytes; C's type
+/* Id: also its name in safetensors files and, after GP_ or a prefix, in C. Name; bytes; C's type
  * in kernels and for callers; whether it holds fractions; what it is for; the ends of the range:
  * of integers as far as a double can say, of reals where it is less than that of f32. */
 #define DTYPE_ROWS(ROW)                                                                        \
@@ -44,7 +44,7 @@ typedef struct {
 const DtypeRow *dtype_row(Dtype dtype);
 size_t dtype_size(Dtype dtype);
 const char *dtype_name(Dtype dtype); /* "f32" */
-Dtype dtype_find(const char *name);  /* DTYPES where there is none */
+Dtype dtype_find(const char *name);  /* DTYPES: unknown */
 bool dtype_is_float(Dtype dtype);
 bool dtype_computes(Dtype dtype);
 bool dtype_is_real(Dtype dtype);            /* a float that ops compute in */

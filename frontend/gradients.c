@@ -1,6 +1,6 @@
 /* The backward pass, as nodes of the graph.
  *
- * Requires: a lowered training program. Leaves: its gradient behind it. Nodes are walked from the
+ * Requires: a lowered training program. Leaves: its gradient appended. Nodes are walked from the
  * last to the first; by then everyone who reads a value has contributed to its gradient. What no
  * trained parameter feeds gets none. Linear in nodes and operands.
  *
@@ -87,7 +87,7 @@ static Id rounded_result(const Graph *g, Id value)
                 node->phase == PHASE_FORWARD &&
                 dtype_is_narrow((Dtype)g->value.at[node->value].dtype))
                 return node->value;
-        if (n > g->value.at[value].node + 4u) /* it stands right behind the kernel */
+        if (n > g->value.at[value].node + 4u) /* it comes right after the kernel */
             break;
     }
     return NONE;
@@ -113,8 +113,8 @@ Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
-/* Gradients of parameters that micro-batches sum up are added where the sum lies, each as it comes:
- * the first of the first micro-batch starts it. */
+/* Gradients of parameters that micro-batches sum up are added to the sum in place, each as it is
+ * made: the first of the first micro-batch starts it. */
 static bool is_kept(const Graph *g, Id value)
 {
     return g->train.times > 1 && is_trained(&g->value.at[value]);
@@ -196,7 +196,7 @@ static Use sum_broadcast(Graph *g, const Call *at, Use use, View *view)
     call_use(g, &c, use);
     if (!call_finish(g, &c))
         return nothing;
-    View kept = {.rank = given.rank}; /* of its own dims, so that it may be added as it lies */
+    View kept = {.rank = given.rank}; /* of its own dims, so that it may be added without a copy */
     int64_t stride = 1;
     for (int i = given.rank; i-- > 0; stride *= kept.dim[i]) {
         kept.dim[i] = view->stride[i] == 0 && view->dim[i] == 1 ? 1 : given.dim[i];
@@ -217,7 +217,7 @@ static Use transpose_view(Graph *g, Use use, View *view)
             view->stride[i] = -view->stride[i];
             from.stride[i] = -from.stride[i];
         }
-    for (int i = 1; i < view->rank; i++) /* axes of one element may stand anywhere */
+    for (int i = 1; i < view->rank; i++) /* axes of one element may be anywhere */
         for (int k = i; k > 0 && view->dim[k] > 1 &&
                         (view->dim[k - 1] == 1 || view->stride[k - 1] < view->stride[k]);
              k--) {
@@ -276,7 +276,7 @@ static bool contribute(Backward *b, const Call *at, Use operand, Use use)
 
 /* ---- Slices of one value -------------------------------------------------------------------- */
 
-/* Where a part lies in the value, as a box: its first index and its dims on each axis. */
+/* The part of the value as a box: its first index and its dims on each axis. */
 typedef struct {
     Use use;
     int64_t begin[MAX_RANK], dim[MAX_RANK];

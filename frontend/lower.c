@@ -1,8 +1,8 @@
 /* Syntax tree -> graph: blocks and repeats unrolled, names resolved, every value shaped.
  *
- * Lowering goes on after an error: what failed is poison, and whatever poison touches is silent,
- * so each mistake is reported once. Everything that the source can ask for without end (iterations
- * of a repeat, calls of blocks by blocks, nodes) is counted against a limit.
+ * Lowering goes on after an error: what failed is poison, and errors that follow from poison are
+ * silent, so each mistake is reported once. Everything that the source can ask for without end
+ * (iterations of a repeat, calls of blocks by blocks, nodes) is counted against a limit.
  */
 #include "frontend/lower.h"
 
@@ -88,7 +88,7 @@ static void lower_assign(Lower *l, Frame *frame, const Stmt *stmt)
                    val.kind == VAL_TUPLE ? val.item[i] : POISON);
 }
 
-/* What an output shows: elements in order, in bytes that are nobody else's. */
+/* What an output shows: elements in order, in bytes that nothing else shares. */
 static Use output_use(Lower *l, const Frame *frame, const Stmt *stmt, Use use)
 {
     View view = use_view(l->g, use);
@@ -217,7 +217,7 @@ static void lower_return(Lower *l, Frame *frame, const Stmt *stmt)
         frame->result = (Val){.kind = VAL_TUPLE, .count = (uint32_t)count, .item = item};
 }
 
-/* What may not stand in a block or a repeat is found where it is declared, called or not. */
+/* What is not allowed in a block or a repeat is found where it is declared, called or not. */
 static void check_inner(Lower *l, const Stmt *outer, const Stmts *body)
 {
     static const char *const model_only[] = {

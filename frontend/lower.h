@@ -5,7 +5,7 @@
 #include "frontend/ast.h"
 #include "frontend/base/names.h"
 
-/* Fuzzers are built with less, so that what meets a limit takes a moment. */
+/* Fuzzers are built with less, so that reaching a limit takes a moment. */
 #ifdef GPLAN_SMALL_LIMITS
 enum { LIMITS_PART = 250 };
 #else
@@ -32,7 +32,7 @@ typedef enum {
     VAL_WORD,   /* text: a word of some op's setting, on its way there */
     VAL_LIST,   /* item */
     VAL_TENSOR, /* use */
-    VAL_TUPLE,  /* item: what split or a block with several results stands for */
+    VAL_TUPLE,  /* item: the value of split or of a block with several results */
 } ValKind;
 
 typedef struct Val Val;
@@ -121,7 +121,7 @@ typedef struct {
     NameTable *outputs; /* names of outputs and metrics -> their places in output_span */
     ARRAY(Span) output_span;
     ARRAY(bool) shown;   /* by value: an output has its bytes */
-    Span metric;         /* the first; line 0: there is none */
+    Span metric;         /* the first; line 0: none */
     uint32_t time;       /* counts bindings */
     uint32_t block_time; /* of the block declared last */
     uint32_t steps;
@@ -191,7 +191,7 @@ typedef struct {
 
 /* Operands and settings of a row from the arguments of a call. */
 bool bind_arguments(Lower *l, Frame *frame, Call *c, const Given *given, size_t count);
-bool word_known(const char *word);                   /* to any setting of any row */
+bool word_known(const char *word); /* to any setting of any row */
 Val call_operator(Lower *l, Frame *frame, const Expr *expr, const char *op, int count,
                   const Val *operands, const Span *spans, const Bound *bound);
 
@@ -200,7 +200,7 @@ typedef struct {
     const char *name;
     uint8_t kind;      /* ARG_FLOAT, ARG_INT, ARG_BOOL, ARG_WORD */
     double low, high;  /* low <= value < high */
-    const char *words; /* that may stand instead */
+    const char *words; /* that are allowed instead */
 } Setting;
 #define SETTING_ANY 1e300 /* no end of a range */
 /* The value of a setting; false with a message. */
@@ -219,12 +219,12 @@ void lower_metric(Lower *l, Frame *frame, const Stmt *stmt);
 void lower_precision(Lower *l); /* of layers by their names, before all others */
 void check_precision(Lower *l); /* once every layer stands */
 void lower_data(Lower *l, Frame *frame, const Stmt *stmt);
-void check_data(Lower *l); /* once every statement stands */
+void check_data(Lower *l); /* once every statement is lowered */
 /* The name of an output or metric, which no other and no input has; false with a message. */
 /* What callers see is f32 whatever the precision: they have one header for all of them. */
 Use wide_use(Lower *l, const Stmt *stmt, Use use);
 bool claim_output(Lower *l, Frame *frame, const Stmt *stmt);
-void lower_groups(Lower *l); /* once every parameter stands */
+void lower_groups(Lower *l); /* once every parameter is declared */
 
 /* The model statement alone, for whoever lowers the others one by one with lower_body (onnx/). NULL
  * where it is wrong. */

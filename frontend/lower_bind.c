@@ -164,7 +164,7 @@ static int next_tensor(const Binder *b, bool literal)
     const OpRow *op = b->c->op;
     bool lone = op->args[1].kind != ARG_TENSOR || !op->args[1].name;
     if (literal && lone)
-        return -1; /* the op has one tensor, and a number is none */
+        return -1; /* the op has one tensor, and a number is not a tensor */
     for (int i = 0; i < MAX_ARGS && op->args[i].name; i++) {
         if (op->args[i].kind != ARG_TENSOR || (literal && op->args[i].flags & ARG_PARAM))
             continue;
@@ -425,7 +425,7 @@ static bool place_argument(Binder *b, const Given *given)
 bool bind_arguments(Lower *l, Frame *frame, Call *c, const Given *given, size_t count)
 {
     Binder bound = {.l = l, .frame = frame, .c = c}, *b = &bound;
-    /* Names first, so that what stands by position fills the rest. */
+    /* Names first, so that positional arguments fill the rest. */
     for (size_t i = 0; i < count; i++)
         if (given[i].name.text && !place_argument(b, &given[i]))
             return false;

@@ -60,7 +60,7 @@ static bool has_words(const OpRow *op)
     return false;
 }
 
-/* Whether a bare name stands for a word here, and not for what it may be bound to. */
+/* Whether a bare name is a word here, and not the value that it may be bound to. */
 static bool is_word(const Frame *frame, const OpRow *op, const Argument *argument)
 {
     if (argument->value->kind != EXPR_NAME)
@@ -93,7 +93,7 @@ static Given evaluate(Lower *l, Frame *frame, const Argument *argument, bool wor
     return given;
 }
 
-/* Takes name = "..." out of the arguments; NULL where there is none. */
+/* Takes name = "..." out of the arguments; NULL if it is not given. */
 static const char *take_name(Lower *l, Frame *frame, Given *given, size_t *count, bool *good)
 {
     for (size_t i = 0; i < *count; i++) {

@@ -1,4 +1,4 @@
-/* Settings of statements: train and data. Each is a row that says what may stand for it. */
+/* Settings of statements: train and data. Each is a row that says which values it takes. */
 #include "frontend/lower.h"
 
 #include <string.h>

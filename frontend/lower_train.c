@@ -1,6 +1,6 @@
 /* The train statement: its loss becomes nodes, its settings are checked and carried.
  *
- * Settings stand in Train.setting under their names; those of a schedule as schedule.steps and so
+ * Settings are in Train.setting under their names; those of a schedule as schedule.steps and so
  * on. A word is carried as its place in the words listed here.
  */
 #include "frontend/lower.h"
@@ -10,15 +10,24 @@
 static const double ANY = SETTING_ANY;
 
 static const Setting settings[] = {
-    {"lr", ARG_FLOAT, 0, ANY, NULL},         {"momentum", ARG_FLOAT, 0, 1, NULL},
-    {"nesterov", ARG_BOOL, 0, ANY, NULL},    {"weight_decay", ARG_FLOAT, 0, ANY, NULL},
-    {"beta1", ARG_FLOAT, 0, 1, NULL},        {"beta2", ARG_FLOAT, 0, 1, NULL},
-    {"alpha", ARG_FLOAT, 0, 1, NULL},        {"eps", ARG_FLOAT, 0, ANY, NULL},
-    {"clip", ARG_FLOAT, 0, ANY, NULL},       {"clip_value", ARG_FLOAT, 0, ANY, NULL},
-    {"accumulate", ARG_INT, 1, ANY, "auto"}, {"steps", ARG_INT, 1, ANY, NULL},
-    {"warmup", ARG_INT, 0, ANY, NULL},       {"floor", ARG_FLOAT, 0, 1, NULL},
-    {"every", ARG_INT, 1, ANY, NULL},        {"factor", ARG_FLOAT, 0, ANY, NULL},
-    {"frozen", ARG_BOOL, 0, ANY, NULL},      {"state", ARG_WORD, 0, ANY, "f32 8bit"},
+    {"lr", ARG_FLOAT, 0, ANY, NULL},
+    {"momentum", ARG_FLOAT, 0, 1, NULL},
+    {"nesterov", ARG_BOOL, 0, ANY, NULL},
+    {"weight_decay", ARG_FLOAT, 0, ANY, NULL},
+    {"beta1", ARG_FLOAT, 0, 1, NULL},
+    {"beta2", ARG_FLOAT, 0, 1, NULL},
+    {"alpha", ARG_FLOAT, 0, 1, NULL},
+    {"eps", ARG_FLOAT, 0, ANY, NULL},
+    {"clip", ARG_FLOAT, 0, ANY, NULL},
+    {"clip_value", ARG_FLOAT, 0, ANY, NULL},
+    {"accumulate", ARG_INT, 1, ANY, "auto"},
+    {"steps", ARG_INT, 1, ANY, NULL},
+    {"warmup", ARG_INT, 0, ANY, NULL},
+    {"floor", ARG_FLOAT, 0, 1, NULL},
+    {"every", ARG_INT, 1, ANY, NULL},
+    {"factor", ARG_FLOAT, 0, ANY, NULL},
+    {"frozen", ARG_BOOL, 0, ANY, NULL},
+    {"state", ARG_WORD, 0, ANY, "f32 8bit"},
     {"precision", ARG_WORD, 0, ANY, "f32 f16 bf16"},
 };
 

@@ -34,7 +34,7 @@ static bool model_has(const Model *model, StmtKind kind)
     return false;
 }
 
-/* Read from the tree: all that stands before the train statement is lowered by it. What is wrong
+/* Read from the tree: everything before the train statement is lowered by it. What is wrong
  * with it is said when that is. */
 Dtype model_precision(const Model *model)
 {
@@ -100,7 +100,7 @@ Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag 
     if (g->train.present && !model->infer && !train_add(g, &part, choice->micro))
         return NULL;
 
-    /* what nobody needs goes, equal nodes merge */
+    /* unused nodes are removed, equal nodes merge */
     simplify(g);
 
     /* what micro-batches make in its place in an output */

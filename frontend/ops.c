@@ -52,8 +52,8 @@ static char letter(const char *word, size_t length)
     return length == 2 && memcmp(word, "dy", 2) == 0 ? 'g' : 0;
 }
 
-/* Copies an expression with operands renamed a, b, c, ... in the order they first stand; leaves
- * what they were in `reads`. */
+/* Copies an expression with operands renamed a, b, c, ... in the order in which they first occur;
+ * leaves what they were in `reads`. */
 static void rename_operands(const char *from, char *to, char *reads)
 {
     while (*from) {

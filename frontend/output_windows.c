@@ -7,7 +7,7 @@
 #include "frontend/frontend.h"
 
 /* Micro-batches follow each other along the axis: the part is contiguous where nothing is outside
- * of it, and lies as its view has it. */
+ * of it, with the layout of its view. */
 static bool is_window(const Graph *g, Use part, int axis)
 {
     View view = use_view(g, part);

@@ -2,7 +2,7 @@
  *
  * Requires: a lowered training program, before its gradients. Leaves: each op that takes the first
  * of the largest in its windows (OP_LARGEST) before the op that it read (OP_RECTIFIES), where
- * nobody else reads that; what was before is read by nobody and goes with the next simplify. Both
+ * nothing else reads that; what was before is unread and removed by the next simplify. Both
  * orders give the same bits, forward and backward: where a window's largest is positive it is the
  * same element, elsewhere the result is 0 and nothing flows back. Behind the pool the relu runs on
  * fewer elements, and its gradient needs these alone: the pool needs no more than the places that

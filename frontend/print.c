@@ -331,7 +331,7 @@ static void put_stmt(const Stmt *stmt, int depth, FILE *to)
     }
 }
 
-/* Statements of one section stand together. */
+/* Statements of one section are kept together. */
 static int section(const Stmt *stmt)
 {
     bool inner = stmt->kind == STMT_PARAM || stmt->kind == STMT_CONST || stmt->kind == STMT_HINT;

@@ -14,7 +14,7 @@ enum { MOST_HEADER = 100 << 20 }; /* bytes; the format's own limit is about this
 
 typedef struct {
     Arena *arena;
-    const char *data; /* behind the header */
+    const char *data; /* after the header */
     uint64_t bytes;
     const char **fault;
 } Reader;
@@ -78,9 +78,9 @@ static bool read_tensor(Reader *r, StoredTensor *t, const json_t *entry)
         json_array_size(place) != 2)
         return fail(r, "%s: its dtype, shape or data_offsets are missing", t->name);
     if (!is_size(begin) || !is_size(end) || json_integer_value(end) < json_integer_value(begin))
-        return fail(r, "%s: its place in the file is none", t->name);
+        return fail(r, "%s: its data_offsets are wrong", t->name);
     if ((uint64_t)json_integer_value(end) > r->bytes)
-        return fail(r, "the file is cut short: %s ends behind it", t->name);
+        return fail(r, "the file is truncated: %s ends after it", t->name);
     t->dtype_text = arena_copy(r->arena, dtype, strlen(dtype));
     t->dtype = find_dtype(dtype);
     t->data = r->data + json_integer_value(begin);
@@ -97,7 +97,7 @@ static int by_place(const void *a, const void *b)
                                     : ((*x)->bytes > (*y)->bytes) - ((*x)->bytes < (*y)->bytes);
 }
 
-/* Each byte behind the header is of one tensor. */
+/* Each byte after the header belongs to one tensor. */
 static bool check_places(Reader *r, const Safetensors *file)
 {
     const StoredTensor **sorted = ARENA_ARRAY(r->arena, const StoredTensor *, file->count + 1);
@@ -114,7 +114,7 @@ static bool check_places(Reader *r, const Safetensors *file)
         at = sorted[i]->data + sorted[i]->bytes;
     }
     if (at != r->data + r->bytes)
-        return fail(r, "%llu bytes stand behind the last tensor",
+        return fail(r, "%llu bytes follow the last tensor",
                     (unsigned long long)(r->data + r->bytes - at));
     return true;
 }
@@ -148,7 +148,7 @@ const Safetensors *safetensors_read(Arena *arena, Text file, const char **fault)
     for (int i = 7; i >= 0 && file.length >= 8; i--)
         length = length << 8 | (unsigned char)file.text[i];
     if (file.length < 8 || length > file.length - 8) {
-        fail(&r, "no safetensors file, or cut short: its header would end behind it");
+        fail(&r, "not a safetensors file, or truncated: its header would end after it");
         return NULL;
     }
     if (length > MOST_HEADER) {
@@ -162,9 +162,9 @@ const Safetensors *safetensors_read(Arena *arena, Text file, const char **fault)
     r.bytes = file.length - 8 - length;
     Safetensors *read = NULL;
     if (!entries)
-        fail(&r, "no safetensors file: its header is no JSON: %s", error.text);
+        fail(&r, "not a safetensors file: its header is no JSON: %s", error.text);
     else if (!json_is_object(entries))
-        fail(&r, "no safetensors file: its header is no JSON object");
+        fail(&r, "not a safetensors file: its header is no JSON object");
     else
         read = read_entries(&r, entries);
     json_decref(entries);
@@ -220,7 +220,7 @@ bool safetensors_may_replace(const char *path, const char *mark)
     size_t length = 8 + strlen(mark);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR; /* there is none, and writing says so */
+        return errno == ENOENT || errno == ENOTDIR; /* it does not exist, which the write reports */
     bool ours = length <= sizeof start && read(file, start, length) == (ssize_t)length &&
                 memcmp(start + 8, mark, length - 8) == 0;
     close(file);

@@ -33,7 +33,7 @@ char *stored_text(Arena *arena, const StoredTensor *tensor);                    
 
 /* The header of a file with these tensors in this order, with its length before it. */
 Text safetensors_header(Arena *arena, const Value *const *value, size_t count);
-/* Whether a file may be written over: there is none, or its header begins with this mark. Others
+/* Whether a file may be overwritten: it does not exist, or its header begins with this mark. Others
  * hold trained parameters, which are not to be lost. */
 bool safetensors_may_replace(const char *path, const char *mark);
 

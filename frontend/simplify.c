@@ -102,7 +102,7 @@ static bool mergeable(const Graph *g, const Node *node)
     return true;
 }
 
-/* Whether both nodes make an output: the caller has memory of its own for each. Otherwise what they
+/* Whether both nodes make an output: the caller has separate memory for each. Otherwise what they
  * make is one from now on. */
 static bool stay_apart(bool *output, const Node *first, const Node *node)
 {
@@ -114,7 +114,7 @@ static bool stay_apart(bool *output, const Node *first, const Node *node)
     return false;
 }
 
-/* Fills same[value] with the value that stands for it. */
+/* Fills same[value] with the value that replaces it. */
 static void merge(Graph *g, Id *same)
 {
     bool *output = ARENA_ARRAY(g->arena, bool, g->value.count);
@@ -147,7 +147,7 @@ static void merge(Graph *g, Id *same)
     }
 }
 
-/* ---- Removing what nobody needs ------------------------------------------------------------- */
+/* ---- Removing unused nodes ------------------------------------------------------------------ */
 
 static void need(bool *needed, const Graph *g, Use use)
 {

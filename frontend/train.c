@@ -176,7 +176,7 @@ static bool loss_weighs(const Graph *g)
     bool *seen = ARENA_ARRAY(g->arena, bool, g->value.count + 1);
     memset(seen, 0, g->value.count * sizeof *seen);
     seen[g->train.loss.value] = true;
-    for (Id v = g->train.loss.value + 1; v-- > 0;) { /* operands stand before what is of them */
+    for (Id v = g->train.loss.value + 1; v-- > 0;) { /* operands come before their users */
         const Value *value = &g->value.at[v];
         if (!seen[v])
             continue;

@@ -1,10 +1,10 @@
 /* From gradients to the next version of each parameter.
  *
  * Requires: the gradients of the program being built. Leaves: an update for each, standing as
- * early as it may: behind the gradient and behind the last reader of the old version. So a
+ * early as it may: after the gradient and after the last reader of the old version. So a
  * gradient is freed as soon as it is applied, unless clipping needs all of them at once or
  * micro-batches are summed first. What the step has staged (running statistics) is committed here
- * too, behind everything that can fail; over micro-batches it is kept beside the state until then.
+ * too, after everything that can fail; over micro-batches it is kept beside the state until then.
  * With a loss scale, what the step changes hangs on `good`, which reads all gradients: whatever is
  * saved changes behind it, and reads it.
  * An optimizer is a row like any other: its operands are w, g and the factor that clipping gives;
@@ -126,7 +126,7 @@ static bool check_staged(Graph *g, const Use *gradient)
                        "batchnorm: %s is trained, so it cannot hold the running %s too",
                        g->value.at[value].name, k ? "var" : "mean");
             diag_note(g->diag, g->value.at[value].span, "it is declared here");
-            diag_hint(g->diag, "declare a param of its own for the statistics, or leave them out");
+            diag_hint(g->diag, "declare a separate param for the statistics, or leave them out");
             return false;
         }
     return true;
@@ -216,8 +216,8 @@ static bool update(Graph *g, Id parameter, Use gradient, Use scale)
 
 /* ---- As early as may be --------------------------------------------------------------------- */
 
-/* By node: the first place where it may stand: behind what it reads, behind every reader of what it
- * overwrites, and where it commits something behind all that can fail. Nodes that are no updates
+/* By node: the first position it may have: after what it reads, after every reader of what it
+ * overwrites, and, if it commits something, after all that can fail. Nodes that are no updates
  * stay. */
 static Id *find_earliest(const Graph *g)
 {

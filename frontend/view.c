@@ -144,7 +144,7 @@ View view_broadcast(const View *view, int rank, const int64_t *dim)
     return out;
 }
 
-/* Splits the stretch of old axes [from, to) that lies evenly (each stride is the next one's
+/* Splits the block of old axes [from, to) that is contiguous (each stride is the next one's
  * times its dim) into new axes [first, last). */
 static bool lies_evenly(const View *view, int from, int to)
 {

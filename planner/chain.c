@@ -11,7 +11,7 @@ static const double MAX_VISITS = 2e8;
 enum { MAX_POINTS = 128 };
 static const double HUGE_COST = 1e300;
 
-/* What a block drops, and what that comes to: bytes stored for the backward pass, seconds to make
+/* What a block drops, and the totals: bytes stored for the backward pass, seconds to make
  * the rest again. */
 typedef struct {
     int64_t kept;
@@ -181,7 +181,7 @@ typedef struct {
     ARRAY(RematId) choice; /* nodes that may be dropped or not */
 } Study;
 
-/* What the block comes to as chain->dropped has it; no end of cost where that breaks a rule. */
+/* The totals of the block for chain->dropped; an infinite cost where that breaks a rule. */
 static Policy estimate(Study *s)
 {
     Chain *c = s->chain;

@@ -7,14 +7,14 @@
  *  - every operand is read from bytes that hold its value, whole and untouched;
  *  - a result or workspace covers nothing that this occurrence or a later one still reads, save
  *    where the row lets a result take its operand's bytes;
- *  - parameters, state and inputs are never written, and each lies in the one buffer that the plan
+ *  - parameters, state and inputs are never written, and each is in the one buffer that the plan
  *    names; so does every output, whole, when its program ends; those that micro-batches fill are
- *    nobody else's while it runs;
- *  - what is saved changes only behind all that can fail;
- *  - what is of a micro-batch lies in its window of the input or output of all of them;
- *  - what data fills lies in a slot of the ring, which is read between two changes of slots and
- *    by nobody else (check_ring.c);
- *  - everything lies inside the arena, aligned; every cluster runs, effects exactly once; a program
+ *    shared with nothing else while it runs;
+ *  - what is saved changes only after all that can fail;
+ *  - what belongs to a micro-batch is in its window of the input or output of all of them;
+ *  - what data fills is in a slot of the ring, which is read between two changes of slots and
+ *    by nothing else (check_ring.c);
+ *  - everything is inside the arena, aligned; every cluster runs, effects exactly once; a program
  *    runs as often as its micro-batches make up the whole;
  *  - nodes that share a cluster can share a loop: elementwise, of one shape, in order.
  *
@@ -96,7 +96,7 @@ static bool check_homes(Check *c)
 }
 
 /* What is of a micro-batch moves over the whole input or output, and nowhere else; nothing else
- * lies there, for it would have to move too. */
+ * is there, since it would have to move too. */
 static bool check_micro(Check *c, Id id)
 {
     const Buffer *b = &c->plan->buffer[id];
@@ -109,7 +109,7 @@ static bool check_micro(Check *c, Id id)
     if (value->whole == NONE)
         return c->g->value.at[root->value].kind != VALUE_OUTPUT ||
                check_first(c->g, b->value) == root->value ||
-               check_fail(c, "%s lies in the output %s of all micro-batches", check_name(c, id),
+               check_fail(c, "%s overlaps the output %s of all micro-batches", check_name(c, id),
                           check_name(c, b->root));
     if (root->value != value->whole ||
         c->g->value.at[root->value].kind !=
@@ -143,7 +143,7 @@ static bool begin_program(Check *c, const Program *program)
         if (!output && !is_present(c, i))
             continue;
         bool whole = value == NONE || (c->g->value.at[value].whole == NONE &&
-                                       !c->g->value.at[value].fed); /* else it lies in one */
+                                       !c->g->value.at[value].fed); /* otherwise it is in one */
         if (whole && !memory_cover(c, i, time, false))
             return false;
         memory_put(c, i, time, !output);

@@ -109,7 +109,7 @@ bool extents_same(const Extents *p, Id first, Id second)
            view_is_dense(&b->layout) && view_count(&a->layout) == view_count(&b->layout);
 }
 
-/* Each axis steps over all that lies within it, so no two elements share bytes. */
+/* Each axis steps over the whole extent of the axes inside it, so no two elements share bytes. */
 static bool lies_apart(const View *layout)
 {
     int64_t inner = 1;
@@ -164,7 +164,7 @@ static const char *check_buffer(const Extents *p, const Target *target, Arena *a
 static const char *find_bases(Extents *p, Arena *arena)
 {
     const Plan *plan = p->plan;
-    uint64_t first[SPACES], next = 0; /* one arena behind the other, then the caller's memory */
+    uint64_t first[SPACES], next = 0; /* one arena after the other, then the caller's memory */
     for (Space space = 0; space < SPACES; space++) {
         first[space] = next;
         next += plan->arena[space];

@@ -6,11 +6,11 @@
 
 typedef struct {
     const Plan *plan;
-    uint64_t *base; /* by buffer: where it begins. The caller's memory lies behind the arena, each
+    uint64_t *base; /* by buffer: where it begins. The caller's memory follows the arena, each
                        block of it apart from the others. */
 } Extents;
 
-/* Finds them. What is wrong with a buffer by itself, or NULL: it has the dims of its value, lies
+/* Finds them. What is wrong with a single buffer, or NULL: it has the dims of its value, is
  * within its root and the arena, is aligned, and no two of its elements share bytes. */
 const char *extents_find(Extents *extents, const Plan *plan, const Target *target, Arena *arena);
 
@@ -18,7 +18,7 @@ const char *extents_find(Extents *extents, const Plan *plan, const Target *targe
 void extents_of(const Extents *extents, Id buffer, uint64_t *begin, uint64_t *end);
 /* Is there a byte of both? */
 bool extents_overlap(const Extents *extents, Id first, Id second);
-/* Where a buffer with gaps lies in each of its periods, in bytes: a step along its innermost axis
+/* The bytes of a buffer with gaps in each of its periods, in bytes: a step along its innermost axis
  * that leaves gaps, or along its first. */
 typedef struct {
     uint64_t bytes, begin, end;

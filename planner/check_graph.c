@@ -241,14 +241,14 @@ static bool may_join(const GraphCheck *v, const Cluster *cluster, Id k)
     const Id *id = &v->clusters->node[cluster->node];
     const Node *node = &v->g->node.at[id[k]], *first = &v->g->node.at[id[0]];
     const bool is_first = k == 0, is_last = k + 1 == cluster->nodes;
-    if (node->op->flags & OP_EFFECT) /* a new version behind a kernel that keeps sums aside */
+    if (node->op->flags & OP_EFFECT) /* a new version after a kernel that keeps sums aside */
         return is_last && node->op->flags & OP_ELEMENTWISE && first->op->flags & OP_ASIDE &&
                v->g->value.at[node->value].previous != NONE;
     return node->op->flags & OP_ELEMENTWISE ||
            (is_first && node->op->flags & (OP_EPILOGUE | OP_ASIDE));
 }
 
-/* Every node in one cluster; several only where they run as one loop, or behind a product. */
+/* Every node in one cluster; several only where they run as one loop, or as an epilogue. */
 static bool check_members(GraphCheck *v)
 {
     const Clusters *c = v->clusters;
@@ -278,7 +278,7 @@ static bool check_members(GraphCheck *v)
 }
 
 /* The operands are what the nodes read from outside, each once; a value made inside is read as it
- * is, for there is no memory behind it to look at through a view. */
+ * is, since there is no memory to look at through a view. */
 static bool check_reads(GraphCheck *v, Id *seen, bool *read)
 {
     const Clusters *c = v->clusters;

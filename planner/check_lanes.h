@@ -32,7 +32,7 @@ typedef struct {
 
 Lanes lanes_new(Arena *arena, const Extents *extents);
 void lanes_clear(Lanes *lanes);
-/* An item that lies where the buffer does; below 2^31. */
+/* An item with the extent of the buffer; below 2^31. */
 void lanes_add(Lanes *lanes, Id buffer, uint32_t item);
 /* Asks `stays` for every item that may share a byte with the buffer, some of them more than once;
  * an item that does not stay is taken out, where it was found. */

@@ -84,7 +84,7 @@ static uint8_t kind_of(const Lives *v, Id buffer)
     return v->output[buffer] ? BUFFER_OUTPUT : BUFFER_ACTIVATION;
 }
 
-/* A buffer lies in its root, with every element in a place of its own. */
+/* A buffer is inside its root, and no two of its elements overlap. */
 static bool check_layout(Lives *v, Id id)
 {
     const Buffer *b = &v->plan->buffer[id], *root = &v->plan->buffer[b->root];

@@ -49,8 +49,8 @@ static Id outermost(Check *c, Id id)
     return id;
 }
 
-/* A write through a buffer. A concat spares operands that lie in their place, with all that lies in
- * them. */
+/* A write through a buffer. A concat skips operands that are in their window already, with all that
+ * is in them. */
 typedef struct {
     Check *c;
     Id buffer;

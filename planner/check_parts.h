@@ -1,4 +1,4 @@
-/* The parts of plan_check beside the replay. Each gives what is wrong, or NULL; what it says lies
+/* The parts of plan_check beside the replay. Each gives what is wrong, or NULL; its text is
  * in the arena. */
 #ifndef GPLAN_CHECK_PARTS_H
 #define GPLAN_CHECK_PARTS_H

@@ -13,7 +13,7 @@ typedef struct {
     uint32_t covered;            /* when somebody wrote over it: END while it is whole */
     uint32_t absorbed;           /* when it became part of a concat's result around it, or END */
     Id around;                   /* that result as a content, or NONE */
-    uint32_t spared;             /* when a concat last left it where it lies, or END */
+    uint32_t spared;             /* when a concat last left it in place, or END */
     bool persistent;
 } Content;
 
@@ -51,7 +51,7 @@ const char *check_name(const Check *c, Id buffer);
 /* One occurrence: what it reads is there, and it may write where it does. */
 bool step_replay(Check *c, const Occurrence *o, uint32_t time);
 
-/* The kernel of the cluster that runs elementwise nodes behind it on what it has made, or NULL. */
+/* The kernel of the cluster that runs elementwise nodes as its epilogue, or NULL. */
 const Node *step_kernel(const Check *c, const Cluster *cluster);
 
 /* ---- check_memory.c ---- */

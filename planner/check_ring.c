@@ -5,7 +5,7 @@
  *
  *  - inputs that data fills lie in the first of `depth` equal slots, each in its place, apart from
  *    each other and within the slot: then micro-batch by micro-batch they lie in the others alike;
- *  - nothing else lies in the slots or in the memory of the workers, which persist: whatever writes
+ *  - nothing else is in the slots or in the memory of the workers, which persist: whatever writes
  *    there has been proven to write elsewhere when the replay has found those bytes untouched;
  *  - only programs that run micro-batch by micro-batch read them, all in the same cut: an update,
  *    which runs when its slots are given back, does not;
@@ -100,7 +100,7 @@ static bool check_buffers(RingCheck *r)
         if (fed && !check_input(r, i))
             return false;
         if (!fed && i != b->root && (b->root == r->plan->slots || b->root == r->plan->work))
-            return fail(r, "buffer %u lies in the ring that data is read into", i);
+            return fail(r, "buffer %u overlaps the ring that data is read into", i);
     }
     return true;
 }

@@ -1,8 +1,8 @@
 /* Spans of bytes, each with an item, for the checker alone: which of them does a write overlap?
  *
- * A tree over the places where spans may begin and end. A span lies in the few nodes that make it
- * up, so adding one and finding those that overlap another take time logarithmic in the places, and
- * linear in what is found.
+ * A tree over the offsets where spans may begin and end. A span is kept in the few nodes that make
+ * it up, so adding one and finding those that overlap another take time logarithmic in the places,
+ * and linear in what is found.
  */
 #ifndef GPLAN_CHECK_SPANS_H
 #define GPLAN_CHECK_SPANS_H

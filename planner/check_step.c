@@ -46,11 +46,11 @@ static bool reads_with_last(const Check *c, const Cluster *cluster, Id operand)
     return alone;
 }
 
-/* The buffer that stands for a value in the occurrence at hand. */
+/* The buffer that holds a value in the current occurrence. */
 static Id argument(const Check *c, Id value, uint32_t time)
 {
     if (value == NONE || c->argument[value].time != time + 1)
-        return NONE; /* a literal, or within the loop, or read by nobody */
+        return NONE; /* a literal, or within the loop, or unread */
     return c->argument[value].buffer;
 }
 
@@ -155,7 +155,7 @@ static bool has_gaps(const Check *c, Id buffer)
     return buffer != NONE && !view_is_dense(&c->plan->buffer[buffer].layout);
 }
 
-/* What lies with gaps is read whole, and only by those who take strides; as for writing. */
+/* A buffer with gaps is read whole, and only by kernels that take strides; writing likewise. */
 static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
 {
     const Cluster *cluster = &c->plan->clusters->at[o->cluster];

@@ -2,7 +2,7 @@
  * is computed in chunks, and whether elementwise ops run inside products.
  *
  * The first two cost time and save memory, so both wait for a budget to ask for them: without one
- * the model is built as it stands. Epilogues cost least and mostly take the fewest bytes, but not
+ * the model is built as written. Epilogues cost least and mostly take the fewest bytes, but not
  * always: the operands of both have to be there at once.
  *
  * With a budget, candidates (choose_candidates.c) are tried by their least cost (choose_trials.c).

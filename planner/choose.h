@@ -27,7 +27,7 @@ typedef struct {
 
 /* A candidate that was planned. */
 typedef struct {
-    Arena *arena; /* of the plan; NULL: there is none */
+    Arena *arena; /* of the plan; NULL: no plan */
     Lowered *lowered;
     Clusters *clusters;
     Plan *plan;
@@ -42,7 +42,7 @@ typedef struct {
     Diag *diag; /* of the first graph; the others are lowered quietly: NULL */
     Arena *arena;
     ARRAY(Candidate) candidate;
-    double least_cost;     /* of the model as it stands; 0: not known */
+    double least_cost;     /* of the model as written; 0: unknown */
     double bound;          /* no plan of what was tried costs less */
     bool cut;              /* something was left untried */
     double begin, seconds; /* until it ends; 0: there is no limit */
@@ -60,7 +60,7 @@ __attribute__((format(printf, 2, 3))) void choose_say(const Chooser *s, const ch
 
 /* choose_candidates.c: the first, which is lowered at once; what else may be chosen; micro-batches,
  * and then bf16, as a last resort (false: there are none any more); the one that is next of those
- * that are open, lowered where `so` (NONE: there is none). */
+ * that are open, lowered where `so` (NONE: none left). */
 void candidates_begin(Chooser *s);
 void candidates_list(Chooser *s);
 bool candidates_resort(Chooser *s);

@@ -91,7 +91,7 @@ static bool has_several(Choice c, Choice best)
     return c.micro > 1 && c.micro < best.micro;
 }
 
-/* What nobody asked for is said to be so. */
+/* A default that the user did not set is marked as one. */
 static const char *state_micro(const Chooser *s, const ChoiceTrial *best)
 {
     if (!s->micro_open || best->choice.micro < 2)

@@ -1,8 +1,8 @@
 /* Which operands of a concat are written by their producers straight into its result.
  *
- * Requires: clusters. Leaves: a host for each value that lies in a window. A value may lie in a
+ * Requires: clusters. Leaves: a host for each value that is in a window. A value may be in a
  * window when its producer can write with gaps, everyone who reads it can read with gaps, and
- * nobody needs it as it is (an output, another concat). Windows nest: a concat's result may lie
+ * nothing needs it as it is (an output, another concat). Windows nest: a concat's result may be
  * in the result of a later one. Linear in operands.
  */
 #include "planner/internal.h"
@@ -101,7 +101,7 @@ static bool *find_once(Arena *arena, const Clusters *clusters, const Order *orde
     return once;
 }
 
-/* Hosts first: what a concat's own result lies in decides whether its windows have gaps. */
+/* Hosts first: the buffer of a concat's own result decides whether its windows have gaps. */
 void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const Order *order,
                  const Concats *concats, Windows *windows)
 {
@@ -114,7 +114,7 @@ void windows_set(Arena *arena, const Graph *g, const Clusters *clusters, const O
             continue; /* it moves with the micro-batch */
         int axis = concat_axis(g, concats->node[k]);
         bool host_is_dense = windows->host[node->value] == NONE;
-        Id last = NONE; /* the operand made last: nothing is held back by its window */
+        Id last = NONE; /* the operand made last: its window delays nothing */
         for (Id i = 0; i < node->uses; i++) {
             Use use = node_use(g, node, i);
             Id made = g->value.at[use.value].node;

@@ -1,11 +1,11 @@
-/* Gives products the elementwise nodes behind them as an epilogue: their kernel runs these on what
- * it has just made, so the product itself is never stored.
+/* Gives products the elementwise nodes that follow them as an epilogue: their kernel runs these on
+ * what it has just made, so the product itself is never stored.
  *
  * Requires: groups of nodes, each named by the node at whose place it runs, its last. Leaves: the
  * same, where a product with an epilogue is a group too. Linear in nodes and operands.
  *
  * An epilogue is a group of elementwise nodes or the first nodes of one; the rest stays a loop.
- * Nobody but the epilogue reads the product, and nobody outside reads what the epilogue makes on
+ * Only the epilogue reads the product, and nothing outside reads what the epilogue makes on
  * its way: there is one result. So nothing is lost to the planner: what a plan may want to keep, or
  * to compute again without the product, is never inside. The product stays where it is, so that
  * what it reads does not live longer, unless the epilogue has to wait for something small (a factor
@@ -54,7 +54,7 @@ static void count_reads(Epilogues *t)
         }
 }
 
-/* Whether all who read the value stand among the nodes of the epilogue, and read it as it lies. */
+/* Whether all readers of the value are nodes of the epilogue, and read it without a view. */
 static bool stays_inside(const Epilogues *t, Id value, const Id *epilogue, Id nodes)
 {
     Id found = 0;
@@ -96,7 +96,7 @@ static uint64_t waits_for(const Epilogues *t, Id product, const Id *epilogue, Id
     return bytes;
 }
 
-/* Whether the kernel can make, or leave behind its epilogue, a value of this dtype. */
+/* Whether the kernel, or its epilogue, can produce a value of this dtype. */
 static bool takes_epilogue(const OpRow *op, const Value *value)
 {
     return value->dtype == F32 || (op->flags & OP_HALF && dtype_is_narrow((Dtype)value->dtype));

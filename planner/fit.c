@@ -1,7 +1,7 @@
 /* From clusters and a budget to a plan: what is computed again, and in which order.
  *
  * Requires: clusters. Leaves: the cheapest plan tried whose packed arena is within the budget;
- * where there is none, the smallest one tried. Each program is searched by itself
+ * if there is none, the smallest one tried. Each program is searched on its own
  * (planner/remat/remat.h) on the clusters as an abstract graph; what persists is taken off its
  * budget.
  *
@@ -22,7 +22,7 @@
 #include <string.h>
 
 /* The first rungs above the smallest arena are this part of the one without recomputation apart;
- * further up, where the cost is flat, this part of what lies below them. */
+ * further up, where the cost is flat, this fraction of what is below them. */
 enum { CLOSE_PART = 200, GROWTH_PART = 10, RUNGS = 64 };
 /* Of a graph with more clusters the rungs are so much farther apart: each takes seconds there.
  * Where it is a chain of blocks there are none: its own schedules are closer to each other than

@@ -20,7 +20,7 @@ typedef struct {
     uint64_t arena, peak, floor;
     Packing packing;
     double cost, rest;
-    uint64_t budget; /* the least one that meets it: its arena, or the rung that it was found on */
+    uint64_t budget; /* the smallest that it fits: its arena, or the rung that it was found on */
 } Trial;
 
 /* A schedule of a chain of blocks, to be packed. */
@@ -66,7 +66,7 @@ bool is_cut(Fit *f);                   /* by the user, or the seconds are over *
 uint64_t full_effort(const Fit *f);
 uint64_t pack_effort(const Fit *f, uint64_t steps); /* of the packer, for each unit of effort */
 
-/* Packs the order; only what the plan comes to is kept, and where its buffers lie. */
+/* Packs the order; only the cost and size of the plan are kept, and the offsets of its buffers. */
 Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps);
 bool is_less(double a, double b); /* by more than the order of a sum changes it */
 /* On cost first, on the rest and the arena then, of those that the budget gets; NULL: there is
@@ -76,7 +76,7 @@ const Trial *cheapest(const Fit *f, uint64_t budget);
 const Trial *smallest_trial(const Fit *f);
 
 void remember(Fit *f, int program, const RematSchedule *schedule);
-/* The cheapest start within the budget; where there is none, the smallest. What keeps the hints in
+/* The cheapest start within the budget; if there is none, the smallest. What keeps the hints in
  * the given order is always there. */
 const Start *best_start(const Fit *f, int program, uint64_t budget);
 const Start *best_of(const Fit *f, int program, uint64_t budget, size_t count); /* the first ones */

@@ -1,11 +1,11 @@
-/* Groups nodes into clusters: chains of elementwise nodes run as one loop, so what lies between
- * them takes no bytes; every other node is a cluster of its own, or takes the chain behind it as
+/* Groups nodes into clusters: chains of elementwise nodes run as one loop, so the values
+ * between them take no bytes; every other node is its own cluster, or takes the chain after it as
  * its epilogue (epilogues.c).
  *
  * Requires: a simplified graph. Leaves: clusters in a valid order.
  *
- * A loop runs where its last node stands. That is right as long as nobody outside has read
- * one of its values before that place, and nobody has overwritten what it reads, which is what
+ * A loop runs at the position of its last node. That is right as long as nothing outside reads
+ * one of its values before it, and nothing overwrites what it reads, which is what
  * joining a cluster asks for; so clusters cannot form a cycle, and one pass over the nodes is
  * enough. Linear in nodes and operands.
  */
@@ -20,7 +20,7 @@ typedef struct {
     Id nodes;    /* in the cluster, for a root */
     Id operands; /* at most so many values from outside */
     bool read;   /* somebody outside has read one of its values */
-    Id limit;    /* the node that overwrites something it reads: it stands before that */
+    Id limit;    /* the node that overwrites something it reads: it comes before that */
 } Group;
 
 typedef struct {
@@ -96,7 +96,7 @@ static Id operand_count(const Graph *g, const Node *node)
     return count;
 }
 
-/* By value: the node that makes its next version, in its bytes; NONE where there is none. */
+/* By value: the node that makes its next version, in its bytes; NONE: no node. */
 static Id *find_updates(Arena *arena, const Graph *g)
 {
     Id *update = ARENA_ARRAY(arena, Id, g->value.count);
@@ -156,7 +156,7 @@ static Id *name_groups(Arena *arena, Fusion *f)
     return home;
 }
 
-/* A product stands before its epilogue, though parts of that may have been there first. */
+/* A product comes before its epilogue, though parts of that may have come first. */
 static void add_node(const Graph *g, Clusters *c, Cluster *cluster, Id n)
 {
     Id *at = &c->node[cluster->node], place = cluster->nodes++;

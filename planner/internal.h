@@ -5,7 +5,7 @@
 #include "planner/planner.h"
 #include "planner/remat/remat.h"
 
-/* What is planned, for whom and how. Handed to the passes behind fuse, beside the arena that takes
+/* What is planned, for whom and how. Passed to the passes after fuse, beside the arena that takes
  * what they make. */
 typedef struct {
     const Graph *g;
@@ -15,7 +15,7 @@ typedef struct {
     const uint64_t *workspace; /* by cluster, in bytes: asked of the target once */
 } Task;
 
-/* The clusters of each program in the order in which they run; one that stands there again is
+/* The clusters of each program in the order in which they run; one that occurs again is
  * computed again. */
 typedef struct {
     Id *cluster[PROGRAMS];
@@ -38,11 +38,11 @@ typedef struct {
     uint8_t *mode; /* WindowMode of each */
 } Concats;
 
-/* fuse.c: the first update of something that the node reads, in its program; NONE: there is none.
+/* fuse.c: the first update of something that the node reads, in its program; NONE: no update.
  * update: by value, the node that makes its next version in its bytes. */
 Id fuse_limit(const Graph *g, const Node *node, const Id *update);
 enum { FUSE_MAX_NODES = 32 }; /* of a loop: emitted ones stay readable */
-/* epilogues.c: what products take behind them. home: by node, where its group runs: the place of
+/* epilogues.c: the epilogues of products. home: by node, where its group runs: the place of
  * one of its nodes. */
 void fuse_epilogues(Arena *arena, const Graph *g, const Id *update, Id *home);
 
@@ -82,7 +82,7 @@ Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pa
                  const Worth *was);
 
 /* remat_build.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no
- * plan can be below, whatever lies in whatever. */
+ * plan can be below, however buffers overlap. */
 enum { BLOCK_DEPTHS = 3 };
 typedef struct {
     RematProblem problem;
@@ -98,7 +98,7 @@ typedef struct {
 RematProgram remat_build(Arena *arena, const Task *task, const Order *order, int program,
                          bool relaxed);
 
-/* fit.c: what is planned, with its workspace; and the order as it stands. */
+/* fit.c: what is planned, with its workspace; and the current order. */
 Task task_new(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
               const PlanOptions *options);
 Order order_given(Arena *arena, const Clusters *clusters);

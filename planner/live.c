@@ -212,7 +212,7 @@ static Buffer result_buffer(const Live *l, Id value, uint32_t time, int program)
 {
     const Program *runs = &l->plan->program[program];
     uint32_t death = l->last[value] > time ? l->last[value] : time + 1;
-    /* an output that is computed again is none before the last time */
+    /* a recomputed output is an output only the last time */
     bool output = l->is_output[value] && death == runs->begin + runs->count;
     bool callers = output && l->is_user[value] && l->options->io_external;
     return (Buffer){.value = value,
@@ -283,7 +283,7 @@ bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id oper
            read_plainly(g, clusters, &clusters->at[cluster], operand);
 }
 
-/* Another result of the occurrence lies there already: the first `results` of them have buffers. */
+/* Another result of the occurrence is there already: the first `results` of them have buffers. */
 static bool is_taken(const Live *l, const Cluster *c, const Occurrence *o, Id results, Id root)
 {
     for (Id k = 0; k < results; k++)
@@ -292,7 +292,7 @@ static bool is_taken(const Live *l, const Cluster *c, const Occurrence *o, Id re
     return false;
 }
 
-/* The operand whose bytes result k may take over, as a buffer; NONE where there is none. */
+/* The operand whose bytes result k may take over, as a buffer; NONE: no operand. */
 static Id find_victim(const Live *l, const Occurrence *o, Id k, uint32_t time)
 {
     const Cluster *c = &l->clusters->at[o->cluster];
@@ -374,8 +374,8 @@ static void walk(Live *l)
         }
 }
 
-/* What lies where for the caller. A value that is made several times is the last one's at the end.
- */
+/* The buffers that the caller sees. A value that is made several times is the last one's at the
+ * end. */
 static void name_buffers(Live *l)
 {
     const Graph *g = l->g;

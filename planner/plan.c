@@ -159,7 +159,7 @@ static bool in_arena(const Plan *plan, Id buffer)
 /* Values that concats join may lie in each other, and a part of an output in the output: of each
  * such family only the largest counts. */
 typedef struct {
-    Id *parent;     /* by value: a family is a tree, its root stands for it */
+    Id *parent;     /* by value: a family is a tree, represented by its root */
     uint64_t *most; /* by value: of a root, what its family has in the sum at hand */
 } Families;
 

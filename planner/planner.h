@@ -12,7 +12,7 @@
 #include <signal.h>
 
 /* What is scheduled, recomputed and emitted: one op, a chain of elementwise ops that run as one
- * loop, or a product and such a chain behind it, its epilogue. Its nodes stand in order; values
+ * loop, or a product with such a chain as its epilogue. Its nodes are in order; values
  * between them take no bytes. With an epilogue there is one result, that of the last node. */
 typedef struct {
     Id node, nodes;       /* clusters->node[node ...] */
@@ -95,18 +95,18 @@ extern const bool space_planned[SPACES];
  * Times count occurrences over all programs, one program after the other; persistent buffers
  * live from 0 to the end. */
 typedef struct {
-    Id value;              /* NONE for workspace and for the state of the target */
-    Id root;               /* the buffer it lies in: itself, or one whose bytes it takes (in place)
-                              or that it is a window of (concat). Only roots are packed. */
-    View layout;           /* of the value, in elements from the root's first byte */
-    uint32_t birth, death; /* of a root: of all that lies in it */
+    Id value;    /* NONE for workspace and for the state of the target */
+    Id root;     /* the buffer that contains it: itself, or one whose bytes it takes over (in place)
+                    or that it is a window of (concat). Only roots are packed. */
+    View layout; /* of the value, in elements from the root's first byte */
+    uint32_t birth, death; /* of a root: of all that it contains */
     uint64_t offset;       /* of the root in the arena of its space, in bytes */
     uint64_t bytes;        /* of a root: what is reserved */
     uint8_t kind, program;
-    uint8_t space; /* where the root's bytes are; all that lies in it is there too */
+    uint8_t space; /* where the root's bytes are, and all that it contains */
 } Buffer;
 
-/* One run of a cluster: which buffer stands behind each of its operands and results. */
+/* One run of a cluster: the buffer of each of its operands and results. */
 typedef struct {
     Id cluster;
     Id arg;       /* plan->arg[arg ...]: operands in the cluster's order, then results */
@@ -131,7 +131,7 @@ typedef struct {
     Id *home;       /* by value: the buffer of an input, parameter, constant, state, gradient or
                        collected output; NONE for all others, and for what nobody reads */
     Id state;       /* the buffer of the target's state, or NONE */
-    Id slots, work; /* of a graph with data: `ring.depth` slots one behind the other, each with all
+    Id slots, work; /* of a graph with data: `ring.depth` slots one after the other, each with all
                        inputs that data fills; and the memory of what fills them; else NONE */
     Ring ring;
     uint32_t end;           /* time after the last occurrence */
@@ -148,7 +148,7 @@ typedef struct {
 
 /* What a search came to know beside its plan. */
 typedef struct {
-    double least_cost; /* with nothing computed again; as the model stands, where there was a
+    double least_cost; /* without recomputation; of the model as written, where there was a
                           choice */
     double cost_bound; /* no plan within the budget costs less */
     uint64_t effort;   /* spent, counted */
@@ -204,7 +204,7 @@ typedef struct {
 /* Groups nodes into clusters. Requires a simplified graph. `epilogues`: elementwise ops run inside
  * the product before them. */
 Clusters *fuse(Arena *arena, const Graph *g, bool epilogues);
-/* Whether the cluster is a kernel with elementwise ops behind it. */
+/* Whether the cluster is a kernel with an epilogue of elementwise ops. */
 bool cluster_has_epilogue(const Graph *g, const Clusters *clusters, const Cluster *c);
 /* Whether the last of these makes a new version of what it reads: the kernel keeps its sums aside.
  */
@@ -239,9 +239,9 @@ Choice choice_asked(const Model *model, const Target *target, const PlanOptions 
 /* Lowers and fuses; leaves no plan. */
 Built build(const Model *model, const Target *target, const Choice *choice, Diag *diag);
 /* The only way from a model to a plan: the cheapest choice that fits the budget, or without one the
- * smallest where that is asked for; where none fits, the smallest too. Micro-batches that nobody
- * asked for come last: they are looked at where nothing else fits a budget. Messages about the
- * model go to diag. To be freed. */
+ * smallest where that is asked for; where none fits, the smallest too. Micro-batches that the user
+ * did not ask for come last: they are tried if nothing else fits a budget. Messages about the model
+ * go to diag. To be freed. */
 Built choose(const Model *model, const Target *target, const PlanOptions *options, Diag *diag);
 void built_free(Built *built);
 

@@ -152,7 +152,7 @@ static void add_results(Build *b, RematNode *node, Id cluster, RematId id)
         if (previous == NONE) {
             add_value(b, value, id, false);
             add_pairs(b, cluster, id, value);
-        } else if (b->number[previous] != NONE) { /* lies where the old version lay */
+        } else if (b->number[previous] != NONE) { /* takes the bytes of the old version */
             b->value.at[b->number[previous]].killer = id;
         }
         if (b->followed[value])
@@ -192,7 +192,7 @@ static int64_t sum_collected(const Build *b, int program)
 /* ---- Hints ---------------------------------------------------------------------------------- */
 
 /* By scope: the block around it, or NONE. Depth 0: of those whose inputs alone the model asks to be
- * stored; otherwise of all at that depth. Parents stand before what lies in them. */
+ * stored; otherwise of all at that depth. Parents come before their children. */
 static Id *find_owners(Arena *arena, const Graph *g, uint32_t depth)
 {
     Id *owner = ARENA_ARRAY(arena, Id, g->scope.count);
@@ -241,7 +241,7 @@ static RematId first_back(const Build *b)
     return REMAT_NONE;
 }
 
-/* What is kept is never made again; what is to be recomputed, or lies inside a checkpointed block,
+/* A value under `keep` is never recomputed; one under `recompute`, or inside a checkpointed block,
  * is not stored from the first step of the backward pass on. A block's values that only an effect
  * makes can but be stored. */
 static void add_hints(Build *b)

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Answers with micro-batches that nobody asked for follow those without, on a line of their own: a
- * value that takes them stands before the option that asks for them, so that both can be pasted. */
+/* Answers with micro-batches that the user did not ask for follow those without, on a separate
+ * line: a value that takes them comes before the option that asks for them, so that both can be
+ * pasted. */
 
 uint32_t fewest_micro(const Graph *g)
 {
@@ -36,7 +37,7 @@ static void explain_none(const Question *q, const char *model, const Largest *l)
                    name, (long long)l->least);
 }
 
-/* What lies above the value that was printed. */
+/* The values above the one that was printed. */
 static void explain_next(const Question *q, const Largest *l, const char *how)
 {
     const char *name = q->options->max;

@@ -9,7 +9,7 @@ static const char exit_status[] =
 
 enum { TEXT = 512 };
 
-/* The next row that the command's texts show, from *at on; NULL: there is none. */
+/* The next row that the command's texts show, from *at on; NULL: none. */
 static const Option *next_option(const Command *command, size_t *at)
 {
     while (*at < option_count) {
@@ -20,8 +20,8 @@ static const Option *next_option(const Command *command, size_t *at)
     return NULL;
 }
 
-/* What an option does, and behind it the words that it takes, where the text does not go through
- * them by itself: "...: auto, always or never". */
+/* What an option does, followed by the words that it takes, unless the text lists
+ * them itself: "...: auto, always or never". */
 static void describe(const Option *option, char text[TEXT])
 {
     int length = snprintf(text, TEXT, "%s", option->help);
@@ -133,7 +133,7 @@ static void print_roff_options(const Command *command)
     }
 }
 
-/* Paragraphs, and lines that stand as they are. */
+/* Paragraphs, and lines that are kept as they are. */
 static void print_roff_about(const char *text)
 {
     bool typed = false;
@@ -191,7 +191,7 @@ void manual_page(const Command *command)
 /* ---- What bash completes ----------------------------------------------------------------------
  */
 
-/* What may stand behind an option that takes something: words, files, or what only the user knows.
+/* What may follow an option that takes a value: words, files, or what only the user knows.
  */
 static void print_arguments(const Command *command)
 {

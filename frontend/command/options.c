@@ -1,5 +1,5 @@
 /* The command line, read by the tables of table.c: `--name value`, `--name=value`, `-o value`,
- * `-ovalue`; what stands behind `--` are inputs, or the arguments of a program that the command
+ * `-ovalue`; what follows `--` are inputs, or the arguments of a program that the command
  * runs; `-` is an input. */
 #include "frontend/command/kinds.h"
 
@@ -22,7 +22,7 @@ static int wrong(const Options *o, const Option *option, const char *text, const
 }
 
 /* The place of a word in a list with spaces; -1: it is not there. A word of the list that has a
- * value, embedded=FILE, is found by what stands before the =. */
+ * value, embedded=FILE, is found by the text before the =. */
 static int find_word(const char *words, const char *text)
 {
     int place = 0;

@@ -7,7 +7,7 @@
 /* A file on its way. */
 typedef struct {
     char name[GP_PATH]; /* what the path leads to */
-    char made[GP_PATH]; /* the new one; "": there is none, or it has taken its place */
+    char made[GP_PATH]; /* the new one; "": none, or it has replaced the old one */
     char kept[GP_PATH]; /* the old one under another name, until all are in place; "": none */
     mode_t mode;
     bool known;   /* there is an old one */

@@ -1,5 +1,5 @@
 /* What the command is asked, and what it answers beside a program: the largest value of a parameter
- * that fits, a table of budgets, why a model does not fit. Each takes plans of its own, by choose.
+ * that fits, a table of budgets, why a model does not fit. Each makes its own plans, by choose.
  */
 #ifndef GPLAN_QUESTION_H
 #define GPLAN_QUESTION_H
@@ -21,10 +21,10 @@ typedef struct {
 /* How large a parameter can be. */
 typedef struct {
     int64_t value;  /* the largest that was seen to fit the budget; 0: none was */
-    int64_t next;   /* the next one that the model can be planned with; 0: there is none near */
+    int64_t next;   /* the next one that the model can be planned with; 0: none nearby */
     uint64_t need;  /* the smallest arena found for that */
     bool floor;     /* no arena was: that is what none is smaller than */
-    int64_t least;  /* the smallest that the model can be planned with; 0: there is none near */
+    int64_t least;  /* the smallest that the model can be planned with; 0: none nearby */
     uint32_t micro; /* micro-batches that the value was seen to fit with */
     bool cut;       /* the search ended early, so others may fit */
 } Largest;
@@ -40,7 +40,7 @@ int answer_max(const Question *q);
 int answer_min_budget(const Question *q, const Built *smallest);
 int answer_pareto(const Question *q);
 int answer_graph(const Question *q); /* a drawing of the model, which asks for no plan */
-/* The fewest micro-batches above one that the batch divides into; 0: there are none. */
+/* The fewest micro-batches above one that the batch divides into; 0: none. */
 uint32_t fewest_micro(const Graph *g);
 
 /* ---- Misfit (misfit.c) ---------------------------------------------------------------------- */

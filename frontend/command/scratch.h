@@ -1,4 +1,4 @@
-/* A folder that is gone when the program is, however it ends: a process of its own waits for that
+/* A folder that is gone when the program is, however it ends: a separate process waits for that
  * end, and removes the folder with the files in it. */
 #ifndef GPLAN_SCRATCH_H
 #define GPLAN_SCRATCH_H

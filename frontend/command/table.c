@@ -112,7 +112,7 @@ const Option option_table[] = {
      .kind = OPTION_WORD, .field = FIELD(no_recompute), .words = "auto none"},
     {COMPILE | RUN, 0, "epilogues", "WHEN",
      "run elementwise ops inside the matrix product or convolution before them, which is then not "
-     "stored: always, never or auto, unless the budget is met better without",
+     "stored: always, never or auto, unless a plan without fits the budget better",
      .kind = OPTION_WORD, .field = FIELD(epilogues), .words = "auto always never"},
     {COMPILE, 0, "min-budget", NULL, 
      "print the smallest budget that fits, and stop; where micro-batches that nobody asked for need "
@@ -135,7 +135,7 @@ const Option option_table[] = {
      .kind = OPTION_FLAG, .field = FIELD(calibrate)},
     {COMPILE | RUN, 0, "profile", "FILE", "estimate times with what --calibrate measured",
      .kind = OPTION_FILE, .field = FIELD(profile)},
-    {COMPILE | RUN, 0, "threads", "N", "threads that the emitted code may use, each with workspace of its own (default 8)",
+    {COMPILE | RUN, 0, "threads", "N", "threads that the emitted code may use, each with its own workspace (default 8)",
      .kind = OPTION_COUNT, .field = FIELD(threads), .most = 1024},
     {COMPILE | RUN, 0, "io", "WHERE", "inputs and outputs in the arena or external: the caller's memory",
      .kind = OPTION_WORD, .field = FIELD(io_external), .words = "arena external"},
@@ -156,7 +156,7 @@ const Option option_table[] = {
     {PACK | REMAT, 0, "seed", "N", "another seed, another search",
      .kind = OPTION_LARGE, .field = FIELD(seed), .zero = true},
     {COMPILE | RUN | PACK | REMAT, 0, "seconds", "N",
-     "stop the search after so many seconds, whatever the effort",
+     "stop the search after this many seconds, even if effort is left",
      .kind = OPTION_SECONDS, .field = FIELD(seconds)},
     {COMPILE | RUN, 0, "report", NULL, "print a report of the plan, beside what else is written",
      .kind = OPTION_FLAG, .field = FIELD(report)},
@@ -193,7 +193,7 @@ static const char about_run[] =
     "several,\n"
     "which include MODEL.h and have main. CC, or cc, compiles them with -O3 -march=native "
     "-fopenmp\n"
-    "as far as it takes these, and with CFLAGS behind them. What stands behind -- are the "
+    "as far as it takes these, and followed by CFLAGS. What follows -- are the "
     "program's\n"
     "arguments. gplan becomes the program: exit status and signals are its own.\n"
     "\n"
@@ -220,7 +220,7 @@ static const char about_run[] =
     "    42\n";
 
 static const char about_params[] =
-    "A parameter is trainable, frozen, running state, which the training step keeps by itself, "
+    "A parameter is trainable, frozen, running state, which the training step updates itself, "
     "or\n"
     "const. The last column says why: the layer that it is of, or who froze it. Names are those "
     "of\n"
@@ -241,12 +241,13 @@ static const char about_weights[] =
     "IN.safetensors is a file of PyTorch or Hugging Face, or several, named one by one; MODEL is "
     "as\n"
     "for gplan. OUT.safetensors is what emitted code loads, or maps. A layer of the model knows\n"
-    "what PyTorch calls its tensors and how they lie: dense's w is weight, transposed. Which "
+    "PyTorch's names and layouts: dense's w is weight, transposed. Which "
     "layer\n"
     "of the file is which of the model's is taken from names where they are the same, and else "
     "from\n"
     "shapes and the numbers in names. What that leaves open is an error that says what to write\n"
-    "into a map. F16, BF16 and F64 become what the model has. What nobody wanted is listed.\n"
+    "into a map. F16, BF16 and F64 become what the model has. Tensors that are not used are "
+    "listed.\n"
     "\n"
     "A map has a line for each parameter, or for each group of them; # begins a comment:\n"
     "\n"
@@ -258,7 +259,7 @@ static const char about_weights[] =
     "MODEL_NAME is any number, and the same in NAME, where {i+1} is one more. A slice is as in "
     "the\n"
     "language, in numbers and parameters of the model: [:, C:2*C]; a single number takes the axis\n"
-    "out. transposed swaps the last two axes, behind the slice. LAYER.* is all of a layer, by "
+    "out. transposed swaps the last two axes, after the slice. LAYER.* is all of a layer, by "
     "the\n"
     "names and layouts of PyTorch. ignore leaves out what may be there; * is anything:\n"
     "\n"

@@ -31,7 +31,7 @@ static const char *map_file(Arena *arena, const char *path, Mapped *mapped)
     else if (!S_ISREG(status.st_mode))
         fault = S_ISDIR(status.st_mode) ? "is a folder" : "is no regular file, so it is not mapped";
     else if (status.st_size < 8)
-        fault = "no safetensors file: it has fewer than 8 bytes";
+        fault = "not a safetensors file: it has fewer than 8 bytes";
     if (!fault) {
         mapped->length = (size_t)status.st_size;
         mapped->bytes = mmap(NULL, mapped->length, PROT_READ, MAP_PRIVATE, file, 0);

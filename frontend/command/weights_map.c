@@ -4,7 +4,7 @@
  *     layer.{i}.norm.* = encoder.layer.{i+1}.LayerNorm.*
  *     ignore *.attn.bias
  *
- * {i} is a number, the same on both sides; names with other characters stand in quotes. Slices are
+ * {i} is a number, the same on both sides; names with other characters are quoted. Slices are
  * computed with the model's own parameters. */
 #include "frontend/command/weights.h"
 
@@ -34,7 +34,7 @@ typedef struct {
     const char *at;
     uint32_t line, column;
     Token to, from;    /* MODEL = FOREIGN */
-    const char *slice; /* behind FOREIGN, from its bracket on; NULL: none */
+    const char *slice; /* after FOREIGN, from its bracket on; NULL: none */
     uint32_t slice_column;
     bool transposed;
     bool failed;
@@ -303,7 +303,7 @@ static bool read_slice(Line *l, const StoredTensor *t, View *view)
 
 /* ---- A line for what it stands for ----------------------------------------------------------- */
 
-/* The tensor of the name or, where there is none, the only one whose name ends so behind a dot; how
+/* The tensor of the name or, if there is none, the only one whose name ends so after a dot; how
  * many there are. */
 static size_t find_ending(const Weights *w, const char *name, Foreign **found)
 {
@@ -371,7 +371,7 @@ static bool map_tensor(Line *l, Want *want, Variables *v)
         view = view_transposed(view);
         if (view_fits(&view, value))
             diag_hint(l->w->diag, l->transposed ? "it fits without transposed"
-                                                : "it would fit with transposed behind it");
+                                                : "it would fit with transposed after it");
         return false;
     }
     origin_set(want, from, view);
@@ -433,7 +433,8 @@ static bool apply(Line *l)
     Variables v;
     bool any = false, star = ends_in_star(l->to.text);
     if (star != ends_in_star(l->from.text))
-        return complain(l, star ? l->from.span : l->to.span, ".* stands on both sides or on none");
+        return complain(l, star ? l->from.span : l->to.span,
+                        ".* must be on both sides or on neither");
     if (star && (l->slice || l->transposed))
         return complain(l, l->from.span, "a whole layer takes no slice and no transposed");
     const char *path = arena_copy(l->w->arena, l->to.text, strlen(l->to.text) - (star ? 2 : 0));
@@ -506,7 +507,7 @@ bool weights_map(Weights *w, const Source *map)
     uint32_t line = 1;
     diag_source(w->diag, map);
     if (strlen(map->text) != map->length)
-        return diag_error(w->diag, (Span){0}, "a zero byte stands in it: it is no text");
+        return diag_error(w->diag, (Span){0}, "it contains a zero byte: not a text file");
     for (const char *at = map->text; *at && !diag_full(w->diag); line++) {
         Line l = {.w = w, .at = at, .line = line, .column = 1};
         good &= read_line(&l);

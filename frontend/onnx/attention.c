@@ -3,7 +3,7 @@
  *
  * Requires: all statements of the nodes, each lowered into the scratch graphs. Leaves: the second
  * product of each such chain as a call of sdpa; what only it read is dropped with the unused. Only
- * values that nobody else reads are passed over. Linear in the statements. */
+ * values that nothing else reads are passed over. Linear in the statements. */
 #include "frontend/onnx/import.h"
 
 #include <float.h>
@@ -36,7 +36,7 @@ static void count_reads(NameTable *read, const Expr *expr)
     }
 }
 
-/* What a name stands for, where it is read here alone; else the expression itself. */
+/* The expression bound to a name, where it is read here alone; else the expression itself. */
 static const Expr *resolve(const Finder *f, const Expr *expr)
 {
     if (expr->kind != EXPR_NAME || names_find(f->read, expr->text) != 1)
@@ -142,7 +142,7 @@ static const Expr *softmax_of(const Expr *expr, int rank)
 
 /* ---- The call ------------------------------------------------------------------------------- */
 
-/* The dims of what a name stands for. */
+/* The dims of the value of a name. */
 static bool look(const Finder *f, const Expr *expr, Tensor *tensor)
 {
     *tensor = (Tensor){0};

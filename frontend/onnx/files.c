@@ -1,4 +1,4 @@
-/* The model's file and those beside it that hold external data, mapped. External data lies in the
+/* The model's file and those beside it that hold external data, mapped. External data is in the
  * model's own folder or below it: each part of its path is opened by itself, and none may be a
  * link, so that no path leads out. */
 #include "frontend/onnx/proto.h"
@@ -80,7 +80,7 @@ static const char *open_beside(OnnxFiles *files, const char *location, int *file
     const char *at = location;
     *file = -1;
     if (leads_out(location))
-        return "it lies outside of the model's folder";
+        return "it is outside the model's folder";
     int folder = dup(files->folder);
     for (;;) {
         size_t length = strcspn(at, "/");

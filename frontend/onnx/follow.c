@@ -1,5 +1,5 @@
-/* Numbers that follow from sizes, computed one by one while the file is read: Shape and what stands
- * behind it up to a Reshape. Where a dimension is free they are expressions of the language, so
+/* Numbers that follow from sizes, computed one by one while the file is read: Shape and what
+ * follows it up to a Reshape. Where a dimension is free they are expressions of the language, so
  * that the model can be lowered again at another size. */
 #include "frontend/onnx/follow.h"
 

@@ -54,7 +54,7 @@ static OnnxNode in_call(Import *m, const OnnxFunction *f, const OnnxNode *call, 
         OnnxAttribute a = at->attribute.at[i];
         if (a.reference) {
             const OnnxAttribute *given = attribute_of(f, call, a.reference);
-            if (!given) /* nobody says what it is */
+            if (!given) /* unknown */
                 continue;
             const char *name = a.name;
             a = *given;

@@ -135,7 +135,7 @@ static bool translate(Import *m, const char *path)
 
 static void keep_weights(Import *m, OnnxImport *import)
 {
-    bool any = false; /* else all constants stand in the text */
+    bool any = false; /* otherwise all constants are in the text */
     for (size_t i = 0; i < m->declared.count; i++)
         any |= !m->declared.at[i].stmt->value;
     for (size_t i = 0; any && i < m->declared.count; i++) {
@@ -174,7 +174,7 @@ static Source *print(Import *m, Arena *arena, const char *path)
     return source;
 }
 
-/* What a user should know of the numbers: where they are held in fewer bits than the file has. */
+/* What a user should know of the numbers: where they are stored in fewer bits than the file has. */
 static void say_notes(Import *m)
 {
     bool seen[ELEMS] = {0};

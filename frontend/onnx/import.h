@@ -42,7 +42,7 @@ struct Import {
     ARRAY(const Tensor *) tensor;
     NameTable *taken;  /* names of the tree */
     NameTable *output; /* names of the graph's outputs -> their place */
-    NameTable *small;  /* constants that stand in the text, by what they are -> place in declared */
+    NameTable *small;  /* constants that are in the text, by what they are -> place in declared */
     ARRAY(Declared) declared;
     ARRAY(Id) declared_as;   /* by value of the first scratch graph: 1 + place in declared, or 0 */
     ARRAY(bool) known_value; /* likewise: all it is made of is known */

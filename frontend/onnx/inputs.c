@@ -34,7 +34,7 @@ bool import_initializers(Import *m, const OnnxGraph *graph)
     for (size_t i = 0; i < graph->initializer.count; i++) {
         OnnxTensor *data = &graph->initializer.at[i];
         if (!m->depth && find_tensor(m, data->name))
-            return refuse(m, "the initializer \"%s\" stands there twice", data->name);
+            return refuse(m, "the initializer \"%s\" occurs twice", data->name);
         if (!take_data(m, data, !m->depth))
             return false;
         *names_at(m->taken, data->name) = 1;
@@ -135,7 +135,7 @@ static const Expr *size_expr(Import *m, Stmt *model, const OnnxInfo *info, int a
     return m->fixed && dim->value ? dim->value : word(m, dim->name.text);
 }
 
-/* Those that need a size, and where each stands; the batch has one, which is said beside them. */
+/* Those that need a size, and where each occurs; the batch has one, which is said beside them. */
 static bool list_missing(Import *m, const Stmt *model, const char *const *place)
 {
     const char *missing = "", *hint = "", *batch = "";
@@ -274,7 +274,7 @@ bool take_inputs(Import *m, const Stmts *declared)
         while (strcmp(info->name, name) != 0)
             info++;
         if (find_tensor(m, name))
-            return refuse(m, "the input \"%s\" stands there twice", name);
+            return refuse(m, "the input \"%s\" occurs twice", name);
         *tensor = (Tensor){.name = name, .elem = info->elem};
         if (!add_stmt(m, stmt) || !look_up(m, name, tensor))
             return false;

@@ -18,7 +18,7 @@ static int64_t count_of(const Tensor *tensor)
 
 enum { MAX_FOLDED = 1 << 24 }; /* elements of a tensor that is computed at import */
 
-/* What a value of the scratch graph holds; NULL: not known. The graph's nodes stand in order, so
+/* What a value of the scratch graph holds; NULL: not known. The graph's nodes are in order, so
  * what a value needs is computed before it, in a loop. */
 static void *content(Import *m, Id id);
 

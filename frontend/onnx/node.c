@@ -74,7 +74,7 @@ const Tensor *given(Import *m, int i)
     return named ? find_tensor(m, m->node->input.at[i]) : NULL;
 }
 
-/* A constant of one number, of no dimension: it stands where it is used. */
+/* A constant of one number, of no dimension: it is written where it is used. */
 static const Expr *literal(Import *m, const Tensor *tensor)
 {
     if (tensor->rank || (!tensor->data && !tensor->number))

@@ -21,7 +21,7 @@ static void read_dim(OnnxRead *r, Wire wire, OnnxInfo *info)
         return;
     }
     info->dim[info->rank] = dim;
-    bool named = symbol && *symbol && strcmp(symbol, "?") != 0; /* "?" is nobody's name */
+    bool named = symbol && *symbol && strcmp(symbol, "?") != 0; /* "?" is not a name */
     info->symbol[info->rank++] = named ? symbol : NULL;
 }
 

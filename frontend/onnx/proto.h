@@ -91,7 +91,7 @@ typedef struct {
     const char *name;
     ARRAY(OnnxNode) node;
     ARRAY(OnnxTensor) initializer;
-    ARRAY(OnnxInfo) input, output; /* what stands between is shaped by gplan's own rules */
+    ARRAY(OnnxInfo) input, output; /* what is between is shaped by gplan's own rules */
 } OnnxGraph;
 
 typedef struct {
@@ -147,7 +147,7 @@ void onnx_convert(const OnnxTensor *tensor, Dtype dtype, int64_t from, int64_t c
 
 typedef struct OnnxFiles OnnxFiles; /* mapped, for as long as the import runs */
 
-/* Maps a file; NULL with *fault. `folder` of external data is the one the file lies in. */
+/* Maps a file; NULL with *fault. `folder` of external data is the one the file is in. */
 OnnxFiles *onnx_open(Arena *arena, const char *path, Wire *wire, const char **fault);
 /* Finds the data of an external tensor, in the model's own folder; NULL: all is well. */
 const char *onnx_external(OnnxFiles *files, OnnxTensor *tensor);

@@ -1,4 +1,4 @@
-/* Equal layers that stand one behind the other become a repeat.
+/* Equal layers that follow each other become a repeat.
  *
  * A run of statements is a repeat of c iterations of p statements where each iteration has the same
  * shape, reads what the iteration itself makes, what the iteration before made at the same place
@@ -122,7 +122,7 @@ static void survey(Roll *r, const Stmts *body)
     }
 }
 
-/* The distances at which equal shapes stand most often. */
+/* The distances at which equal shapes occur most often. */
 static size_t find_periods(Roll *r, size_t *period)
 {
     uint32_t *votes = ARENA_ARRAY(r->arena, uint32_t, r->count + 1);
@@ -513,7 +513,7 @@ static bool same_graph(const Graph *a, const Graph *b)
     return true;
 }
 
-/* The repeat that does without the most statements; false: there is none. */
+/* The repeat that does without the most statements; false: none. */
 static bool find_best(Roll *r)
 {
     size_t period[MOST_PERIODS], best = 0, start = 0, iterations = 0, length = 0;

@@ -18,7 +18,7 @@ const char *intern(Import *m, const char *text)
     return parse_intern(m->parse, text, strlen(text));
 }
 
-/* What stands behind a path or a scope reads best: "/encoder/layer.0/MatMul_output_0". */
+/* What follows a path or a scope reads best: "/encoder/layer.0/MatMul_output_0". */
 static char *identifier(Import *m, const char *name)
 {
     char *text = arena_alloc(m->arena, strlen(name) + 3);
@@ -256,7 +256,7 @@ static const OnnxTensor *data_of(Import *m, const Tensor *constant)
     return data;
 }
 
-/* Where the place of a constant with these numbers stands. */
+/* The entry of a constant with these numbers. */
 static uint32_t *find_small(Import *m, const Tensor *constant, const OnnxTensor *data)
 {
     const char *key = dtype_name(constant->dtype);
@@ -340,7 +340,7 @@ static bool is_needed(const Needed *needed, const Stmt *stmt)
     return false;
 }
 
-/* Small constants stand before all else that is computed: several layers may read one. */
+/* Small constants come before all else that is computed: several layers may read one. */
 static void hoist_small(Import *m)
 {
     Stmts *body = &m->ast->body, sorted = {0};

@@ -30,7 +30,7 @@ typedef struct {
     double real;      /* what it is, at the sizes at hand */
     int64_t integer;  /* likewise, where the type is one of integers or bool */
     const Expr *expr; /* NULL: it is always that */
-    bool positive;    /* a size, or made of sizes: at least 1, whatever they are */
+    bool positive;    /* a size, or made of sizes: at least 1 */
 } Number;
 
 /* A value of the ONNX graph. */
@@ -38,7 +38,7 @@ typedef struct Tensor Tensor;
 struct Tensor {
     const char *name; /* as the file has it */
     int elem;         /* ONNX's type */
-    Dtype dtype;      /* that it is held in: elem_dtype(elem) */
+    Dtype dtype;      /* that it is stored in: elem_dtype(elem) */
     int rank;
     int64_t dim[MAX_RANK];
     bool open[MAX_RANK];     /* the dim changes with a free dimension */
@@ -129,7 +129,7 @@ const Expr *constant_expr(Import *m, int elem, const Number *number);
 const Expr *numbers_expr(Import *m, int elem, int rank, const int64_t *dim, const Number *number);
 const Expr *subscripts(Import *m, const Expr *x, size_t count, const Subscript *subscript);
 
-/* A step on the way: stated under a name of its own. NULL with a message. */
+/* An intermediate step: stated under its own name. NULL with a message. */
 const Tensor *state(Import *m, const Expr *value);
 /* The same for an op with several results: a, b = split(x, 2). */
 bool state_several(Import *m, const Expr *value, size_t count, const Tensor **out);

@@ -16,7 +16,7 @@ typedef enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 =
 typedef struct {
     uint32_t number; /* of the field */
     WireType type;
-    uint64_t integer; /* of a varint or a fixed one, as it stands */
+    uint64_t integer; /* of a varint or a fixed one, as read */
     Wire bytes;       /* of WIRE_BYTES */
 } WireField;
 

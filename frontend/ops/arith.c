@@ -265,7 +265,7 @@ const OpRow ops_arith[] = {
      .flags = REAL,
      .batch = batch_each,
      .help = "x kept between low and high; where it is one of them, the derivative is 0"},
-    /* The words stand in the order of Dtype. Storing is what converts. */
+    /* The words are in the order of Dtype. Storing is what converts. */
     {.name = "cast",
      .expr = "a",
      .dexpr = {"dy"},

@@ -34,7 +34,8 @@ static bool check_qkv(Graph *g, const Call *c)
     if (call_int(c, "causal") && q.dim[2] > k.dim[2] && call_int(c, "align") == ALIGN_END) {
         call_error_at(g, c, 0, "causal needs at least as many keys as queries: q %s, k %s", q_text,
                       k_text);
-        diag_hint(g->diag, "align = start: query i sees keys 0 to i, and all where there is none");
+        diag_hint(g->diag,
+                  "align = start: query i sees keys 0 to i, and all keys if there are fewer");
         return false;
     }
     return true;
@@ -178,7 +179,7 @@ static Use mask_gradient(Grad *grad)
     return grad_op(grad, "mul", 2, (Use[]){softmax_again(grad), off});
 }
 
-/* Gradients lie as the result does, so they too meet their projections without a copy. */
+/* Gradients have the layout of the result, so their projections need no copy either. */
 static bool grad_attend(Grad *grad)
 {
     Graph *g = grad->g;
@@ -391,7 +392,7 @@ static int batch_rope(const Graph *g, const Node *n, int operand, int axis, int 
     return axis < use_view(g, node_use(g, n, 0)).rank - 2 ? axis : BATCH_MIXED;
 }
 
-/* Of torch.nn.MultiheadAttention, and of layers that project each by itself. */
+/* Of torch.nn.MultiheadAttention, and of layers that project each separately. */
 #define WEIGHT(NAME, FOREIGN)                                                           \
     {                                                                                   \
         .name = (NAME), .flags = ARG_PARAM | ARG_TRANSPOSED, .help = "xavier at first", \

@@ -6,7 +6,7 @@
 
 #include "frontend/frontend.h"
 
-/* Each element by itself: whatever the axis. */
+/* Each element separately, along any axis. */
 static inline int batch_each(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     (void)g, (void)n, (void)operand, (void)output;
@@ -27,7 +27,7 @@ static inline int batch_first(const Graph *g, const Node *n, int operand, int ax
     return axis == 0 ? 0 : BATCH_MIXED;
 }
 
-/* Each image and each of its channels by itself: axes 0 and 1. */
+/* Each image and each of its channels separately: axes 0 and 1. */
 static inline int batch_planes(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     (void)g, (void)n, (void)operand, (void)output;

@@ -205,7 +205,7 @@ static double weight_grad_flops(const Graph *g, Id node)
 
 /* ---- The batch ------------------------------------------------------------------------------ */
 
-/* Each image by itself, by weights that all of them share. */
+/* Each image separately, by weights that all of them share. */
 static int batch_images(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     (void)g, (void)n, (void)output;

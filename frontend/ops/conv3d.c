@@ -126,7 +126,7 @@ static bool conv3d_build(Graph *g, Call *c)
 
 /* ---- conv_transpose3d ----------------------------------------------------------------------- */
 
-/* Taps first .. last - 1 of `taps` [N, D, O, KD, H, W], laid out in depth: tap k of input d stands
+/* Taps first .. last - 1 of `taps` [N, D, O, KD, H, W], laid out in depth: tap k of input d is
  * at d * stride + k * dilation of `depth` places. They follow each other between two steps of the
  * stride, so nothing overlaps. */
 static Use spread_taps(Graph *g, const Call *c, Use taps, const WindowAxis *axis, int64_t first,
@@ -145,7 +145,7 @@ static Use spread_taps(Graph *g, const Call *c, Use taps, const WindowAxis *axis
     return pad_axis(g, c, some, 2, shift, depth - shift - dim[2]);
 }
 
-/* What the taps of each input depth come to: [N, O, D', H, W]. */
+/* The sum of the taps of each input depth: [N, O, D', H, W]. */
 static Use fold_depth(Graph *g, const Call *c, Use taps, const WindowAxis *axis, int64_t outputs)
 {
     View v = use_view(g, taps);

@@ -88,11 +88,13 @@ static bool grid_grid_shape(Graph *g, Call *c)
 
 const OpRow ops_grid_sample[] = {
     {.name = "grid_sample",
-     .args = {{.name = "x", .help = "f32[N, C, H, W] or [N, C, D, H, W]"},
-              {.name = "grid",
-               .help = "f32[N, H', W', 2]: where each element of the result stands, x then y, each "
-                       "from -1 to 1; of volumes [N, D', H', W', 3]"},
-              SAMPLING},
+     .args =
+         {{.name = "x", .help = "f32[N, C, H, W] or [N, C, D, H, W]"},
+          {.name = "grid",
+           .help =
+               "f32[N, H', W', 2]: the position in x of each element of the result, x then y, each "
+               "from -1 to 1; of volumes [N, D', H', W', 3]"},
+          SAMPLING},
      .shape = grid_shape,
      .grad = grid_grad,
      .flops = grid_flops,

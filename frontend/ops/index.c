@@ -153,7 +153,7 @@ static double flops_none(const Graph *g, Id node)
 
 /* ---- The batch ------------------------------------------------------------------------------ */
 
-/* The dims of index stand in place of the axis, which it points into. */
+/* The dims of index replace the axis that it points into. */
 static int batch_gather(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     int picked = (int)g->attr.at[n->attr + (Id)op_arg(n->op, "axis")].list[0];
@@ -164,7 +164,7 @@ static int batch_gather(const Graph *g, const Node *n, int operand, int axis, in
     return axis == picked ? BATCH_MIXED : axis < picked ? axis : axis + more;
 }
 
-/* Rows are pointed into, and what index has is summed; the axes of a row are each by itself. */
+/* Rows are pointed into, and what index has is summed; the axes of a row are independent. */
 static int batch_scatter_add(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     (void)output;

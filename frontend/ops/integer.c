@@ -4,7 +4,7 @@
 
 #define INTEGER OP_ELEMENTWISE | OP_INTEGERS
 
-/* A row of each family stands for the op: `of_reals` where an operand is one. */
+/* A row of each family implements the op: `of_reals` where an operand is one. */
 static bool build_rest(Graph *g, Call *c, const char *of_integers, const char *of_reals)
 {
     bool real = dtype_is_float(call_dtype(g, c, 0)) || dtype_is_float(call_dtype(g, c, 1));

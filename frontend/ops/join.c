@@ -78,7 +78,7 @@ static bool build_stack(Graph *g, Call *c)
     return true;
 }
 
-/* A list of one number stands for every axis. */
+/* A list of one number is used for every axis. */
 static bool margins(Graph *g, const Call *c, const char *setting, int rank, int64_t *margin)
 {
     const Attr *list = call_attr(c, setting);
@@ -198,7 +198,7 @@ const OpRow ops_join[] = {
                .kind = ARG_INT,
                .flags = ARG_FRONT,
                .fallback = "0",
-               .help = "where it stands in the result"}},
+               .help = "its position in the result"}},
      .build = build_stack},
     {.name = "pad",
      .help = "a margin of one value around x",

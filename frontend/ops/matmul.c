@@ -90,7 +90,7 @@ static Use as_rows(Graph *g, Use use)
     return view_reshape(&v, 2, dim, &rows) ? use_make(g, use.value, rows) : (Use){NONE, NONE};
 }
 
-/* db = a' dy; where b lies transposed (a tied table) as dy' a, so that db lies as b does. */
+/* db = a' dy; where b is transposed (a tied table) as dy' a, so that db has the layout of b. */
 static Use right_gradient(Grad *grad, Use a, Use dout, const View *b)
 {
     Graph *g = grad->g;
@@ -101,7 +101,7 @@ static Use right_gradient(Grad *grad, Use a, Use dout, const View *b)
     return turned.value == NONE ? turned : transposed(g, turned);
 }
 
-/* A weight that the whole batch shares: one product over all rows, and no sum behind it. */
+/* A weight that the whole batch shares: one product over all rows, and no sum after it. */
 static Use shared_gradient(Grad *grad, Use a, Use dout, const View *b)
 {
     Graph *g = grad->g;
@@ -164,7 +164,7 @@ static double matmul_flops(const Graph *g, Id node)
     return 2.0 * (double)value_count(&g->value.at[n->value]) * (double)a.dim[a.rank - 1];
 }
 
-/* Both operands stand as matrices with the same batch dims. Where the result has dropped rows or
+/* Both operands are matrices with the same batch dims. Where the result has dropped rows or
  * columns there was one of them, and no batch. */
 static int batch_matmul(const Graph *g, const Node *n, int operand, int axis, int output)
 {

@@ -2,7 +2,7 @@
  *
  * layernorm and rmsnorm are kernels over rows of the last axes. groupnorm and instancenorm are
  * the same kernel without scale and bias on another shape, and an elementwise tail; batchnorm
- * when inferring is elementwise altogether, so that it fuses with what stands around it. */
+ * when inferring is elementwise altogether, so that it fuses with its neighbours. */
 #include "frontend/ops/rules.h"
 
 #include <string.h>
@@ -100,7 +100,7 @@ static bool grad_rows(Grad *grad)
     return true;
 }
 
-/* Each row of the last axes by itself; scale and bias are of no row. */
+/* Each row of the last axes separately; scale and bias belong to no row. */
 static int batch_norm(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     (void)output;

@@ -46,7 +46,7 @@ static double flops_norm(const Graph *g, Id node)
     return flops_of(g, node, 12);
 }
 
-/* Each row by itself; what scale and bias get is summed over the rows. */
+/* Each row separately; what scale and bias get is summed over the rows. */
 static int batch_norm_grad(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     int rows = use_view(g, node_use(g, n, 0)).rank -
@@ -54,7 +54,7 @@ static int batch_norm_grad(const Graph *g, const Node *n, int operand, int axis,
     return operand == 2 || axis >= rows ? BATCH_MIXED : output > 0 ? BATCH_SUMMED : axis;
 }
 
-/* Each channel by itself: axis 1 of images, the only one of vectors. */
+/* Each channel separately: axis 1 of images, the only one of vectors. */
 static int batch_channels(const Graph *g, const Node *n, int operand, int axis, int output)
 {
     int rank = use_view(g, node_use(g, n, (Id)operand)).rank;

@@ -101,7 +101,7 @@ static double upsample_flops(const Graph *g, Id node)
     return node_attr(g, node, "mode")->number == 0 ? count : 8 * count;
 }
 
-/* Block (i, j) of channel c stands in channel (c * factor + i) * factor + j: the channels are split
+/* Block (i, j) of channel c is in channel (c * factor + i) * factor + j: the channels are split
  * and the blocks moved next to the pixels by a view; one copy then makes the image. */
 static bool pixel_shuffle_build(Graph *g, Call *c)
 {

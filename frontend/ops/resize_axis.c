@@ -1,4 +1,4 @@
-/* Resizing by any factor. `resize` goes axis by axis: an element at o of the result stands at
+/* Resizing by any factor. `resize` goes axis by axis: an element at o of the result is at
  * (o + shift) * mul / div + offset of the operand, whatever the coordinates; resize_axis takes it
  * from there. */
 #include "frontend/ops/window.h"
@@ -174,7 +174,7 @@ static int batch_axis(const Graph *g, const Node *n, int operand, int axis, int 
     {.name = "exclude_outside", .kind = ARG_BOOL, .fallback = "false",                         \
      .help = "weights beyond the edges are 0; else edges are repeated"},                       \
     {.name = "antialias", .kind = ARG_BOOL, .fallback = "false",                               \
-     .help = "filters as wide as what an element of a smaller result stands for"},             \
+     .help = "filters as wide as the part of x that an element of a smaller result covers"},   \
     {.name = "outside", .kind = ARG_FLOAT, .fallback = "0", .help = "tf_crop_and_resize: what is outside of x"}
 #define PLACES                                                                                 \
     {.name = "axis", .kind = ARG_INT},                                                         \

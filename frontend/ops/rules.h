@@ -32,7 +32,7 @@ static inline bool want_index(Graph *g, const Call *c, int i)
     return false;
 }
 
-/* A list of axes, some counted from the end, as bits; an empty list stands for all of them. */
+/* A list of axes, some counted from the end, as bits; an empty list means all of them. */
 static inline bool axes_bits(Graph *g, const Call *c, const char *setting, int rank, uint32_t *bits)
 {
     const Attr *attr = call_attr(c, setting);

@@ -65,8 +65,9 @@ static bool shape_flat_index(Graph *g, Call *c)
     return call_output(g, c, I64, index.rank - 1, index.dim);
 }
 
-/* The last axis of index names places on axes of x behind those of the batch, which both share.
- * Leaves one number for each of them, x as slices in a row, and how many axes were named. */
+/* The last axis of index names positions on the axes of x that follow those of the batch, which
+ * both share. Leaves one number for each of them, x as slices in a row, and how many axes were
+ * named. */
 static bool flatten_index(Graph *g, Call *c, int batch, Use *slices, Use *flat, int *axes)
 {
     View x = call_view(g, c, 0), index = call_view(g, c, 1);

@@ -1,4 +1,4 @@
-/* Optimizers, and what stands between gradients and them. The operands of an optimizer are the
+/* Optimizers, and ops between gradients and them. The operands of an optimizer are the
  * parameter, its gradient and the factor of clipping; its state is made by the row, one tensor
  * like the parameter for each. */
 #include "frontend/ops/rules.h"
@@ -26,7 +26,7 @@ static bool make_states(Graph *g, Call *c)
     int64_t states = 0;
     for (int i = 0; i < MAX_ARGS && c->op->args[i].name; i++) {
         const Arg *arg = &c->op->args[i];
-        if (!(arg->flags & ARG_PARAM) || call_has(c, i)) /* tensors stand first */
+        if (!(arg->flags & ARG_PARAM) || call_has(c, i)) /* tensors come first */
             continue;
         if (is_absmax(arg)) {
             const int64_t dim[] = {states, coded_blocks(&w)};
@@ -63,7 +63,7 @@ static bool shape_update(Graph *g, Call *c)
     bool absmax = false;
     for (size_t i = 0; i < MAX_OUTPUTS && c->op->updates[i]; i++) {
         const int operand = c->op->updates[i] - 1;
-        const Arg *arg = &c->op->args[operand]; /* tensors stand first */
+        const Arg *arg = &c->op->args[operand]; /* tensors come first */
         if (!call_has(c, operand))
             continue;
         if (i > 0 && !check_state(g, c, operand, arg, states))

@@ -61,7 +61,7 @@ static inline void window_same(WindowAxis *axis, int64_t in)
     axis->end = need > 0 ? need - axis->begin : 0;
 }
 
-/* Resolves `pad` for axes whose kernel, stride and dilation stand: a word, one number, one for
+/* Resolves `pad` for axes whose kernel, stride and dilation are known: a word, one number, one for
  * each axis, or first all begins and then all ends. Leaves the setting in that last form. */
 static inline bool window_pad(Graph *g, Call *c, WindowAxis *axis, int axes, const int64_t *in)
 {

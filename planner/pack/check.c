@@ -26,7 +26,7 @@ static int earlier(const void *a, const void *b)
 typedef struct {
     const PackProblem *problem;
     const uint64_t *offset;
-    size_t *left, *right; /* index + 1; 0 is none */
+    size_t *left, *right; /* index + 1; 0: no child */
     size_t root;
 } Living;
 

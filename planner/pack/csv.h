@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     PackProblem problem;
     const char **id;  /* by buffer, without quotes */
-    size_t *line;     /* by buffer: where its row stands */
+    size_t *line;     /* by buffer: the line of its row */
     PackField *field; /* columns of the header, then those of each row */
     size_t columns;
     size_t offset_column; /* == columns: there was none */

@@ -7,7 +7,7 @@
 
 typedef struct {
     uint64_t offset, size;
-    uint32_t below, above;        /* the list; 0 is none */
+    uint32_t below, above;        /* the list; 0: the end */
     uint32_t left, right, father; /* the treap of free pieces */
     uint32_t priority;
     uint64_t largest; /* free size in the subtree */
@@ -162,7 +162,7 @@ static uint32_t cut(Gaps *gaps, uint32_t p, uint64_t offset)
     return q;
 }
 
-/* The first free piece of at least the size, in the order of the treap; 0: there is none. */
+/* The first free piece of at least the size, in the order of the treap; 0: no such piece. */
 static uint32_t find(const Gaps *gaps, uint64_t size)
 {
     const Piece *piece = gaps->piece;

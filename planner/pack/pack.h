@@ -28,7 +28,7 @@ extern "C" {
 #define PACK_MAX_BYTES ((uint64_t)1 << 62) /* no size, alignment or height may be larger */
 
 /* Alive in [lower, upper): two buffers may share bytes when one's upper is the other's lower.
- * A buffer of size 0 gets an offset too and is in nobody's way. */
+ * A buffer of size 0 gets an offset too and overlaps nothing. */
 typedef struct PackBuffer {
     int64_t lower, upper; /* lower < upper */
     uint64_t size;
@@ -69,13 +69,13 @@ typedef struct PackOptions {
 typedef enum PackStatus {
     PACK_OK,         /* packed, within the capacity where one was given */
     PACK_INFEASIBLE, /* proved: no packing has the capacity; the offsets hold a larger one */
-    PACK_NOT_FOUND,  /* the effort ended before the capacity was met; likewise */
+    PACK_NOT_FOUND,  /* the effort ended before the capacity was reached; likewise */
     PACK_INVALID,    /* the problem is wrong: see solution.bad and solution.why */
 } PackStatus;
 
 typedef enum PackStop {
     PACK_STOP_BOUND,    /* the height equals the lower bound */
-    PACK_STOP_CAPACITY, /* the capacity was met */
+    PACK_STOP_CAPACITY, /* the capacity was reached */
     PACK_STOP_PROVED,   /* the search is complete */
     PACK_STOP_EFFORT,   /* the counted effort was used up */
     PACK_STOP_SECONDS,  /* the clock cut it: another run may differ */

@@ -1,6 +1,6 @@
 /* The complete search, driven: parts and sections from the model, orders that change from run to
  * run, restarts on the sequence of Luby et al. (1993) since run times have heavy tails, and a
- * bisection of the capacity where the bound is not met.
+ * bisection of the capacity where the bound is not reached.
  */
 #include "planner/pack/search.h"
 

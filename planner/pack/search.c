@@ -185,7 +185,7 @@ bool search_place(Search *search, uint32_t p)
 }
 
 /* A packing can be pushed down until each part rests on another. So a part that does not lie on
- * the floor lies no lower than the lowest top of a neighbour not yet placed. Its twins could
+ * the floor is no lower than the lowest top of a neighbour not yet placed. Its twins could
  * change places with it, so they rise too. */
 bool search_raise(Search *search, uint32_t p, uint32_t section)
 {

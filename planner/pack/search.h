@@ -3,7 +3,7 @@
  *
  * Is there a packing of a given capacity? Parts are placed bottom up. `low` is the least offset a
  * part can still have; the floor of a section is the least low of the parts it waits for. Where
- * a floor is lower than those beside it, every part that could lie on it lies flat: one of them
+ * a floor is lower than those beside it, every part that could rest on it does so: one of them
  * does, or the floor is wasted. A section is refuted when its floor and what it waits for exceed
  * the capacity.
  */

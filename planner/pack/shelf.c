@@ -2,7 +2,7 @@
  *
  * Placed items lie in chains of blocks, in order of offset; a scan for a gap reads the chain from
  * the bottom. One chain holds everything. Where most lives are short, time is cut into windows
- * too, each with a chain of its own, and an item that lies in one window scans that one only.
+ * too, each with a chain of its own, and an item within one window scans only that one.
  */
 #include "planner/pack/internal.h"
 

@@ -1,4 +1,4 @@
-/* The portfolio: what is cheap first, until the height meets the bound or the capacity. */
+/* The portfolio: the cheap methods first, until the height reaches the bound or the capacity. */
 #include "planner/pack/internal.h"
 
 #include "frontend/base/clock.h"

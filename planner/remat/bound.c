@@ -274,7 +274,7 @@ static double raise_prices(Dual *dual)
     int steps = effort * MAX_STEPS > MAX_EFFORT ? (int)(MAX_EFFORT / effort) : MAX_STEPS, stale = 0;
     for (int step = 0; step < steps && scale > 1e-5; step++) {
         double value = dual_value(dual), norm = 0;
-        if (!isfinite(value)) /* no plan meets the rows, so prices grow without end */
+        if (!isfinite(value)) /* no plan satisfies the rows, so prices grow without bound */
             break;
         if (value > best * (1 + 1e-7)) {
             best = value;

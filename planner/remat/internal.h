@@ -1,4 +1,4 @@
-/* Shared by the files of the rematerialization search; nobody else includes it. */
+/* Shared by the files of the rematerialization search; included nowhere else. */
 #ifndef GPLAN_REMAT_INTERNAL_H
 #define GPLAN_REMAT_INTERNAL_H
 

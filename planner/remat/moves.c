@@ -211,7 +211,8 @@ static bool bring_early(RematState *state, int32_t x, int32_t *target, int *alon
     return true;
 }
 
-/* Brings the occurrence at `slot` before `target`, and its readers that it passed behind it. */
+/* Brings the occurrence at `slot` before `target`, and moves the readers that it passed to after
+ * it. */
 static bool bring_late(RematState *state, int32_t slot, int32_t target, int *along)
 {
     const RematModel *model = state->model;
@@ -378,7 +379,7 @@ static bool evict(RematMover *mover)
 
 /* ---- forget ---- */
 
-/* The occurrence of x whose values nobody reads any more, at or before `slot`, or -1. */
+/* The occurrence of x whose values are no longer read, at or before `slot`, or -1. */
 static int32_t idle_run_before(const RematState *state, int32_t x, int32_t slot)
 {
     const RematModel *model = state->model;

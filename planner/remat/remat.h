@@ -44,7 +44,7 @@ enum {                    /* RematValue.flags */
 typedef struct {
     int64_t size;
     RematId node;    /* the producer; REMAT_NONE only when pinned */
-    RematId killer;  /* node that overwrites the bytes: no read after it; REMAT_NONE: nobody */
+    RematId killer;  /* node that overwrites the bytes: no read after it; REMAT_NONE: none */
     RematId drop_at; /* must not be stored across this node (a `recompute` hint); or REMAT_NONE */
     uint32_t flags;
 } RematValue;

@@ -19,7 +19,7 @@ enum { PASSES = 4 };
 typedef struct {
     int32_t anchor;    /* the node whose place it has, or that it belongs before */
     int32_t node, run; /* run 0 is the first of the node */
-    int32_t at;        /* where it stands: so many are before it */
+    int32_t at;        /* its position: the number of items before it */
     bool stays;
 } Item;
 
@@ -71,7 +71,7 @@ static Makers list_items(Settling *s)
     return maker;
 }
 
-/* From the end to the beginning: those that read an occurrence stand behind it. */
+/* From the end to the beginning: readers of an occurrence come after it. */
 static void find_places(Settling *s)
 {
     const RematModel *model = s->state->model;
@@ -83,7 +83,7 @@ static void find_places(Settling *s)
         int32_t x = item->node;
         if (!item->run)
             item->anchor = x;
-        else if (item->anchor == model->nodes && i + 1 < s->count) /* nobody reads it */
+        else if (item->anchor == model->nodes && i + 1 < s->count) /* unread */
             item->anchor = item[1].anchor;
         for (int32_t k = start[x]; k < start[x + 1]; k++) {
             RematId killer = model->problem->value[model->reads.item[k]].killer;
@@ -134,7 +134,7 @@ static int32_t slot_of(const Settling *s, const Item *item)
     return event_slot(s->state->runs[item->node].at[item->run]);
 }
 
-/* One after the other, from the first on: behind the one before it. False: nothing was moved. */
+/* From the first on, each right after the one before it. False: nothing was moved. */
 static bool move_all(Settling *s)
 {
     RematState *state = s->state;

@@ -284,7 +284,7 @@ static void event_remove(RematState *state, int32_t value, int32_t slot)
         refresh_round(state, value, index);
 }
 
-/* Where no other event of the value lies between, only the end of one life moves. */
+/* If no other event of the value is in between, only the end of one life moves. */
 static void event_shift(RematState *state, int32_t value, int32_t from, int32_t to)
 {
     RematEvents *list = &state->events[value];

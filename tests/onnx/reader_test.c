@@ -329,7 +329,7 @@ Test(onnx, reads_external_data_from_the_models_own_folder_alone)
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
         graph.length = plain;
         put_external(&graph, outside[i], "0");
-        refuses(&graph, "it lies outside of the model's folder");
+        refuses(&graph, "it is outside the model's folder");
     }
     graph.length = plain;
     put_external(&graph, "none", "0");

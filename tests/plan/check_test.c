@@ -556,7 +556,7 @@ Test(check, refuses_parts_of_outputs_out_of_their_place)
     const Id stranger = buffer_of(v.right.plan, h), root = buffer_of(v.right.plan, all);
     v.plan.buffer[stranger].root = root;
     v.plan.buffer[stranger].offset = v.plan.buffer[root].offset;
-    refuse_as(&v, "lies in the output");
+    refuse_as(&v, "overlaps the output");
     planned_free(&v.right);
 }
 
@@ -580,7 +580,7 @@ Test(check, refuses_parts_that_are_no_windows)
             value->whole = NONE;
         refuse_as(&v, i == 0   ? "is no window of the output"
                       : i == 1 ? "but is not collected"
-                               : "lies in the output");
+                               : "overlaps the output");
         planned_free(&v.right);
     }
 }

@@ -377,7 +377,7 @@ maps 'place = "place' 9 'the name is not closed'
 maps 'layer.{i}.q.b = h.{k}.attn.bias[0:C]' 17 '{k} is not in the name before the ='
 sed -i '/^layer.*q/d' cut.map
 maps 'layer.{i}.q.* = h.{i+1}.attn.*' 17 'h.1.attn of the file does not have the tensors and shapes of layer.0.q, dense'
-maps 'layer.{i}.q.* = h.{i+1}.attn' 17 '.* stands on both sides or on none'
+maps 'layer.{i}.q.* = h.{i+1}.attn' 17 '.* must be on both sides or on neither'
 maps 'layer.{i}.q.* = h.{i+1}.attn.* transposed' 17 'a whole layer takes no slice and no transposed'
 maps 'ignore' 7 'expected the name of a tensor'
 maps 'ignore a b' 10 'expected the end of the line'
@@ -391,7 +391,7 @@ echo 'plaec = place' >wrong.map
 refuses 1 'hint: did you mean place?' cut.safetensors cut.g --map wrong.map
 refuses 1 'nowhere.map: error: cannot open' cut.safetensors cut.g --map nowhere.map
 printf 'place = place\0[0, 1:3]\n' >nul.map
-refuses 1 'nul.map: error: a zero byte stands in it' cut.safetensors cut.g --map nul.map
+refuses 1 'nul.map: error: it contains a zero byte' cut.safetensors cut.g --map nul.map
 
 # ---- What is missing -------------------------------------------------------------------------
 
@@ -449,28 +449,28 @@ bad() { # FIELDS MESSAGE
     entry "$1" && refuses 1 "bad.safetensors: error: $2" bad.safetensors named.g -o out2.safetensors
 }
 bad '"dtype":"F32","shape":[1,6],"data_offsets":[0,24]' 'fc2.weight and fc1.weight share bytes'
-bad '"dtype":"F32","shape":[1,3],"data_offsets":[25,37]' 'the file is cut short: fc2.weight ends behind it'
+bad '"dtype":"F32","shape":[1,3],"data_offsets":[25,37]' 'the file is truncated: fc2.weight ends after it'
 bad '"dtype":"F32","shape":[1,3],"data_offsets":[0,8]' 'fc2.weight: F32[1, 3] takes 12 bytes, but its place in the file has 8'
 bad '"dtype":"F32","shape":[1,2],"data_offsets":[0,8]' '4 bytes before fc1.weight are of no tensor'
-bad '"dtype":"F32","shape":[1,3],"data_offsets":[12,0]' 'fc2.weight: its place in the file is none'
-bad '"dtype":"F32","shape":[1,3],"data_offsets":[-1,11]' 'fc2.weight: its place in the file is none'
+bad '"dtype":"F32","shape":[1,3],"data_offsets":[12,0]' 'fc2.weight: its data_offsets are wrong'
+bad '"dtype":"F32","shape":[1,3],"data_offsets":[-1,11]' 'fc2.weight: its data_offsets are wrong'
 bad '"dtype":"F32","shape":[-1,-3],"data_offsets":[0,12]' 'fc2.weight: a dimension that is no size'
 bad '"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,12]' 'fc2.weight: its shape has more numbers than fit'
-bad '"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,12]' 'no safetensors file: its header is no JSON: too big integer'
+bad '"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,12]' 'not a safetensors file: its header is no JSON: too big integer'
 bad '"dtype":"F32","shape":[1,3]' 'fc2.weight: its dtype, shape or data_offsets are missing'
 bad '"dtype":"F32","shape":"x","data_offsets":[0,12]' 'fc2.weight: its dtype, shape or data_offsets are missing'
 bad '"dtype":3,"shape":[1,3],"data_offsets":[0,12]' 'fc2.weight: its dtype, shape or data_offsets are missing'
-bad '"dtype":"F32","shape":[1,3],"data_offsets":[0.5,12]' 'fc2.weight: its place in the file is none'
-bad '"dtype":"F32","dtype":"F32","shape":[1,3],"data_offsets":[0,12]' 'no safetensors file: its header is no JSON: duplicate object key'
+bad '"dtype":"F32","shape":[1,3],"data_offsets":[0.5,12]' 'fc2.weight: its data_offsets are wrong'
+bad '"dtype":"F32","dtype":"F32","shape":[1,3],"data_offsets":[0,12]' 'not a safetensors file: its header is no JSON: duplicate object key'
 bad '"dtype":"F32","shape":[1,1,1,1,1,1,1,1,3],"data_offsets":[0,12]' 'fc2.weight is F32[1, 1, 1, 1, 1, 1, 1, 1, ...], but fc2.w wants [1, 3], transposed'
 printf '{}' >header && ./make bad.safetensors header 4
-refuses 1 '4 bytes stand behind the last tensor' bad.safetensors named.g
+refuses 1 '4 bytes follow the last tensor' bad.safetensors named.g
 printf '[]' >header && ./make bad.safetensors header 0
 refuses 1 'its header is no JSON object' bad.safetensors named.g
 awk 'BEGIN { for (i = 0; i < 100000; i++) printf "[" }' >header && ./make bad.safetensors header 0
 refuses 1 'its header is no JSON: maximum parsing depth reached' bad.safetensors named.g
 printf '\377\377\377\377\377\377\377\377{}' >bad.safetensors
-refuses 1 'cut short: its header would end behind it' bad.safetensors named.g
+refuses 1 'truncated: its header would end after it' bad.safetensors named.g
 printf '\000\000\000\010\000\000\000\000' >bad.safetensors && truncate -s 200M bad.safetensors
 refuses 1 'its header would have 134217728 bytes' bad.safetensors named.g
 : >bad.safetensors

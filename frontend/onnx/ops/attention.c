@@ -93,7 +93,7 @@ static bool seen_keys(const Attention *a, const Expr **seen)
     const Tensor *key = state(m, CALL(m, "arange", {size_of(m, a->k, 2), "count"}));
     const Expr *down[] = {integer(m, -1), integer(m, 1)};
     const Expr *at = reshape(m, CALL(m, "arange", {size_of(m, a->q, 2), "count"}), 2, down);
-    if (a->past) /* the queries stand behind it */
+    if (a->past) /* the queries follow it */
         at = binary(m, "add", at, size_of(m, a->past, 2));
     else if (a->lengths) /* the queries are the last */
         at = binary(m, "sub", binary(m, "add", at, a->lengths), size_of(m, a->q, 2));

@@ -1,6 +1,6 @@
 /* Einsum: operands are joined one after the other, each pair by one matrix product.
  *
- * A label that stands twice in an operand takes its diagonal; one that nobody needs any more is
+ * A label that occurs twice in an operand takes its diagonal; one that is no longer needed is
  * summed away. The axes of "..." have labels of their own, counted from the last. */
 #include "frontend/onnx/translate.h"
 
@@ -9,7 +9,7 @@
 
 enum {
     LETTERS = 52,
-    LABELS = LETTERS + MAX_RANK, /* those behind the letters are axes of "..." */
+    LABELS = LETTERS + MAX_RANK, /* those after the letters are axes of "..." */
     MAX_OPERANDS = 16,
 };
 
@@ -25,7 +25,7 @@ typedef struct {
     Term term[MAX_OPERANDS];
     int terms;
     Term out;                 /* labels only */
-    const Expr *size[LABELS]; /* NULL: not met yet */
+    const Expr *size[LABELS]; /* NULL: not seen yet */
     int dots;                 /* axes of "...", in the operand that has most of them */
 } Equation;
 
@@ -75,7 +75,7 @@ static int count_label(const Equation *e, int label)
     return count;
 }
 
-/* Without an arrow: "..." and then what stands once, in the order of the alphabet. */
+/* Without an arrow: "..." and then labels that occur once, in the order of the alphabet. */
 static bool default_output(Equation *e)
 {
     static const char order[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

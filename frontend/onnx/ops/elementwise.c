@@ -33,7 +33,7 @@ static bool whole(Import *m)
     return x && !elem_is_float(x->elem) ? result_same(m, 0, x) : one(m);
 }
 
-/* A constant beside a tensor that has its dims already may stand as one number. */
+/* A constant beside a tensor that has its dims already may be written as one number. */
 static const Expr *operand(Import *m, int i, int other)
 {
     const Tensor *x = given(m, i), *y = given(m, other);
@@ -63,7 +63,7 @@ static const Expr *learned(Import *m, int i, int other)
     return operand(m, i, other);
 }
 
-/* Files of before opset 7: b stands at an axis of a, and is broadcast from there. */
+/* Files of before opset 7: b is aligned with an axis of a, and is broadcast from there. */
 static const Expr *at_axis(Import *m)
 {
     int axis;
@@ -269,7 +269,7 @@ static bool clip(Import *m)
 
 /* ---- Types ---------------------------------------------------------------------------------- */
 
-/* A real that is held wider is rounded as its own type would. */
+/* A real that is stored wider is rounded as its own type would. */
 static bool cast_to(Import *m, int to)
 {
     const Tensor *x = given(m, 0);

@@ -4,7 +4,7 @@
 
 #include "frontend/onnx/translate.h"
 
-/* The lowest bits of an integer that is held in a wider dtype. */
+/* The lowest bits of an integer that is stored in a wider dtype. */
 const Expr *cut_to(Import *m, const Expr *x, int elem);
 
 #endif

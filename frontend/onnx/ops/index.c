@@ -105,7 +105,7 @@ static bool topk(Import *m)
            result_as(m, 1, part[1]->expr, ELEM_INT64);
 }
 
-/* values[1] at the class, values[0] elsewhere; a class that is none is nowhere. */
+/* values[1] at the class, values[0] elsewhere; an invalid class matches nowhere. */
 static bool one_hot(Import *m)
 {
     const Tensor *ids = given(m, 0);

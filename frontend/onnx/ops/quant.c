@@ -1,4 +1,4 @@
-/* Numbers that stand for others by a scale and a zero point, and products of them.
+/* Numbers quantised by a scale and a zero point, and products of them.
  *
  * A product of integers is computed in f32, in parts whose sums are below 2^24: each is exact, and
  * they are added as integers. */
@@ -169,7 +169,7 @@ static const Expr *exact_matmul(Import *m, const Expr *a, const Expr *b)
     return sum;
 }
 
-/* What stands at input i for the rows of a left operand, or the columns of a right one. */
+/* Input i for the rows of a left operand, or the columns of a right one. */
 static const Expr *for_rows(Import *m, int i, const Tensor *of)
 {
     return i < inputs(m) && given(m, i) ? operand(m, i, of->rank, of->rank - 2) : NULL;

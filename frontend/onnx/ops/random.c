@@ -44,7 +44,7 @@ static bool random_like(Import *m)
     return result_as(m, 0, draw(m, shape_of(m, x)), (int)attr_int(m, "dtype", x->elem));
 }
 
-/* 1 with the probability that stands there. */
+/* 1 with the given probability. */
 static bool bernoulli(Import *m)
 {
     const Tensor *x = given(m, 0);

@@ -15,7 +15,7 @@ typedef struct {
     bool exclude, antialias;
     double scale[MAX_RANK], begin[MAX_RANK], end[MAX_RANK]; /* the region of interest */
     Number size[MAX_RANK];
-    bool resized[MAX_RANK], whole[MAX_RANK]; /* whole: by a whole number, whatever the size */
+    bool resized[MAX_RANK], whole[MAX_RANK]; /* whole: by a whole number, for any size */
 } Resize;
 
 enum { MOST_WEIGHTS = 1 << 22 };
@@ -340,7 +340,7 @@ static const Expr *multiply_axis(Import *m, const Resize *r, const Tensor *x, in
     return matrix ? swap_last(m, binary(m, "matmul", last, matrix), x->rank, axis) : NULL;
 }
 
-/* What lies outside of x is the extrapolation value. */
+/* Outside of x is the extrapolation value. */
 static const Expr *fill_outside(Import *m, const Resize *r, const Tensor *x, int64_t in, int axis)
 {
     int64_t out = x->dim[axis], dim[MAX_RANK];

@@ -29,7 +29,7 @@ typedef struct {
     const Expr *peep;    /* [3 * H]; NULL: none */
     const Expr *h, *c;   /* of the step before; NULL: zeros */
     const Expr *lengths; /* [B, 1]; NULL: all are whole */
-    bool quantised;      /* what meets a weight is rounded to 8 bits before */
+    bool quantised;      /* what is multiplied by a weight is rounded to 8 bits before */
     const Tensor *given; /* the products of all inputs */
     const Expr *y[MAX_STEPS_OUT];
 } Layer;
@@ -144,7 +144,7 @@ static const Expr *named(Import *m, const Expr *value)
     return tensor ? tensor->expr : NULL;
 }
 
-/* What stands at input i for a direction; NULL: it is left out. */
+/* Input i for a direction; NULL: omitted. */
 static const Expr *part(Import *m, int i, const char *role, int direction)
 {
     const Tensor *tensor = given(m, i);
@@ -163,7 +163,7 @@ static const Expr *product(Import *m, const Expr *a, const Expr *b)
     return a && b ? binary(m, "mul", a, b) : NULL;
 }
 
-/* What meets a weight; NULL with a message. */
+/* What is multiplied by a weight; NULL with a message. */
 static const Expr *times(const Layer *l, const Expr *x, const Expr *weights)
 {
     const Expr *left = l->quantised ? quantised_and_back(l->m, x) : x;
@@ -261,7 +261,7 @@ typedef struct {
     const char *fallback[3];
     bool (*step)(Layer *l, int64_t t);
     bool biases_apart; /* the state's is not simply added to the inputs' */
-    int state_at;      /* input: the first state; the cell stands behind it */
+    int state_at;      /* input: the first state; the cell follows it */
     int peep_at;       /* 0: none */
     bool quantised;    /* W and R are whole numbers, with their inputs first */
 } Kind;
@@ -279,7 +279,7 @@ static const Expr *first_state(const Layer *l, int i, int direction)
     return tensor ? pick(l->m, use(l->m, i), l->batch_first ? 1 : 0, direction) : NULL;
 }
 
-/* The biases of both products, one behind the other in one vector. */
+/* The biases of both products, one after the other in one vector. */
 static void take_biases(Layer *l, const Kind *kind, int direction)
 {
     Import *m = l->m;
@@ -316,7 +316,7 @@ static bool run_step(Layer *l, const Kind *kind, int64_t t)
 }
 
 /* A weight of a direction: [I, gates * H]. Of whole numbers: with its scale and zero point, which
- * stand at `scale_at` and behind it, one for all or one for each column. */
+ * are at `scale_at` and after it, one for all or one for each column. */
 static const Expr *take_weight(const Layer *l, int i, int scale_at, int direction)
 {
     Import *m = l->m;

@@ -1,4 +1,4 @@
-/* Elements picked by where they stand: from a grid, backwards in time, back from a pool. */
+/* Elements picked by position: from a grid, backwards in time, back from a pool. */
 #include "frontend/onnx/ops/window.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ static bool unpooled_dims(Import *m, const Tensor *x, int64_t *dim)
     return true;
 }
 
-/* With a margin behind it, up to the shape that is asked for. */
+/* With a margin after it, up to the shape that is asked for. */
 static const Expr *pad_to_shape(Import *m, const Expr *x, int rank, const int64_t *dim)
 {
     int64_t count, behind[MAX_RANK], before[MAX_RANK] = {0};

@@ -391,7 +391,7 @@ static const Expr *piece(Import *m, const Expr *x, int axis, int64_t from, int64
     return subscripts(m, x, (size_t)axis + 1, s);
 }
 
-/* What stands before or after an axis, in the order in which it stands there. */
+/* What comes before or after an axis, in order. */
 static const Expr *margin(Import *m, const Tensor *x, const char *mode, int axis, int64_t count,
                           bool after)
 {
