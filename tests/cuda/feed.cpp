@@ -1,11 +1,12 @@
 /* Trains a model called net from its data, whichever target it is of (-DON_DEVICE: CUDA), and
  * prints its losses, so that two programs can be compared:
  *
- *     feed STEPS plain|silent|replay DUMP
+ *     feed STEPS plain|silent|replay DUMP [LOAD]
  *
  * plain asks for the loss of each step; silent does not, so that copies of samples run behind the
  * steps; replay captures the step after the first one. After 20 steps each the samples that are
- * held out are evaluated. What was learned is saved as DUMP. */
+ * held out are evaluated. What was learned is saved as DUMP; LOAD goes on with such a file, and
+ * with the samples that come next. */
 #include "net.h"
 
 #ifdef ON_DEVICE
@@ -97,16 +98,20 @@ static void evaluate()
 
 int main(int argc, char **argv)
 {
-    const int steps = argc == 4 ? atoi(argv[1]) : 0;
-    const std::string how = argc == 4 ? argv[2] : "";
+    const int steps = argc > 3 ? atoi(argv[1]) : 0;
+    const std::string how = argc > 3 ? argv[2] : "";
+    if (!steps)
+        return 2;
     begin();
+    if (argc > 4)
+        expect_ok(net_load(&m, argv[4]), "load");
     expect_ok(net_data(&m, NET_EVAL, NULL), "data eval");
     expect_ok(net_data(&m, NET_TRAIN, NULL), "data train");
-    for (int i = 1; i <= steps; i++) {
+    for (int i = (int)m.step + 1, first = i; i <= steps; i++) {
         float loss = 0;
-        expect_ok(how == "silent"            ? net_step(&m, NULL)
-                  : how == "replay" && i > 1 ? net_replay(&m, &loss)
-                                             : net_step(&m, &loss),
+        expect_ok(how == "silent"                ? net_step(&m, NULL)
+                  : how == "replay" && i > first ? net_replay(&m, &loss)
+                                                 : net_step(&m, &loss),
                   "step");
         if (how != "silent")
             printf("loss %.9g\n", (double)loss);

@@ -90,7 +90,7 @@ fed_on_host() { # OPTIONS...
         ./reader.host 40 plain host.st >host.out
 }
 
-# On whatever stream its copies are, early or late, each step has its own samples.
+# Whether copies are early or late, each step has its own samples, and a run that is loaded the next.
 fed_on_device() { # OPTIONS...
     "$gplan" net.g --target cuda "$@" --emit json >net.json && "$gplan" verify net.json &&
         "$gplan" net.g "$@" --quiet -o net.cu && device_object net.cu cu.o &&
@@ -102,6 +102,8 @@ fed_on_device() { # OPTIONS...
         done
         ./near 1e-4 host.out plain.out && cmp plain.out replay.out || return 1
     done
+    ./reader 23 replay half.st >half.out && ./reader 40 replay resumed.st half.st >>half.out &&
+        cmp plain.out half.out && cmp plain.st resumed.st
 }
 
 fed() {
