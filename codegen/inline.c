@@ -208,11 +208,12 @@ static void reach_text(Inliner *n, const char *text)
  * and speaks of all up to the next; the first of a file of all that is there. */
 static bool speaks(const Inliner *n, Id id)
 {
+    static const char section[] = "/* ----"; /* of the runtime's file: an emitted one has its own */
     const Unit *unit = n->units.unit.at, *u = &unit[id];
     const Id count = (Id)n->units.unit.count;
     const bool first = id == 0 || unit[id - 1].file != u->file;
     const bool heading = first || (id + 1 < count && unit[id + 1].gap);
-    for (Id i = id + 1; i < count && unit[i].file == u->file; i++) {
+    for (Id i = id + 1; i < count && unit[i].file == u->file && !begins(u->text, section); i++) {
         const bool next = heading ? !first && unit[i].kind == UNIT_COMMENT && i + 1 < count &&
                                         unit[i + 1].gap && unit[i].depth <= u->depth
                                   : unit[i].gap && unit[i].depth <= u->depth;
