@@ -151,7 +151,7 @@ Use ranks_metric(Graph *g, const Output *metric, Use sum)
 
 bool ranks_stage(Graph *g)
 {
-    if (g->ranks.state == NONE || !g->staged.count)
+    if (!g->ranks.count || g->ranks.state == NONE || !g->staged.count)
         return true;
     return diag_error(g->diag, g->staged.at[0]->span,
                       "the running statistics of several ranks are not gathered yet");

@@ -293,7 +293,7 @@ Test(onnx, refuses_a_cycle_and_a_name_that_is_missing_or_repeated)
 
     graph = small_graph();
     put_weight(&graph, "w", 4, 16);
-    refuses(&graph, "the initializer \"w\" stands there twice");
+    refuses(&graph, "the initializer \"w\" occurs twice");
 }
 
 Test(onnx, refuses_dims_that_cannot_be)
