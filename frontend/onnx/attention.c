@@ -112,16 +112,30 @@ static bool match_where(const Finder *f, const Expr *expr, Attention *a)
     return false;
 }
 
+/* A mask that is 0 where a condition holds and minus infinity elsewhere is the condition. */
+static const Expr *condition_of(const Finder *f, const Expr *mask)
+{
+    double seen, hidden;
+    const Expr *expr = resolve(f, mask);
+    if (!is_call(expr, "where") || expr->arg.count != 3 ||
+        !is_number(expr->arg.at[1].value, &seen) || !is_number(expr->arg.at[2].value, &hidden))
+        return mask;
+    const Expr *condition = expr->arg.at[0].value;
+    if (seen == 0 && hidden < -FLT_MAX)
+        return condition;
+    return hidden == 0 && seen < -FLT_MAX ? CALL(f->m, "not", {condition}) : mask;
+}
+
 static bool match_masked(const Finder *f, const Expr *expr, Attention *a)
 {
     expr = resolve(f, expr);
     if (match_where(f, expr, a))
         return true;
     if (is_binary(expr, "add")) {
-        a->mask = expr->right;
+        a->mask = condition_of(f, expr->right);
         if (match_scores(f, expr->left, a))
             return true;
-        a->mask = expr->left;
+        a->mask = condition_of(f, expr->left);
         return match_scores(f, expr->right, a);
     }
     return match_scores(f, expr, a);
@@ -138,6 +152,25 @@ static const Expr *softmax_of(const Expr *expr, int rank)
             return NULL;
     }
     return expr->arg.at[0].value;
+}
+
+/* What is 0 where it was NaN: rows that see no key. sdpa has 0 there too. */
+static const Expr *without_guard(const Finder *f, const Expr *expr)
+{
+    double zero;
+    if (!is_call(expr, "where") || expr->arg.count != 3 ||
+        !is_number(expr->arg.at[1].value, &zero) || zero != 0)
+        return expr;
+    const Expr *is_nan = resolve(f, expr->arg.at[0].value), *kept = expr->arg.at[2].value;
+    const Expr *const name[] = {kept, is_nan->left, is_nan->right};
+    if (!is_binary(is_nan, "not_equal"))
+        return expr;
+    for (int i = 0; i < 3; i++)
+        if (name[i]->kind != EXPR_NAME || strcmp(name[i]->text, kept->text) != 0)
+            return expr;
+    uint32_t at = names_find(f->made, kept->text);
+    bool alone = at != UINT32_MAX && names_find(f->read, kept->text) == 3;
+    return alone ? f->m->ast->body.at[at]->value : expr;
 }
 
 /* ---- The call ------------------------------------------------------------------------------- */
@@ -199,7 +232,7 @@ void find_attention(Import *m)
         Tensor result = {0};
         if (stmt->kind != STMT_ASSIGN || !is_binary(stmt->value, "matmul"))
             continue;
-        const Expr *weights = resolve(&f, stmt->value->left);
+        const Expr *weights = without_guard(&f, resolve(&f, stmt->value->left));
         if (!is_call(weights, "softmax") || !look_up(m, stmt->target.at[0].text, &result))
             continue;
         Attention a = {.v = stmt->value->right};

@@ -66,6 +66,13 @@ if [ -x "$score" ]; then
 fi
 check attention_with_a_condition_is_one_op recognised 1 attention_where
 check attention_with_a_sum_is_one_op recognised 1 attention_added
+check attention_of_rows_that_see_nothing_is_one_op recognised 1 attention_guarded
+stays_free() { # a size of one axis that is computed with
+    cp "$root/tests/fuzz/corpus/onnx/size_factor" "$work/factor.onnx"
+    "$gplan" "$work/factor.onnx" -D len=5 --infer --emit g |
+        grep -q 'y = x \* len'
+}
+check a_size_that_is_a_factor_stays_free stays_free
 check attention_whose_weights_are_read_stays_as_it_is recognised 0 attention_read_twice
 
 fixes_sizes() { # reflect pads along a free dimension

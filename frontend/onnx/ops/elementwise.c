@@ -33,12 +33,19 @@ static bool whole(Import *m)
     return x && !elem_is_float(x->elem) ? result_same(m, 0, x) : one(m);
 }
 
-/* A constant beside a tensor that has its dims already may be written as one number. */
+static bool is_one_number(const Tensor *x)
+{
+    bool one = x->data || x->number;
+    for (int i = 0; i < x->rank; i++)
+        one = one && x->dim[i] == 1;
+    return one && (!x->initializer || !elem_is_float(x->elem));
+}
+
+/* A number beside a tensor that has its dims already may be written as one, with no dims of its own. */
 static const Expr *operand(Import *m, int i, int other)
 {
     const Tensor *x = given(m, i), *y = given(m, other);
-    bool lone = !x->expr && x->data && x->data->count == 1 && x->rank <= y->rank && y->expr;
-    if (lone && (!x->initializer || !elem_is_float(x->elem))) {
+    if (!x->expr && y->expr && x->rank <= y->rank && is_one_number(x)) {
         const Number *number = numbers(m, x);
         if (number && !isnan(number->real))
             return number_expr(m, number, x->dtype);
@@ -159,10 +166,10 @@ static bool identity(Import *m)
 
 static bool where(Import *m)
 {
-    if (inputs(m) != 3 || !given(m, 1))
+    if (inputs(m) != 3 || !given(m, 0) || !given(m, 1) || !given(m, 2))
         return refuse(m, "it needs three operands");
-    return result_as(m, 0,
-                     CALL(m, "where", {use(m, 0), "condition"}, {use(m, 1), "x"}, {use(m, 2), "y"}),
+    const Expr *x = operand(m, 1, 0), *y = operand(m, 2, 0);
+    return result_as(m, 0, CALL(m, "where", {use(m, 0), "condition"}, {x, "x"}, {y, "y"}),
                      given(m, 1)->elem);
 }
 
