@@ -130,6 +130,8 @@ bool precision_operands(Graph *g, Call *c, Dtype dtype)
         const bool wide = half ? dtype == F32 && c->op->precision != PRECISION_WIDE : true;
         if (narrow && wide)
             c->use.at[i] = precision_cast(g, c, c->use.at[i], F32);
+        else if (narrow && dtype != F32 && value->dtype != dtype) /* the other 16 bits */
+            c->use.at[i] = precision_cast(g, c, c->use.at[i], dtype);
         else if (!narrow && product && dtype != F32 && !half) /* as its kernel would */
             c->use.at[i] = rounded(g, c, c->use.at[i], dtype);
         else if (!narrow && dtype != F32 &&

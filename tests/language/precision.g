@@ -13,3 +13,4 @@ output wide = exp(x)
 output total = sum(half)
 output mixed = x * 2 + sum(x)
 output rows = softmax(h)
+output other = relu(half) @ w
