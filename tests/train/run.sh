@@ -151,6 +151,42 @@ check 'with rmsprop' scaled 'rmsprop(lr = 0.002, momentum = 0.5)' clip --accumul
 check 'with adagrad' scaled 'adagrad(lr = 0.05)' clip_value
 check 'with lion' scaled 'lion(lr = 0.003)' clip
 
+# ---- 16 bits ------------------------------------------------------------------------------------
+
+# Gradients of whole models stay within 4 roundings of those in f32, in the norm of all of them.
+beside_f32() { # MODEL OPTIONS...
+    sed 's/ using .*{$/ using sgd(lr = 1.0) {/; s/ using [a-z]*(.*)$/ using sgd(lr = 1.0)/
+         s/clip = 1.0//' "$examples/$1.g" >sgd.g
+    shift
+    emit wide sgd.g "$@" --prefix wide || return 1
+    for precision in bf16:0.0156 f16:0.00195; do
+        emit half sgd.g "$@" --prefix half --precision ${precision%:*} &&
+            gcc -std=c11 -D_GNU_SOURCE -O0 -I. "$here/narrow.c" wide.c half.c -lm -o narrow &&
+            ./narrow ${precision#*:} || return 1
+    done
+}
+check 'gradients of lenet in 16 bits' beside_f32 lenet -D B=4
+# shellcheck disable=SC2086
+check 'gradients of gpt2 in 16 bits' beside_f32 gpt2 $gpt2
+
+# What is rounded is so wherever it lies: in the least memory, with threads, inside of products.
+alike() { # PRECISION MODEL OPTIONS...
+    set -- "$@" --precision "$1" --accumulate 1 --chunked-loss never
+    shift
+    model=$1
+    shift
+    least=$("$gplan" "$examples/$model.g" "$@" --min-budget)
+    for plan in '--threads 1' "--budget $least --threads 3" '--epilogues never'; do
+        # shellcheck disable=SC2086
+        emit "$model" "$examples/$model.g" "$@" $plan && build "$model" trainer alike -O0 -fopenmp &&
+            ./alike 1 now.safetensors && { [ "$plan" = '--threads 1' ] && mv now.safetensors first ||
+            cmp first now.safetensors; } || return 1
+    done
+}
+# shellcheck disable=SC2086
+check 'gpt2 in bf16, planned in three ways' alike bf16 gpt2 $gpt2
+check 'resnet50 in f16, planned in three ways' alike f16 resnet50 -D B=2 -D S=32 -D W=4 -D K=10
+
 # ---- Micro-batches, and batches that are not full ----------------------------------------------
 
 for times in 2 4 8; do
