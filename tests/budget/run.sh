@@ -67,8 +67,8 @@ repeat i in 0..6 {
 }
 train mse(h, y) using sgd(lr = 0.1)
 END
-least=$(least_budget "$work/kept.g" --accumulate 1)
-run "$work/kept.g" --accumulate 1 --budget $((least * 95 / 100))
+kept=$(least_budget "$work/kept.g" --accumulate 1)
+run "$work/kept.g" --accumulate 1 --budget $((kept * 95 / 100))
 grep -q 'note: `keep` holds [0-9.]* MiB of it' "$work/err"
 check "a misfit says what keep holds"
 run net.g --accumulate 1 --budget 100K
