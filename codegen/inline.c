@@ -329,15 +329,19 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
     return (Inlined){system.at, types.at + (types.at[0] == '\n'), kernels.at};
 }
 
+static bool asks_micro(const char *text)
+{
+    return strstr(text, "run->micro") || strstr(text, "GP_PART(") || strstr(text, "GP_PARTS(");
+}
+
 /* A program of one batch may still ask which micro-batch it is: a sum that was begun before. */
 Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest)
 {
-    static const char asks[] = "run->micro";
-    bool one = !strstr(rest, asks) && !e->plan->graph->ranks.count;
+    bool one = !asks_micro(rest) && !e->plan->graph->ranks.count;
     for (int p = 0; p < PROGRAMS; p++)
         one &= e->plan->program[p].times <= 1;
     const Inlined made = inline_for(e, one, file, count, rest);
-    return one && strstr(made.kernels, asks) ? inline_for(e, false, file, count, rest) : made;
+    return one && asks_micro(made.kernels) ? inline_for(e, false, file, count, rest) : made;
 }
 
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted)
