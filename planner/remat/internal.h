@@ -88,9 +88,6 @@ void remat_refresh(RematState *state, int32_t slot); /* savings of in-place at t
 int64_t remat_block_top(const RematState *state, int32_t block);
 #define FREE_SLOT ((int64_t)1 << 60) /* taken off the profile where no node runs */
 
-/* Index of the first event at or after the slot. */
-int32_t remat_event_index(const RematEvents *events, int32_t slot);
-
 static inline int32_t event_slot(int32_t event)
 {
     return event >> 2;
@@ -99,6 +96,22 @@ static inline int32_t event_slot(int32_t event)
 static inline int32_t event_kind(int32_t event)
 {
     return event & 3;
+}
+
+/* Index of the first event at or after the slot. */
+static inline int32_t remat_event_index(const RematEvents *events, int32_t slot)
+{
+    const int32_t *at = events->at;
+    int32_t count = events->count, key = slot << 2, low = 0;
+    while (count > 8) {
+        int32_t half = count >> 1;
+        bool after = at[low + half] < key;
+        low = after ? low + half + 1 : low;
+        count = after ? count - half - 1 : half;
+    }
+    for (; count && at[low] < key; count--)
+        low++;
+    return low;
 }
 
 static inline int64_t live_at(const RematState *state, int32_t slot)

@@ -96,29 +96,6 @@ void remat_set_budget(RematState *state, int64_t budget)
 
 /* ---- events ---- */
 
-int32_t remat_event_index(const RematEvents *events, int32_t slot)
-{
-    const int32_t *at = events->at;
-    int32_t count = events->count, key = slot << 2;
-    if (count <= 8) {
-        int32_t i = 0;
-        while (i < count && at[i] < key)
-            i++;
-        return i;
-    }
-    int32_t low = 0;
-    while (count > 0) {
-        int32_t half = count >> 1;
-        if (at[low + half] < key) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return low;
-}
-
 void remat_list_insert(RematState *state, RematEvents *list, int32_t index, int32_t item)
 {
     if (list->count == list->capacity) {
@@ -207,12 +184,13 @@ static int64_t saving(const RematState *state, int32_t slot)
     uint64_t counted = 0;
     for (int32_t i = first; i < model->overlays.start[x + 1]; i++) {
         const RematInPlace *pair = &model->problem->in_place[model->overlays.item[i]];
-        bool taken = !dies_at(state, (int32_t)pair->input, slot);
-        for (int32_t j = first; j < i && !taken; j++) {
+        bool taken = false;
+        for (uint64_t left = counted; left && !taken; left &= left - 1) {
+            const int32_t j = first + __builtin_ctzll(left);
             const RematInPlace *earlier = &model->problem->in_place[model->overlays.item[j]];
-            taken = counted >> (j - first) & 1 &&
-                    (earlier->output == pair->output || earlier->input == pair->input);
+            taken = earlier->output == pair->output || earlier->input == pair->input;
         }
+        taken = taken || !dies_at(state, (int32_t)pair->input, slot);
         if (taken)
             continue;
         counted |= (uint64_t)1 << (i - first);
