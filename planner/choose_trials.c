@@ -129,6 +129,8 @@ static void try_one(Chooser *s, Id id, ChoiceTrial *best)
     how.seconds = choose_seconds(s);
     if (o->budget || o->smallest)
         how.most = o->budget ? o->budget : is_valid(best) ? arena_of(best) : o->most;
+    if (o->budget && !o->smallest && is_valid(best) && arena_of(best) <= o->budget)
+        how.enough = best->plan->cost;
     ChoiceTrial now = plan_candidate(s, id, &how);
     Candidate *c = &s->candidate.at[id];
     s->bound = lower_bound(s->bound, &now, o);

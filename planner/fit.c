@@ -289,6 +289,11 @@ static bool search_all(Fit *f, uint64_t budget, bool all)
     if (options->no_recompute ||
         (most <= budget && !all && (options->budget || !options->smallest)))
         return true;
+    if (options->budget && !options->smallest)
+        f->progress.bound = find_bound(f, budget) +
+                            ring_wait(f->task.g, f->task.clusters, f->task.target, options->ring);
+    if (options->enough > 0 && f->progress.bound >= options->enough * (1 - 1e-9))
+        return false;
     try_smallest(f); /* first, so that a search that is cut has it */
     f->least = smallest_trial(f)->arena;
     f->least_peak = smallest_trial(f)->peak;
@@ -296,10 +301,6 @@ static bool search_all(Fit *f, uint64_t budget, bool all)
         f->early[p] = f->start[p].count;
     if (options->smallest)
         return true;
-    f->progress.bound = options->budget
-                            ? find_bound(f, budget) + ring_wait(f->task.g, f->task.clusters,
-                                                                f->task.target, options->ring)
-                            : f->progress.least_cost;
     if (all)
         budget = options->most && options->most < most ? options->most : most;
     try_chains(f, budget, all);

@@ -173,6 +173,8 @@ typedef enum { WHEN_AUTO, WHEN_ALWAYS, WHEN_NEVER } When; /* AUTO: where a budge
 typedef struct {
     uint64_t budget; /* 0: none */
     uint64_t most;   /* plans above it are of no use: where the floor is, nothing is searched; 0 */
+    double enough;   /* plans that cost so much are of no use: where none can cost less, nothing is
+                        searched; 0 */
     uint32_t micro;  /* micro-batches in a step; 0: as the model says, and where it says nothing,
                         several only where no plan without them is within the budget */
     bool micro_auto; /* as many as cost least, from `micro` on */

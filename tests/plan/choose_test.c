@@ -63,6 +63,38 @@ Test(choose, more_micro_batches_cost_no_less)
         }
 }
 
+/* A choice that cannot cost less than what is known is not searched; one that may, is, and comes to
+ * the same plan. */
+Test(choose, searches_only_for_what_may_cost_less)
+{
+    const Target target = target_make(target_find("c"), 1);
+    Arena *arena = arena_new();
+    Diag *diag;
+    Model model = read_model(arena, decoder, &diag);
+    Choice choice = {.micro = 1};
+    Built built = build(&model, &target, &choice, diag);
+    cr_assert(built.graph);
+    PlanOptions how = {.effort = 20, .smallest = true};
+    Search search, again;
+    Plan *small = plan_make(arena, built.graph, built.clusters, &target, &how, &search);
+    how = (PlanOptions){.effort = 20, .budget = small->arena[SPACE_ARENA]};
+    Plan *plan = plan_make(arena, built.graph, built.clusters, &target, &how, &search);
+    cr_assert(!search.hopeless);
+    cr_assert_gt(search.cost_bound, search.least_cost);
+    how.enough = plan->cost;
+    Plan *same = plan_make(arena, built.graph, built.clusters, &target, &how, &again);
+    cr_expect(!again.hopeless);
+    cr_expect_eq(same->cost, plan->cost);
+    cr_expect_eq(again.effort, search.effort);
+    how.enough = search.cost_bound;
+    plan_make(arena, built.graph, built.clusters, &target, &how, &again);
+    cr_expect(again.hopeless);
+    cr_expect_lt(again.effort, search.effort);
+    cr_expect_eq(again.cost_bound, search.cost_bound);
+    built_free(&built);
+    arena_free(arena);
+}
+
 /* What --min-budget finds, --budget meets: by the same choice or one that costs less. */
 Test(choose, meets_the_smallest_budget_that_it_finds)
 {
