@@ -9,7 +9,12 @@
 /* Operands: the copy so far, the state. */
 GP_KERNEL(stage)
 {
-    const gp_real *from = GP_PART(c->run) == 0 ? c->in[1].data : c->in[0].data;
+#ifdef GP_ONE_BATCH
+    const int first = 1;
+#else
+    const int first = GP_PART(c->run) == 0;
+#endif
+    const gp_real *from = first ? c->in[1].data : c->in[0].data;
     if (from != c->out[0].data)
         memcpy(c->out[0].data, from, (size_t)gp_count(&c->in[0]) * sizeof *from);
     return GP_OK;
