@@ -163,7 +163,7 @@ const OpRow ops_resize[] = {
      .flops = upsample_flops,
      .strided = 1,
      .out_strided = 1,
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_HALF,
      .batch = batch_planes},
     {.name = "pixel_shuffle",
      .args = {{.name = "x"}, {.name = "factor", .kind = ARG_INT, .flags = ARG_FRONT}},
@@ -176,7 +176,7 @@ const OpRow ops_resize[] = {
               {.name = "align_corners", .kind = ARG_BOOL},
               {.name = "size", .kind = ARG_INTS, .count = 2, .flags = ARG_FRONT}},
      .shape = upsample_shape,
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_HALF,
      .batch = batch_planes},
     {0},
 };

@@ -9,6 +9,7 @@
 #include "row.h"
 #include "settings.h"
 #include "vector.h"
+#include "wide_row.h"
 
 typedef struct {
     int64_t samples, channels, width; /* width: elements of a channel in a sample */
@@ -52,34 +53,84 @@ GP_FUNCTION void gp_batchnorm_back(const gp_real *x, const gp_real *dy, gp_real 
     }
 }
 
+/* Rows of x and dy, of 16 bits, that a thread has in f32. */
+GP_FUNCTION size_t gp_batchnorm_work(const gp_call *c)
+{
+    const int64_t width = gp_channels_of(&c->in[0]).width;
+    return gp_is_half(c) ? (size_t)(2 * c->run->threads * gp_wide_room(width)) * sizeof(gp_real)
+                         : 0;
+}
+
+/* A channel of a sample of operand i: where it lies, or in f32. */
+GP_FUNCTION gp_real *gp_batchnorm_x(const gp_call *c, int i, int64_t row, int64_t n)
+{
+    gp_real *x = (gp_real *)c->in[i].data + row * n;
+    if (GP_WAY(batchnorm_half, gp_is_half(c))) {
+        x = (gp_real *)c->work + (2 * gp_thread() + i) * gp_wide_room(n);
+        gp_load_row(x, &c->in[i], row, n);
+    }
+    return x;
+}
+
+/* Where its result is made: there, or over x in f32, which is rounded then. */
+GP_FUNCTION gp_real *gp_batchnorm_y(const gp_call *c, gp_real *x, int64_t row, int64_t n)
+{
+    gp_real *y = (gp_real *)c->out[0].data + row * n;
+    if (GP_WAY(batchnorm_half, gp_is_half(c)))
+        y = x;
+    return y;
+}
+
+GP_FUNCTION void gp_batchnorm_made(const gp_call *c, const gp_real *y, int64_t row, int64_t n)
+{
+    if (GP_WAY(batchnorm_half, gp_is_half(c)))
+        gp_store_row(&c->out[0], row, y, n);
+}
+
+GP_WORKSPACE(batchnorm_train)
+{
+    return gp_batchnorm_work(c);
+}
+
+GP_WAYS(batchnorm_train)
+{
+    gp_way(ways, "batchnorm_half", gp_is_half(c));
+}
+
 GP_KERNEL(batchnorm_train)
 {
     const gp_batchnorm_train_attr *a = c->attr;
     const gp_channels s = gp_channels_of(&c->in[0]);
-    const gp_real *in = c->in[0].data, *scale = c->in[1].data, *bias = c->in[2].data;
     gp_real *out = c->out[0].data, *means = c->out[1].data, *inverses = c->out[2].data;
     const double count = (double)(s.samples * s.width);
-    const int streams = out && gp_streams(out, in, NULL, s.samples * s.channels * s.width);
+    const int streams = out && !gp_is_half(c) &&
+                        gp_streams(out, c->in[0].data, NULL, s.samples * s.channels * s.width);
     GP_PARALLEL(c->run, s.samples * s.channels * s.width > 8192)
     for (int64_t k = 0; k < s.channels; k++) {
         double sum = 0, squares = 0;
         for (int64_t n = 0; n < s.samples; n++)
-            sum += (double)gp_row_sum(in + (n * s.channels + k) * s.width, s.width);
+            sum += (double)gp_row_sum(gp_batchnorm_x(c, 0, n * s.channels + k, s.width), s.width);
         const gp_real mean = (gp_real)(sum / count);
         for (int64_t n = 0; n < s.samples; n++)
-            squares += (double)gp_row_squares(in + (n * s.channels + k) * s.width, mean, s.width);
+            squares += (double)gp_row_squares(gp_batchnorm_x(c, 0, n * s.channels + k, s.width),
+                                              mean, s.width);
         if (!(squares <=
               GP_LARGEST)) { /* over a row they overflow: an inverse of 0 would hide it */
             squares = 0;
             for (int64_t n = 0; n < s.samples; n++)
-                squares += gp_row_large_squares(in + (n * s.channels + k) * s.width, mean, s.width);
+                squares += gp_row_large_squares(gp_batchnorm_x(c, 0, n * s.channels + k, s.width),
+                                                mean, s.width);
         }
         const gp_real inverse = (gp_real)(1 / sqrt(squares / count + a->eps));
-        const gp_real factor = inverse * scale[k], shift = bias[k];
-        for (int64_t n = 0; n < s.samples && out; n++)
-            gp_batchnorm_row(in + (n * s.channels + k) * s.width,
-                             out + (n * s.channels + k) * s.width, s.width, mean, factor, shift,
-                             streams);
+        const gp_real factor = inverse * gp_get_real(c->in[1].data, k, c->in[1].dtype);
+        const gp_real shift = gp_get_real(c->in[2].data, k, c->in[2].dtype);
+        for (int64_t n = 0; n < s.samples && out; n++) {
+            const int64_t row = n * s.channels + k;
+            gp_real *x = gp_batchnorm_x(c, 0, row, s.width);
+            gp_real *y = gp_batchnorm_y(c, x, row, s.width);
+            gp_batchnorm_row(x, y, s.width, mean, factor, shift, streams);
+            gp_batchnorm_made(c, y, row, s.width);
+        }
         gp_stream_end();
         if (means)
             means[k] = mean;
@@ -90,28 +141,44 @@ GP_KERNEL(batchnorm_train)
 }
 
 /* Operands: x, dy, scale, mean, inverse standard deviation. May run in place of x or dy. */
+GP_WORKSPACE(batchnorm_grad)
+{
+    return gp_batchnorm_work(c);
+}
+
+GP_WAYS(batchnorm_grad)
+{
+    gp_way(ways, "batchnorm_half", gp_is_half(c));
+}
+
 GP_KERNEL(batchnorm_grad)
 {
     const gp_channels s = gp_channels_of(&c->in[0]);
-    const gp_real *in = c->in[0].data, *up = c->in[1].data, *scale = c->in[2].data;
     const gp_real *means = c->in[3].data, *inverses = c->in[4].data;
     gp_real *out = c->out[0].data, *dscale = c->out[1].data, *dbias = c->out[2].data;
     const double count = (double)(s.samples * s.width);
-    const int streams = out && gp_streams(out, in, up, s.samples * s.channels * s.width);
+    const int streams =
+        out && !gp_is_half(c) &&
+        gp_streams(out, c->in[0].data, c->in[1].data, s.samples * s.channels * s.width);
     GP_PARALLEL(c->run, s.samples * s.channels * s.width > 8192)
     for (int64_t k = 0; k < s.channels; k++) {
         const gp_real mean = means[k], inverse = inverses[k];
+        const gp_real factor = inverse * gp_get_real(c->in[2].data, k, c->in[2].dtype);
         double sum = 0, along = 0;
         for (int64_t n = 0; n < s.samples; n++) {
-            const int64_t at = (n * s.channels + k) * s.width;
-            sum += (double)gp_row_sum(up + at, s.width);
-            along += (double)gp_row_along(up + at, in + at, mean, s.width) * (double)inverse;
+            const gp_real *x = gp_batchnorm_x(c, 0, n * s.channels + k, s.width);
+            const gp_real *dy = gp_batchnorm_x(c, 1, n * s.channels + k, s.width);
+            sum += (double)gp_row_sum(dy, s.width);
+            along += (double)gp_row_along(dy, x, mean, s.width) * (double)inverse;
         }
         const gp_real shift = (gp_real)(sum / count), slope = (gp_real)(along / count) * inverse;
         for (int64_t n = 0; n < s.samples && out; n++) {
-            const int64_t at = (n * s.channels + k) * s.width;
-            gp_batchnorm_back(in + at, up + at, out + at, s.width, mean, inverse * scale[k], shift,
-                              slope, streams);
+            const int64_t row = n * s.channels + k;
+            gp_real *x = gp_batchnorm_x(c, 0, row, s.width),
+                    *dy = gp_batchnorm_x(c, 1, row, s.width);
+            gp_real *dx = gp_batchnorm_y(c, x, row, s.width);
+            gp_batchnorm_back(x, dy, dx, s.width, mean, factor, shift, slope, streams);
+            gp_batchnorm_made(c, dx, row, s.width);
         }
         gp_stream_end();
         if (dscale)

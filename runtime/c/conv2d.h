@@ -6,6 +6,7 @@
 #ifndef GP_CONV2D_H
 #define GP_CONV2D_H
 
+#include "by_samples.h"
 #include "depthwise.h"
 #include "patch_panels.h"
 #include "settings.h"
@@ -543,6 +544,8 @@ GP_FUNCTION int gp_conv_is_depthwise(const gp_call *c)
 
 GP_WORKSPACE(conv2d)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_samples_space(c, 1, gp_conv2d_workspace);
     const gp_conv v = gp_conv2d_plan(c);
     return gp_conv_is_depthwise(c) ? 0
                                    : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
@@ -550,6 +553,11 @@ GP_WORKSPACE(conv2d)
 
 GP_WAYS(conv2d)
 {
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c)) {
+        gp_samples_ways(c, 1, ways, gp_conv2d_ways);
+        return;
+    }
     const gp_conv v = gp_conv2d_plan(c);
     gp_way(ways, "conv_depthwise", gp_conv_is_depthwise(c));
     const gp_depthwise each = gp_conv_each(&v);
@@ -560,6 +568,8 @@ GP_WAYS(conv2d)
 
 GP_KERNEL(conv2d)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_conv2d);
     const gp_conv v = gp_conv2d_plan(c);
     if (GP_WAY(conv_depthwise, gp_conv_is_depthwise(c))) {
         const gp_depthwise each = gp_conv_each(&v);

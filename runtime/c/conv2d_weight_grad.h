@@ -12,6 +12,7 @@
 
 #include "conv2d.h"
 #include "depthwise_grad.h"
+#include "gemm_half.h"
 #include "settings.h"
 
 #ifndef GP_WEIGHT_LEAST
@@ -33,12 +34,13 @@ typedef struct {
     int64_t columns, across;     /* columns of a block; blocks */
     int64_t places, parts;       /* positions of all images; chunks of them */
     int transposed;              /* patches are the rows of the product */
+    int half;                    /* what is multiplied, where that has 16 bits */
 } gp_weight_grad;
 
 GP_FUNCTION gp_weight_grad gp_weight_grad_plan(const gp_call *c)
 {
     const gp_conv2d_weight_grad_attr *a = c->attr;
-    gp_weight_grad v = {.dy = &c->in[1], .groups = a->groups};
+    gp_weight_grad v = {.dy = &c->in[1], .groups = a->groups, .half = gp_half_of(c)};
     v.in = gp_sliding_of(&c->in[0], v.dy, c->out[0].dim + 2, a->stride, a->pad, a->dilation);
     v.rows = v.dy->dim[1] / a->groups;
     v.depth = gp_span(&c->out[0], 1, 4);
@@ -76,6 +78,42 @@ typedef struct {
     int64_t group, first, n;
 } gp_weight_lines;
 
+/* Line `line` of them, at positions at .. at + some - 1, of the type that the operand has. */
+GP_FUNCTION void gp_weight_grad_line(const gp_weight_grad *v, gp_weight_lines of, int64_t line,
+                                     int64_t at, int64_t some, void *to, int type)
+{
+    const gp_tensor *x = v->in.x;
+    const int64_t size = v->in.outputs, bytes = (int64_t)gp_size(type);
+    const int64_t channel = of.group * v->rows + line;
+    if (of.patches) {
+        const int64_t first = of.group * (x->dim[1] / v->groups) * x->stride[1];
+        gp_patch_line_of(to, &v->in, gp_element(x, first), line, at, some, type);
+        return;
+    }
+    for (int64_t done = 0, count; done < some; done += count) {
+        const int64_t place = at + done, image = place / size;
+        const int64_t from = (image * v->dy->dim[1] + channel) * size + place % size;
+        count = gp_least(some - done, size - place % size);
+        memcpy((char *)to + done * bytes, gp_element(v->dy, from), (size_t)(count * bytes));
+    }
+}
+
+/* m of them from line i as units of 16-bit numbers. */
+static GP_NOINLINE void gp_weight_grad_units_of(const gp_weight_grad *v, gp_weight_lines of,
+                                                int64_t i, int64_t m, int64_t at, int64_t some,
+                                                gp_real *to, int64_t apart)
+{
+    const int type = of.patches ? v->in.x->dtype : v->dy->dtype;
+    gp_real line[GP_KC];
+    for (int64_t k = 0; k < m; k++) {
+        if (type == GP_F32)
+            gp_weight_grad_line(v, of, of.first + i + k, at, some, line, GP_F32);
+        else
+            gp_weight_grad_line(v, of, of.first + i + k, at, some, line, v->half);
+        gp_unit_line(to + k * apart, (gp_reals){line, 0, 1, type}, 1, some, v->half);
+    }
+}
+
 /* m of them from line i, at positions at .. at + some - 1, `apart` from each other. */
 static GP_NOINLINE void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_lines of, int64_t i,
                                             int64_t m, int64_t at, int64_t some, gp_real *to,
@@ -97,14 +135,17 @@ static GP_NOINLINE void gp_weight_grad_copy(const gp_weight_grad *v, gp_weight_l
 
 /* All of them, transposed, in panels. */
 GP_FUNCTION void gp_weight_grad_pack(const gp_weight_grad *v, gp_weight_lines of, int64_t at,
-                                     int64_t some, gp_real *lines, gp_real *panel)
+                                     int64_t some, int64_t deep, gp_real *lines, gp_real *panel)
 {
-    for (int64_t j = 0; j < of.n; j += GP_NR, panel += GP_NR * some) {
+    for (int64_t j = 0; j < of.n; j += GP_NR, panel += GP_NR * deep) {
         const int64_t width = gp_least(GP_NR, of.n - j);
-        gp_weight_grad_copy(v, of, j, width, at, some, lines, some);
+        if (GP_WAY(weight_half, v->half != GP_F32))
+            gp_weight_grad_units_of(v, of, j, width, at, some, lines, deep);
+        else
+            gp_weight_grad_copy(v, of, j, width, at, some, lines, some);
         if (width < GP_NR)
-            memset(panel, 0, (size_t)(GP_NR * some) * sizeof *panel);
-        gp_pack_transposed(panel, GP_NR, lines, width, some, some);
+            memset(panel, 0, (size_t)(GP_NR * deep) * sizeof *panel);
+        gp_pack_transposed(panel, GP_NR, lines, width, deep, deep);
     }
 }
 
@@ -141,15 +182,28 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int6
     const gp_weight_lines patches = {1, group, k0, gp_least(v->columns, v->depth - k0)};
     const gp_weight_lines dy = {0, group, 0, v->rows};
     const gp_weight_lines a = v->transposed ? patches : dy, b = v->transposed ? dy : patches;
-    const int64_t depth = gp_even(last - begin, GP_KC), wide = v->transposed ? v->rows : v->depth;
+    const int64_t wide = v->transposed ? v->rows : v->depth;
+    int64_t depth = gp_even(last - begin, GP_KC);
+    if (GP_WAY(weight_half, v->half != GP_F32))
+        depth = gp_half_depth(last - begin);
     gp_real *rows = work, *columns = rows + GP_GEMM_ROWS;
     gp_real *lines = columns + gp_gemm_columns(wide, v->places);
     for (int64_t at = begin; at < last; at += depth) {
         const int64_t some = gp_least(depth, last - at);
-        gp_weight_grad_pack(v, b, at, some, lines, columns);
+        int64_t deep = some;
+        if (GP_WAY(weight_half, v->half != GP_F32))
+            deep = gp_units(some, v->half);
+        gp_weight_grad_pack(v, b, at, some, deep, lines, columns);
         for (int64_t i = 0, first = 0, end; first < a.n; first = end) {
             const gp_matrix to = gp_matrix_at(block, first, 0);
             end = gp_panel_begin(++i, a.n);
+            if (GP_WAY(weight_half, v->half != GP_F32)) {
+                gp_weight_grad_units_of(v, a, first, end - first, at, some, rows, GP_LINE);
+                for (int64_t j = 0; j < b.n; j += GP_NR)
+                    gp_half_into(gp_matrix_at(to, 0, j), rows, end - first, columns + j * deep,
+                                 gp_least(GP_NR, b.n - j), deep, v->half, at > begin);
+                continue;
+            }
             gp_weight_grad_copy(v, a, first, end - first, at, some, rows, GP_LINE);
             const gp_coming next = gp_weight_grad_next(v, a, end % a.n, at, some);
             for (int64_t j = 0; j < b.n; j += GP_NR) {
@@ -185,10 +239,12 @@ GP_WORKSPACE(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
     const int64_t own = gp_weight_grad_work(&v) + gp_weight_grad_aside(c, &v);
-    return gp_weight_grad_is_depthwise(c)
-               ? 0
-               : (size_t)(own * c->run->threads + v.parts * gp_weight_grad_part(&v)) *
-                     sizeof(gp_real);
+    const gp_tensor *x = v.in.x;
+    const int64_t planes = gp_is_half(c) ? gp_span(x, 2, 4) + gp_span(v.dy, 2, 4) : 0;
+    return (size_t)(gp_weight_grad_is_depthwise(c)
+                        ? planes * c->run->threads
+                        : own * c->run->threads + v.parts * gp_weight_grad_part(&v)) *
+           sizeof(gp_real);
 }
 
 /* Row `row` of dw, of all groups, out of sums that may be transposed: with its epilogue, a part at
@@ -268,6 +324,7 @@ GP_WAYS(conv2d_weight_grad)
 {
     const gp_weight_grad v = gp_weight_grad_plan(c);
     const gp_depthwise each = gp_sliding_each(&v.in, v.dy, v.rows);
+    gp_way(ways, "weight_half", gp_is_half(c));
     gp_way(ways, "weight_depthwise", gp_weight_grad_is_depthwise(c));
     if (!gp_weight_grad_is_depthwise(c))
         gp_way(ways, "weight_aside", c->aside);

@@ -173,6 +173,8 @@ GP_FUNCTION int gp_transpose_spreads(const gp_call *c)
 
 GP_WORKSPACE(conv_transpose2d)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_samples_space(c, 1, gp_conv_transpose2d_workspace);
     const gp_conv_transpose2d_attr *a = c->attr;
     int64_t own = 0;
     if (gp_transpose_is_depthwise(c))
@@ -218,6 +220,11 @@ GP_FUNCTION gp_depthwise gp_transpose_each(const gp_call *c)
 
 GP_WAYS(conv_transpose2d)
 {
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c)) {
+        gp_samples_ways(c, 1, ways, gp_conv_transpose2d_ways);
+        return;
+    }
     const gp_conv_transpose2d_attr *a = c->attr;
     const int depthwise = gp_transpose_is_depthwise(c), spreads = gp_transpose_spreads(c);
     const gp_depthwise each = gp_transpose_each(c);
@@ -250,6 +257,8 @@ GP_FUNCTION void gp_transpose_all(const gp_call *c)
 
 GP_KERNEL(conv_transpose2d)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_conv_transpose2d);
     if (GP_WAY(transpose_depthwise, gp_transpose_is_depthwise(c))) {
         const gp_depthwise each = gp_transpose_each(c);
         if (GP_WAY(depthwise_spreads, gp_transpose_phases(c) > 1))

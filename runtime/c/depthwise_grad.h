@@ -119,10 +119,26 @@ GP_FUNCTION void gp_depthwise_weight_columns(const gp_depthwise *v, const gp_rea
     }
 }
 
-/* dw of output channel `out`, a block of GP_TAPS weights at a time; y is dy. */
-GP_FUNCTION void gp_depthwise_weights(const gp_depthwise *v, int64_t out, const gp_call *c)
+/* A plane of 16 bits in f32, at `to`; the tensor describes it from then on. */
+GP_FUNCTION const gp_real *gp_depthwise_widen(gp_tensor *wide, const gp_tensor *t, int64_t n,
+                                              int64_t channel, gp_real *to)
 {
-    const gp_tensor *x = v->x, *dy = v->y;
+    for (int64_t row = 0; row < t->dim[2]; row++)
+        gp_get_run(to + row * t->dim[3],
+                   gp_element(t, n * t->stride[0] + channel * t->stride[1] + row * t->stride[2]),
+                   t->stride[3], t->dim[3], t->dtype);
+    *wide = *t;
+    wide->stride[2] = t->dim[3];
+    wide->stride[3] = 1;
+    return to;
+}
+
+/* dw of output channel `out`, a block of GP_TAPS weights at a time; y is dy. */
+GP_FUNCTION void gp_depthwise_weights(const gp_depthwise *given, int64_t out, const gp_call *c)
+{
+    gp_depthwise own = *given;
+    const gp_depthwise *v = &own;
+    const gp_tensor *x = given->x, *dy = given->y;
     const int64_t places = v->kernel[0] * v->kernel[1], width = dy->dim[3];
     const int64_t most = width < GP_DEPTHWISE_WIDTH ? width : GP_DEPTHWISE_WIDTH;
     const int banded = gp_depthwise_fits(v); /* then all of them are one block */
@@ -134,6 +150,16 @@ GP_FUNCTION void gp_depthwise_weights(const gp_depthwise *v, int64_t out, const 
             const gp_real *plane =
                 (const gp_real *)x->data + n * x->stride[0] + out / v->rows * x->stride[1];
             const gp_real *up = (const gp_real *)dy->data + n * dy->stride[0] + out * dy->stride[1];
+            gp_tensor wide[2]; /* of 16 bits */
+            (void)wide;
+            if (GP_WAY(weight_half, gp_is_half(c))) {
+                const int64_t size = gp_span(x, 2, 4), room = size + gp_span(dy, 2, 4);
+                gp_real *const at = (gp_real *)c->work + gp_thread() * room;
+                plane = gp_depthwise_widen(&wide[0], x, n, out / v->rows, at);
+                up = gp_depthwise_widen(&wide[1], dy, n, out, at + size);
+                own.x = &wide[0];
+                own.y = &wide[1];
+            }
             for (int64_t at = 0; banded && at < width; at += most)
                 gp_depthwise_weight_columns(v, plane, up, at, width - at < most ? width - at : most,
                                             sum);

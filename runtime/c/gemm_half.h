@@ -123,7 +123,7 @@ GP_FUNCTION void gp_unit_reals(gp_real *restrict to, const gp_half *restrict fro
 /* The units of a line of k numbers. */
 GP_FUNCTION void gp_unit_line(gp_real *to, gp_reals a, int64_t step, int64_t k, int half)
 {
-    gp_half line[GP_KC];
+    gp_half line[GP_KC + GP_HALF_ROWS];
     gp_half *const own = gp_dots(half) ? (gp_half *)to : line;
     gp_halve(own, a, step, k, half);
     if (!gp_dots(half))
@@ -273,25 +273,31 @@ GP_FUNCTION void gp_half_panel(gp_real *c, int64_t row, const gp_real *a, int64_
 /* ---- Blocks -----------------------------------------------------------------------------------
  */
 
+/* Columns of C, m x n, = or += a panel of A times one of B. */
+GP_FUNCTION void gp_half_into(gp_matrix c, const gp_real *rows, int64_t m, const gp_real *b,
+                              int64_t n, int64_t deep, int half, int add)
+{
+    gp_real tile[GP_MR * GP_NR];
+    if (c.col == 1 && n == GP_NR) {
+        gp_half_panel(c.at, c.row, rows, m, b, deep, half, add);
+        return;
+    }
+    gp_half_panel(tile, GP_NR, rows, m, b, deep, half, 0);
+    gp_tile_store(c, tile, m, n, add);
+}
+
 /* C (m x n, f32) = or += A times packed columns, k deep: one block of the inner dimension. */
 GP_FUNCTION void gp_half_block(gp_matrix c, gp_reals a, const gp_real *columns, int64_t m,
                                int64_t n, int64_t k, int half, int add, gp_real *rows,
                                gp_ending end)
 {
-    gp_real tile[GP_MR * GP_NR];
     const int64_t deep = gp_units(k, half);
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
         gp_half_pack_a(rows, gp_reals_at(a, from, 0), to - from, k, half);
-        for (int64_t j = 0; j < n; j += GP_NR) {
-            const gp_matrix at = gp_matrix_at(c, from, j);
-            if (c.col == 1 && n - j >= GP_NR) {
-                gp_half_panel(at.at, c.row, rows, to - from, columns + j * deep, deep, half, add);
-                continue;
-            }
-            gp_half_panel(tile, GP_NR, rows, to - from, columns + j * deep, deep, half, 0);
-            gp_tile_store(at, tile, to - from, gp_least(GP_NR, n - j), add);
-        }
+        for (int64_t j = 0; j < n; j += GP_NR)
+            gp_half_into(gp_matrix_at(c, from, j), rows, to - from, columns + j * deep,
+                         gp_least(GP_NR, n - j), deep, half, add);
         gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef GP_LINE_H
 #define GP_LINE_H
 
-#include "base.h"
+#include "narrow.h"
 
 typedef struct {
     int32_t rank;
@@ -98,6 +98,8 @@ GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line,
         if (GP_WAY(line_reals, t->dtype == GP_F32))
             for (int64_t k = 0; k < run; k++)
                 buffer[done + k] = data[at + k * stride];
+        else if (GP_WAY(line_half, gp_is_real(t->dtype)))
+            gp_get_run(buffer + done, gp_element(t, at), stride, run, t->dtype);
         else
             for (int64_t k = 0; k < run; k++)
                 buffer[done + k] = gp_load_real(t, at + k * stride);

@@ -115,6 +115,20 @@ GP_FUNCTION void gp_get_row(gp_real *to, const void *from, int64_t n, int dtype)
     }
 }
 
+/* n elements of 16 bits, `step` apart. */
+GP_FUNCTION void gp_get_run(gp_real *to, const void *from, int64_t step, int64_t n, int dtype)
+{
+    const gp_half *half = (const gp_half *)from;
+    if (step == 1)
+        gp_get_row(to, from, n, dtype);
+    else if (dtype == GP_BF16)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_from_bf16(half[i * step]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_from_f16(half[i * step]);
+}
+
 GP_FUNCTION void gp_set_row(void *to, const gp_real *from, int64_t n, int dtype)
 {
     gp_half *half = (gp_half *)to;
@@ -129,6 +143,16 @@ GP_FUNCTION void gp_set_row(void *to, const gp_real *from, int64_t n, int dtype)
     } else {
         memcpy(to, from, (size_t)n * sizeof *from);
     }
+}
+
+/* The same of elements `step` apart. */
+GP_FUNCTION void gp_set_run(void *to, int64_t step, const gp_real *from, int64_t n, int dtype)
+{
+    if (step == 1)
+        gp_set_row(to, from, n, dtype);
+    else
+        for (int64_t i = 0; i < n; i++)
+            gp_set_real(to, i * step, dtype, from[i]);
 }
 
 /* Whether a call has operands or a first output of 16 bits; of plans, data may be NULL. */

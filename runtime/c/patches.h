@@ -33,36 +33,53 @@ static GP_NOINLINE gp_sliding gp_sliding_of(const gp_tensor *x, const gp_tensor 
     return v;
 }
 
+/* line[i] = from[at], of this type: f32, or any of 16 bits. */
+GP_FUNCTION void gp_patch_take(void *line, int64_t i, const void *from, int64_t at, int type)
+{
+    if (type == GP_F32)
+        ((gp_real *)line)[i] = ((const gp_real *)from)[at];
+    else
+        ((gp_half *)line)[i] = ((const gp_half *)from)[at];
+}
+
+GP_FUNCTION void gp_patch_clear(void *line, int64_t from, int64_t to, int type)
+{
+    for (int64_t i = from; i < to; i++)
+        if (type == GP_F32)
+            ((gp_real *)line)[i] = 0;
+        else
+            ((gp_half *)line)[i] = 0;
+}
+
 /* A run of one output row: `line[i]` = what output `at + i` reads through tap (ki, kj). */
-GP_FUNCTION void gp_patch_run(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
-                              int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj)
+GP_FUNCTION void gp_patch_run(void *restrict line, const gp_sliding *v, const void *plane,
+                              int64_t row, int64_t at, int64_t count, int64_t ki, int64_t kj,
+                              int type)
 {
     const int64_t ih = row * v->stride[0] - v->pad[0] + ki * v->dilation[0];
     const int64_t first = kj * v->dilation[1] - v->pad[1], step = v->stride[1];
     gp_range in = {at + count, at + count};
     if (ih >= 0 && ih < v->x->dim[2])
         in = gp_inside(at, at + count, step, first, v->x->dim[3]);
-    const gp_real *from = plane + ih * v->x->stride[2];
-    const int64_t stride = step * v->x->stride[3], base = first * v->x->stride[3];
-    for (int64_t i = at; i < in.from; i++)
-        line[i - at] = 0;
+    const int64_t stride = step * v->x->stride[3];
+    const int64_t base = ih * v->x->stride[2] + first * v->x->stride[3];
+    gp_patch_clear(line, 0, in.from - at, type);
     if (stride == 1)
         for (int64_t i = in.from; i < in.to; i++)
-            line[i - at] = from[i + base];
+            gp_patch_take(line, i - at, plane, i + base, type);
     else if (stride == 2)
         for (int64_t i = in.from; i < in.to; i++)
-            line[i - at] = from[i * 2 + base];
+            gp_patch_take(line, i - at, plane, i * 2 + base, type);
     else
         for (int64_t i = in.from; i < in.to; i++)
-            line[i - at] = from[i * stride + base];
-    for (int64_t i = in.to; i < at + count; i++)
-        line[i - at] = 0;
+            gp_patch_take(line, i - at, plane, i * stride + base, type);
+    gp_patch_clear(line, in.to - at, count, type);
 }
 
 /* The same for outputs at .. at + count - 1 of an image with as many outputs as inputs: a shifted
  * copy of the image, with what wraps around the row ends set to 0. */
-GP_FUNCTION void gp_patch_moved(gp_real *restrict line, const gp_sliding *v, const gp_real *plane,
-                                int64_t at, int64_t count, int64_t ki, int64_t kj)
+GP_FUNCTION void gp_patch_moved(void *restrict line, const gp_sliding *v, const void *plane,
+                                int64_t at, int64_t count, int64_t ki, int64_t kj, int type)
 {
     const int64_t right = kj * v->dilation[1] - v->pad[1], end = at + count;
     const int64_t by = (ki * v->dilation[0] - v->pad[0]) * v->width + right;
@@ -70,43 +87,52 @@ GP_FUNCTION void gp_patch_moved(gp_real *restrict line, const gp_sliding *v, con
     int64_t low = -by > at ? -by : at, high = gp_least(end, v->outputs - by);
     if (low >= high)
         low = high = end;
-    for (int64_t i = at; i < low; i++)
-        line[i - at] = 0;
+    const int64_t size = (int64_t)gp_size(type);
+    gp_patch_clear(line, 0, low - at, type);
     if (low < high)
-        memcpy(line + (low - at), plane + (low + by), (size_t)(high - low) * sizeof *line);
-    for (int64_t i = high; i < end; i++)
-        line[i - at] = 0;
+        memcpy((char *)line + (low - at) * size, (const char *)plane + (low + by) * size,
+               (size_t)((high - low) * size));
+    gp_patch_clear(line, high - at, count, type);
     for (int64_t row = at - at % v->width; edge > 0 && row < end; row += v->width) {
         const int64_t first = right < 0 ? row : row + v->width - edge;
-        for (int64_t i = first > at ? first : at; i < first + edge && i < end; i++)
-            line[i - at] = 0;
+        gp_patch_clear(line, (first > at ? first : at) - at, gp_least(first + edge, end) - at,
+                       type);
     }
 }
 
-/* Element k of the patches of positions at .. at + n - 1, numbered through all images from `x`. */
-GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, const gp_real *x,
-                               int64_t k, int64_t at, int64_t n)
+/* Element k of the patches of positions at .. at + n - 1, numbered through all images from `x`, of
+ * the type of the images. */
+GP_FUNCTION void gp_patch_line_of(void *restrict line, const gp_sliding *v, const void *x,
+                                  int64_t k, int64_t at, int64_t n, int type)
 {
     const int64_t kj = k % v->kernel[1], ki = k / v->kernel[1] % v->kernel[0];
     const int64_t width = v->plain || v->same ? v->outputs : v->width;
-    const gp_real *plane = x + k / v->kernel[1] / v->kernel[0] * v->x->stride[1];
+    const int64_t size = (int64_t)gp_size(type), next = v->x->stride[0] * size;
+    const char *plane = (const char *)x + k / v->kernel[1] / v->kernel[0] * v->x->stride[1] * size;
     int64_t row = at % v->outputs / width, column = at % width;
-    plane += at / v->outputs * v->x->stride[0];
+    plane += at / v->outputs * next;
     for (int64_t i = 0, count; i < n; i += count) {
+        char *to = (char *)line + i * size;
         count = gp_least(n - i, width - column);
         if (v->plain && !v->same)
             for (int64_t j = 0; j < count; j++)
-                line[i + j] = plane[(column + j) * v->x->stride[3]];
+                gp_patch_take(to, j, plane, (column + j) * v->x->stride[3], type);
         else if (v->same)
-            gp_patch_moved(line + i, v, plane, column, count, ki, kj);
+            gp_patch_moved(to, v, plane, column, count, ki, kj, type);
         else
-            gp_patch_run(line + i, v, plane, row, column, count, ki, kj);
+            gp_patch_run(to, v, plane, row, column, count, ki, kj, type);
         column = 0;
         if (++row * width < v->outputs)
             continue;
         row = 0;
-        plane += v->x->stride[0];
+        plane += next;
     }
+}
+
+GP_FUNCTION void gp_patch_line(gp_real *restrict line, const gp_sliding *v, const gp_real *x,
+                               int64_t k, int64_t at, int64_t n)
+{
+    gp_patch_line_of(line, v, x, k, at, n, GP_F32);
 }
 
 #endif

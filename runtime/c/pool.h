@@ -5,6 +5,7 @@
 #ifndef GP_POOL_H
 #define GP_POOL_H
 
+#include "by_samples.h"
 #include "pool_places.h"
 
 enum {
@@ -316,15 +317,35 @@ GP_FUNCTION void gp_pool_ways(const gp_call *c, gp_pool v, const int64_t *dilati
     gp_pool_size_way(ways, "pool_columns_3", 3, v.kernel[1], 1);
 }
 
+GP_WORKSPACE(maxpool2d)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
 GP_WAYS(maxpool2d)
 {
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c)) {
+        gp_samples_ways(c, 1, ways, gp_maxpool2d_ways);
+        return;
+    }
     const gp_maxpool2d_attr *a = c->attr;
     gp_pool_ways(c, gp_pool_plan(c, a->kernel, a->stride, a->pad, NULL), a->dilation, ways);
     gp_way(ways, "pool_places", gp_places_of(c) != NULL);
 }
 
+GP_WORKSPACE(avgpool2d)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
 GP_WAYS(avgpool2d)
 {
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c)) {
+        gp_samples_ways(c, 1, ways, gp_avgpool2d_ways);
+        return;
+    }
     const gp_avgpool2d_attr *a = c->attr;
     gp_pool_ways(c, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), a->dilation, ways);
     gp_way(ways, "pool_places", 0);
@@ -332,6 +353,8 @@ GP_WAYS(avgpool2d)
 
 GP_KERNEL(maxpool2d)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_maxpool2d);
     const gp_maxpool2d_attr *a = c->attr;
     if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
         return gp_dilated_run(c, (gp_dilated){&c->in[0], a->kernel, a->stride, a->pad, a->dilation},
@@ -344,6 +367,8 @@ GP_KERNEL(maxpool2d)
 
 GP_KERNEL(avgpool2d)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_avgpool2d);
     const gp_avgpool2d_attr *a = c->attr;
     if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))
         return gp_dilated_run(c, (gp_dilated){&c->in[0], a->kernel, a->stride, a->pad, a->dilation},
@@ -402,8 +427,20 @@ GP_FUNCTION double gp_stepped_sum(const gp_real *x, int64_t stride, int64_t n)
     return sum;
 }
 
+GP_WORKSPACE(global_avgpool)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
+GP_WAYS(global_avgpool)
+{
+    gp_way(ways, "by_samples", gp_is_half(c));
+}
+
 GP_KERNEL(global_avgpool)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_global_avgpool);
     const gp_tensor *x = &c->in[0], *y = &c->out[0];
     const int64_t planes = x->dim[0] * x->dim[1], size = gp_span(x, 2, x->rank);
     int64_t stride = x->rank > 2 ? x->stride[x->rank - 1] : 1, length = 1;
@@ -419,8 +456,20 @@ GP_KERNEL(global_avgpool)
     return GP_OK;
 }
 
+GP_WORKSPACE(global_maxpool)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
+GP_WAYS(global_maxpool)
+{
+    gp_way(ways, "by_samples", gp_is_half(c));
+}
+
 GP_KERNEL(global_maxpool)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_global_maxpool);
     const gp_tensor *x = &c->in[0], *y = &c->out[0];
     const int64_t length = x->rank > 2 ? x->dim[x->rank - 1] : 1;
     const int64_t stride = x->rank > 2 ? x->stride[x->rank - 1] : 1;

@@ -171,8 +171,18 @@ GP_FUNCTION void gp_maxpool_back(const gp_pool_grad *v, const gp_maxpool2d_grad_
     }
 }
 
+GP_WORKSPACE(maxpool2d_grad)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 3, NULL) : 0;
+}
+
 GP_WAYS(maxpool2d_grad)
 {
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c)) {
+        gp_samples_ways(c, 3, ways, gp_maxpool2d_grad_ways);
+        return;
+    }
     const gp_maxpool2d_grad_attr *a = c->attr;
     const gp_pool_grad v =
         gp_pool_grad_plan(&c->out[0], &c->in[1], a->kernel, a->stride, a->pad, a->dilation);
@@ -183,6 +193,8 @@ GP_WAYS(maxpool2d_grad)
 /* Operands: the places that were taken, dy. */
 GP_KERNEL(maxpool2d_grad)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 3, gp_maxpool2d_grad);
     const gp_maxpool2d_grad_attr *a = c->attr;
     const gp_tensor *dx = &c->out[0], *dy = &c->in[1];
     const gp_pool_grad v = gp_pool_grad_plan(dx, dy, a->kernel, a->stride, a->pad, a->dilation);
@@ -269,14 +281,26 @@ GP_FUNCTION void gp_avgpool_back(const gp_pool_grad *v, const gp_avgpool2d_attr 
         }
 }
 
+GP_WORKSPACE(avgpool2d_grad)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
 GP_WAYS(avgpool2d_grad)
 {
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c)) {
+        gp_samples_ways(c, 1, ways, gp_avgpool2d_grad_ways);
+        return;
+    }
     gp_way(ways, "pool_dilated",
            gp_pool_has_gaps(((const gp_avgpool2d_grad_attr *)c->attr)->dilation));
 }
 
 GP_KERNEL(avgpool2d_grad)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_avgpool2d_grad);
     const gp_avgpool2d_grad_attr *a = c->attr;
     const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
     if (GP_WAY(pool_dilated, gp_pool_has_gaps(a->dilation)))

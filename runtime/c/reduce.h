@@ -213,6 +213,8 @@ GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
 {
     gp_way(ways, "reduce_reals", gp_reduces_reals(c));
     gp_way(ways, "line_reals", c->in[0].dtype == GP_F32);
+    if (c->in[0].dtype != GP_F32)
+        gp_way(ways, "line_half", gp_is_real(c->in[0].dtype));
     gp_way(ways, "fold_prod", how == GP_FOLD_PROD);
     gp_way(ways, "fold_max", how == GP_FOLD_MAX);
     gp_way(ways, "fold_min", how == GP_FOLD_MIN);

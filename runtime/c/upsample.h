@@ -4,6 +4,7 @@
 #define GP_UPSAMPLE_H
 
 #include "between.h"
+#include "by_samples.h"
 #include "settings.h"
 
 enum { GP_NEAREST, GP_BILINEAR };
@@ -30,8 +31,20 @@ GP_FUNCTION void gp_upsample_row(const gp_tensor *x, const gp_tensor *y, const g
     }
 }
 
+GP_WORKSPACE(upsample)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
+GP_WAYS(upsample)
+{
+    gp_way(ways, "by_samples", gp_is_half(c));
+}
+
 GP_KERNEL(upsample)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_upsample);
     const gp_tensor *x = &c->in[0], *y = &c->out[0];
     const int64_t rows = y->dim[2], channels = y->dim[1], count = y->dim[0] * channels * rows;
     GP_PARALLEL(c->run, gp_count(y) > 32768)
@@ -67,8 +80,20 @@ GP_FUNCTION void gp_upsample_back(const gp_tensor *dy, const gp_tensor *dx,
         }
 }
 
+GP_WORKSPACE(upsample_grad)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
+GP_WAYS(upsample_grad)
+{
+    gp_way(ways, "by_samples", gp_is_half(c));
+}
+
 GP_KERNEL(upsample_grad)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_upsample_grad);
     const gp_tensor *dy = &c->in[0], *dx = &c->out[0];
     const int64_t planes = dx->dim[0] * dx->dim[1], size = dx->dim[2] * dx->dim[3];
     const int64_t from = dy->dim[2] * dy->dim[3];

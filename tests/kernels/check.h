@@ -458,7 +458,7 @@ static void run_all(const char *what, const Case *k, int follows, int over)
 }
 
 /* With 16 bits: what the kernel makes of the same numbers in f32, rounded, to the bit. */
-static void run_halves(const char *what, const Case *k, int32_t half, int over)
+static void run_halves(const char *what, const Case *k, int32_t half, int follows, int over)
 {
     Case wide = *k, narrow = *k;
     double *got[3][MOST_OUTS] = {{0}};
@@ -477,7 +477,7 @@ static void run_halves(const char *what, const Case *k, int32_t half, int over)
         for (int i = 0; i < k->outs; i++)
             if (k->want[i].at)
                 got[t][i] = keep((size_t)k->want[i].count * sizeof(double));
-        run_once(what, t ? &narrow : &wide, t == 2 ? 3 : 1, 0, over, got[t]);
+        run_once(what, t ? &narrow : &wide, t == 2 ? 3 : 1, follows, over, got[t]);
     }
     for (int t = 1; t < 3; t++)
         for (int i = 0; i < k->outs; i++)
@@ -508,7 +508,7 @@ static UNUSED void try_more(const Case *k, const char *format, ...)
         run_all(what, k, 0, 1);
     for (int32_t half = GP_F16; half <= GP_BF16 && k->half_in; half++)
         for (int over = 0; over <= (k->over[0] > 0); over++)
-            run_halves(what, k, half, over);
+            run_halves(what, k, half, k->follows && half == GP_BF16, over);
 }
 
 /* Frees what was allocated for the cases until now. */

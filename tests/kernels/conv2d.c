@@ -35,7 +35,9 @@ static void convolve(Conv v)
                     .want = {p.y},
                     .in_as = {v.x},
                     .out_as = {v.y},
-                    .follows = 1};
+                    .follows = 1,
+                    .half_in = cases % 2 ? 7 : 0,
+                    .half_out = 1};
     try(&t, "conv2d %s", conv_name(&v));
 }
 

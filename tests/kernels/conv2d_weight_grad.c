@@ -33,7 +33,8 @@ static void weights(Conv v)
                     .in = {p.x, p.y},
                     .want = {p.w},
                     .in_as = {v.x},
-                    .aside = 1};
+                    .aside = 1,
+                    .half_in = cases % 2 ? 3 : 0};
     try(&t, "conv2d_weight_grad of %s", conv_name(&v));
 }
 

@@ -41,7 +41,9 @@ static void transpose(Conv v)
                     .want = {p.x},
                     .in_as = {v.y},
                     .out_as = {v.x},
-                    .follows = 1};
+                    .follows = 1,
+                    .half_in = cases % 2 ? 7 : 0,
+                    .half_out = 1};
     try(&t, "conv_transpose2d of %s", conv_name(&v));
 }
 

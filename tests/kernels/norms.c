@@ -132,6 +132,9 @@ static void channels(int64_t samples, int64_t count, int64_t width)
         CROSS(GP_STREAM_PIECE, width);
     CROSS(GP_ROW_CHUNK, width);
     const Case t = {.kernel = gp_batchnorm_train,
+                    .space = gp_batchnorm_train_workspace,
+                    .half_in = count % 2 ? 1 : 7,
+                    .half_out = 1,
                     .attr = &a,
                     .ins = 3,
                     .outs = 3,
@@ -141,6 +144,9 @@ static void channels(int64_t samples, int64_t count, int64_t width)
                     .slack = 100,
                     .terms = 1};
     const Case back = {.kernel = gp_batchnorm_grad,
+                       .space = gp_batchnorm_grad_workspace,
+                       .half_in = count % 2 ? 3 : 7,
+                       .half_out = 1,
                        .ins = 5,
                        .outs = 3,
                        .in = {x, dy, scale, mean, inverse},

@@ -106,21 +106,26 @@ static void pool(Pool p)
              (int)p.pad[0], (int)p.pad[1], (int)p.pad[2], (int)p.pad[3], (int)p.count_pad, p.odd,
              p.x, p.y);
     Case t = {.ins = 1, .outs = 1, .in = {s.x}, .in_as = {p.x}, .out_as = {p.y}};
-    t.kernel = gp_maxpool2d, t.attr = &m, t.want[0] = s.most;
+    t.half_in = cases % 2, t.half_out = 1;
+    t.kernel = gp_maxpool2d, t.attr = &m, t.want[0] = s.most, t.space = gp_maxpool2d_workspace;
     try_more(&t, "maxpool2d %s", what);
     t.outs = 2, t.want[1] = s.took, t.out_type[1] = places;
     try_more(&t, "maxpool2d with places %s", what);
     t.outs = 1;
+    t.space = gp_avgpool2d_workspace;
     t.kernel = gp_avgpool2d, t.attr = &a, t.want[0] = s.mean, t.slack = 20, t.terms = 9;
     try_more(&t, "avgpool2d %s", what);
+    t.space = gp_avgpool2d_grad_workspace;
     t.kernel = gp_avgpool2d_grad, t.in[0] = s.dy, t.want[0] = s.dmean;
     t.in_as[0] = t.out_as[0] = DENSE;
     try_more(&t, "avgpool2d_grad %s", what);
+    t.space = gp_maxpool2d_grad_workspace, t.half_in *= 2;
     t.kernel = gp_maxpool2d_grad, t.attr = &m, t.want[0] = s.dmost, t.slack = 0, t.ins = 2;
     t.in[0] = s.took, t.in[1] = s.dy, t.in_type[0] = places;
     try_more(&t, "maxpool2d_grad %s", what);
     t.kernel = gp_maxpool2d_indices, t.want[0] = s.place, t.out_type[0] = GP_I64, t.ins = 1;
-    t.in[0] = s.x, t.in_as[0] = p.x, t.in_type[0] = GP_F32;
+    t.in[0] = s.x, t.in_as[0] = p.x, t.in_type[0] = GP_F32, t.space = NULL;
+    t.half_in = t.half_out = 0;
     try(&t, "maxpool2d_indices %s", what);
 }
 
@@ -137,6 +142,9 @@ static void whole(int64_t n, int64_t c, int64_t high, int64_t wide, Layout as)
         }
     }
     Case t = {.kernel = gp_global_avgpool,
+              .space = gp_global_avgpool_workspace,
+              .half_in = 1,
+              .half_out = 1,
               .ins = 1,
               .outs = 1,
               .in = {x},
@@ -145,6 +153,7 @@ static void whole(int64_t n, int64_t c, int64_t high, int64_t wide, Layout as)
               .slack = 20,
               .terms = 1};
     try_more(&t, "global_avgpool %d x %d x %d x %d", (int)n, (int)c, (int)high, (int)wide);
+    t.space = gp_global_maxpool_workspace;
     t.kernel = gp_global_maxpool, t.want[0] = top, t.slack = 0;
     try(&t, "global_maxpool %d x %d x %d x %d", (int)n, (int)c, (int)high, (int)wide);
 }

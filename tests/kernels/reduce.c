@@ -113,6 +113,7 @@ static void reduce(Array x, int64_t axes, Layout as, int32_t type)
                   .in_type = {type},
                   .out_type = {w >= ARGMAX ? GP_I32 : type},
                   .aside = w == SUM && type == GP_F32,
+                  .half_in = type == GP_F32 && (w == SUM || w == MEAN || w == VAR),
                   .slack = w == MEAN || w == VAR ? 40 : 0,
                   .terms = 2};
         try_more(&t, "reduction %d of %d x %d x %d x %d over %d, laid %d, type %d", w,
