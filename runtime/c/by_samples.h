@@ -10,6 +10,7 @@
 
 enum {
     GP_SAMPLES_REALS = GP_BLOCK(1 << 20, 200), /* of wide copies, where a sample is no larger */
+    GP_SAMPLES_SMALL = GP_BLOCK(64, 4),        /* planes that are moved all at once */
     GP_SAMPLES_INS = 3,
     GP_SAMPLES_OUTS = 2
 };
@@ -122,8 +123,7 @@ GP_FUNCTION void gp_samples_plane(const gp_tensor *t, const gp_line *line, int64
         else if (t->dtype != GP_F32)
             gp_get_run(wide + i, at, step, run, t->dtype);
         else
-            for (int64_t k = 0; k < run; k++)
-                wide[i + k] = gp_round_to(((const gp_real *)at)[k * step], half);
+            gp_round_run(wide + i, at, step, run, half);
     }
 }
 
@@ -131,16 +131,19 @@ GP_FUNCTION void gp_samples_plane(const gp_tensor *t, const gp_line *line, int64
 GP_FUNCTION void gp_samples_move(const gp_samples *s, const gp_tensor *t, const gp_tensor *wide,
                                  int64_t first, int loads)
 {
-    const int64_t across = t->rank > 1 ? t->dim[1] : 1, planes = wide->dim[0] * across;
+    const int even = t->rank == 4 && gp_span(t, 2, 4) <= GP_SAMPLES_SMALL &&
+                     t->stride[1] == gp_span(t, 2, 4) && t->stride[3] == 1 &&
+                     t->stride[2] == t->dim[3]; /* planes side by side are moved at once */
+    const int64_t across = t->rank > 1 && !even ? t->dim[1] : 1, planes = wide->dim[0] * across;
     gp_line line = {0};
-    for (int d = 2; d < t->rank; d++)
+    for (int d = even ? 1 : 2; d < t->rank; d++)
         gp_line_add(&line, t->dim[d], t->stride[d]);
     const int64_t size = gp_line_count(&line);
     GP_PARALLEL(s->call->run, planes * size > 32768)
     for (int64_t i = 0; i < planes; i++)
         gp_samples_plane(t, &line,
                          (first + i / across) * t->stride[0] +
-                             (t->rank > 1 ? i % across * t->stride[1] : 0),
+                             (across > 1 ? i % across * t->stride[1] : 0),
                          (gp_real *)wide->data + i * size, s->half, loads);
 }
 

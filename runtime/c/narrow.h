@@ -80,6 +80,17 @@ GP_FUNCTION gp_real gp_round_to(gp_real x, int dtype)
                              : x;
 }
 
+/* The same of n reals, `step` apart. */
+GP_FUNCTION void gp_round_run(gp_real *to, const gp_real *from, int64_t step, int64_t n, int dtype)
+{
+    if (dtype == GP_BF16 && step == 1)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_round_to(from[i], GP_BF16);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = gp_round_to(from[i * step], dtype);
+}
+
 /* Element i of a tensor of reals. */
 GP_FUNCTION gp_real gp_get_real(const void *at, int64_t i, int dtype)
 {
