@@ -76,6 +76,7 @@ GP_FUNCTION gp_real *gp_batchnorm_x(const gp_call *c, int i, int64_t row, int64_
 GP_FUNCTION gp_real *gp_batchnorm_y(const gp_call *c, gp_real *x, int64_t row, int64_t n)
 {
     gp_real *y = (gp_real *)c->out[0].data + row * n;
+    (void)x; /* of 16 bits alone */
     if (GP_WAY(batchnorm_half, gp_is_half(c)))
         y = x;
     return y;
@@ -83,6 +84,7 @@ GP_FUNCTION gp_real *gp_batchnorm_y(const gp_call *c, gp_real *x, int64_t row, i
 
 GP_FUNCTION void gp_batchnorm_made(const gp_call *c, const gp_real *y, int64_t row, int64_t n)
 {
+    (void)c, (void)y, (void)row, (void)n;
     if (GP_WAY(batchnorm_half, gp_is_half(c)))
         gp_store_row(&c->out[0], row, y, n);
 }
