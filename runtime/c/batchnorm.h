@@ -57,7 +57,7 @@ GP_FUNCTION void gp_batchnorm_back(const gp_real *x, const gp_real *dy, gp_real 
 GP_FUNCTION size_t gp_batchnorm_work(const gp_call *c)
 {
     const int64_t width = gp_channels_of(&c->in[0]).width;
-    return gp_is_half(c) ? (size_t)(2 * c->run->threads * gp_wide_room(width)) * sizeof(gp_real)
+    return gp_is_half(c) ? (size_t)(2 * c->run->threads * gp_widened_room(width)) * sizeof(gp_real)
                          : 0;
 }
 
@@ -66,7 +66,7 @@ GP_FUNCTION gp_real *gp_batchnorm_x(const gp_call *c, int i, int64_t row, int64_
 {
     gp_real *x = (gp_real *)c->in[i].data + row * n;
     if (GP_WAY(batchnorm_half, gp_is_half(c))) {
-        x = (gp_real *)c->work + (2 * gp_thread() + i) * gp_wide_room(n);
+        x = (gp_real *)c->work + (2 * gp_thread() + i) * gp_widened_room(n);
         gp_load_row(x, &c->in[i], row, n);
     }
     return x;
