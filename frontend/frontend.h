@@ -713,8 +713,10 @@ bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Mode
 void ranks_begin(Graph *g, const Choice *choice, const Model *whole);
 /* A metric that this rank has summed up, summed over ranks. */
 Use ranks_metric(Graph *g, const Output *metric, Use sum);
-/* What the step has staged, of all ranks. */
-bool ranks_stage(Graph *g);
+/* What the step has staged, of all ranks: until ranks_unstage it stands in the place of gradients,
+ * and is summed as they are. False with a message where it cannot be. */
+bool ranks_stage(Graph *g, Use *gradient);
+void ranks_unstage(Graph *g, Use *gradient);
 /* Gradients, by value, are summed over ranks from here on, as they come; and are there behind
  * ranks_end, which stands in the program that updates. */
 void ranks_reduce(Graph *g, Use *gradient, size_t values);

@@ -13,6 +13,7 @@ Graph *graph_new(Arena *arena, Diag *diag, const Source *source)
     g->source = source;
     g->name = "model";
     g->loss_scale = NONE;
+    g->ranks.state = g->ranks.last = NONE;
     g->names = names_new(arena);
     ARRAY_PUSH(arena, &g->scope, (Scope){.path = "", .parent = NONE, .template = NONE});
     graph_program(g, PROGRAM_FORWARD, false);

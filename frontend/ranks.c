@@ -64,11 +64,13 @@ bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Mode
 static int64_t state_bytes(Graph *g)
 {
     int64_t sums = 0, numbers = 0;
-    for (size_t v = 0; v < g->value.count; v++)
+    for (size_t v = 0; v < g->value.count; v++) {
+        sums += g->value.at[v].kind == VALUE_STATE; /* running statistics */
         if (is_trained(&g->value.at[v])) {
             sums++;
             numbers += value_count(&g->value.at[v]);
         }
+    }
     for (size_t i = 0; i < g->output.count; i++)
         sums += g->output.at[i].metric;
     int64_t piece = numbers / (4 * (int64_t)g->ranks.count) / 16 * 16;
@@ -149,12 +151,48 @@ Use ranks_metric(Graph *g, const Output *metric, Use sum)
 
 /* ---- Running statistics ---------------------------------------------------------------------- */
 
-bool ranks_stage(Graph *g)
+/* A table for a statistic, with a row for each micro-batch of all ranks. */
+static Use stage_part(Graph *g, const Call *from, Id state, Use part)
 {
-    if (!g->ranks.count || g->ranks.state == NONE || !g->staged.count)
-        return true;
-    return diag_error(g->diag, g->staged.at[0]->span,
-                      "the running statistics of several ranks are not gathered yet");
+    const Value is = g->value.at[state];
+    const int64_t dim[] = {(int64_t)g->ranks.count * g->train.times, is.dim[0]};
+    const Use table = use_of(graph_value(
+        g, VALUE_GRADIENT, arena_printf(g->arena, "%s.ranks", is.name), F32, 2, dim, is.span));
+    Call c = call_begin(g, from, "stage_part");
+    c.phase = PHASE_UPDATE;
+    c.name = arena_printf(g->arena, "%s.stage_part", is.name);
+    call_use(g, &c, table);
+    call_use(g, &c, part);
+    call_finish(g, &c);
+    return c.result.at[0];
+}
+
+/* In the place of the gradient of a state stands what it is moved by. */
+bool ranks_stage(Graph *g, Use *gradient)
+{
+    for (size_t i = 0; i < g->staged.count && g->ranks.state != NONE; i++) {
+        const Call *c = g->staged.at[i];
+        for (int k = 0; k < 2; k++) {
+            const Id state = c->use.at[k].value;
+            if (gradient[state].value != NONE || g->loss_scale != NONE)
+                return diag_error(
+                    g->diag, c->span, "running statistics %s are not gathered from several ranks",
+                    g->loss_scale != NONE ? "beside a loss scale" : "that several calls share");
+            gradient[state] = stage_part(g, c, state, c->use.at[2 + k]);
+        }
+    }
+    return true;
+}
+
+void ranks_unstage(Graph *g, Use *gradient)
+{
+    for (size_t i = 0; i < g->staged.count && g->ranks.state != NONE; i++)
+        for (int k = 0; k < 2; k++) {
+            Call *c = g->staged.at[i];
+            Use *sum = &gradient[c->use.at[k].value];
+            c->use.at[2 + k] = *sum;
+            *sum = (Use){NONE, NONE};
+        }
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
@@ -189,12 +227,19 @@ static bool is_one_program(const Graph *g)
     return program_times(g, PROGRAM_STEP) <= 1;
 }
 
+/* What is summed for a parameter, or for a running statistic. */
+static uint64_t begun_bytes(const Graph *g, Id value)
+{
+    const bool rows = g->value.at[value].kind == VALUE_STATE;
+    return value_bytes(&g->value.at[value]) * (rows ? g->ranks.count * g->train.times : 1);
+}
+
 /* Ends the sum that began as number i; its bytes. */
 static uint64_t end_next(Graph *g, Use *gradient, size_t i)
 {
     const Id parameter = g->ranks.begun.at[i];
     gradient[parameter] = reduce_end(g, g->value.at[parameter].name, gradient[parameter]);
-    return value_bytes(&g->value.at[parameter]);
+    return begun_bytes(g, parameter);
 }
 
 void ranks_reduce(Graph *g, Use *gradient, size_t values)
@@ -213,7 +258,7 @@ void ranks_reduce(Graph *g, Use *gradient, size_t values)
         }
         *sum = reduce_begin(g, name, *sum);
         ARRAY_PUSH(g->arena, &g->ranks.begun, list[i].parameter);
-        behind += value_bytes(&g->value.at[list[i].parameter]);
+        behind += begun_bytes(g, list[i].parameter);
         for (; behind > LAG && ended < i && is_one_program(g); ended++)
             behind -= end_next(g, gradient, ended);
     }
@@ -236,6 +281,6 @@ uint64_t ranks_bytes(const Graph *g)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < g->ranks.begun.count; i++)
-        bytes += value_bytes(&g->value.at[g->ranks.begun.at[i]]);
+        bytes += begun_bytes(g, g->ranks.begun.at[i]);
     return g->ranks.count ? 2 * bytes / g->ranks.count * (g->ranks.count - 1) : 0;
 }

@@ -147,7 +147,7 @@ static Use append(Graph *g, const Call *from, Id state, const char *op, int coun
 /* Whether the step may still come to nothing when they are staged. */
 static bool commits_later(const Graph *g)
 {
-    return program_times(g, PROGRAM_STEP) > 1 || is_scaled(g);
+    return is_scaled(g) || (program_times(g, PROGRAM_STEP) > 1 && g->ranks.state == NONE);
 }
 
 /* A copy of the state that the step works on. */
@@ -278,11 +278,17 @@ bool updates(Graph *g, const Use *gradients)
     Use *last = ARENA_ARRAY(g->arena, Use, values);
     memcpy(gradient, gradients, values * sizeof *gradient);
     memset(last, 0xff, values * sizeof *last); /* NONE */
-    if (!check_staged(g, gradient) || !ranks_stage(g) || !move_staged(g, last))
+    const size_t staged = g->staged.count;
+    const bool alone = g->ranks.state == NONE; /* then each micro-batch moves them as it comes */
+    if (!check_staged(g, gradient) || !ranks_stage(g, gradient) || (alone && !move_staged(g, last)))
         return false;
     ranks_reduce(g, gradient, values);
     begin_update(g, gradient, values);
     ranks_end(g, gradient);
+    g->staged.count = staged;
+    ranks_unstage(g, gradient);
+    if (!alone && !move_staged(g, last))
+        return false;
     if (!clip_values(g, gradient, values) || !clip_norm(g, gradient, values, &scale))
         return false;
     for (Id v = 0; v < values; v++)

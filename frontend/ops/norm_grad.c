@@ -19,9 +19,14 @@ static bool shape_channels(Graph *g, Call *c)
            call_output(g, c, F32, 1, &x.dim[1]);
 }
 
+/* Of a batch, or of several: a row for each, in the order in which they count. */
 static bool shape_running(Graph *g, Call *c)
 {
-    View x = call_view(g, c, 0);
+    View x = call_view(g, c, 0), mean = call_view(g, c, 2), inverse = call_view(g, c, 3);
+    if (x.rank != 1 || mean.rank < 1 || mean.rank > 2 || mean.rank != inverse.rank ||
+        mean.dim[0] != inverse.dim[0] || mean.dim[mean.rank - 1] != x.dim[0] ||
+        inverse.dim[mean.rank - 1] != x.dim[0])
+        return call_error(g, c, "statistics do not fit those that they move");
     return call_output(g, c, F32, 1, x.dim) && call_output(g, c, F32, 1, x.dim);
 }
 

@@ -8,6 +8,14 @@ static bool shape_reduce(Graph *g, Call *c)
     return call_output(g, c, F32, x.rank, x.dim) && call_output(g, c, U8, state.rank, state.dim);
 }
 
+static bool shape_part(Graph *g, Call *c)
+{
+    const View all = call_view(g, c, 0), part = call_view(g, c, 1);
+    if (all.rank != 2 || part.rank != 1 || all.dim[1] != part.dim[0])
+        return call_error(g, c, "a part is no row of the table");
+    return call_output(g, c, F32, all.rank, all.dim);
+}
+
 #define REDUCE                                                                            \
     .kernel = "ranks", .args = {{.name = "x"}, {.name = "state"}}, .shape = shape_reduce, \
     .flags = OP_EFFECT | OP_HIDDEN | OP_FLAT | OP_STORED | OP_HOST, .batch = batch_never
@@ -28,6 +36,14 @@ const OpRow ops_ranks[] = {
      .updates = {1, 2},
      REDUCE},
     {.name = "reduce_end_kept", .help = "likewise", .updates = {1, 2}, REDUCE},
+    {.name = "stage_part",
+     .help = "what a micro-batch has to say, in its row of a table of all; other ranks add theirs",
+     .kernel = "ranks",
+     .args = {{.name = "all"}, {.name = "part"}},
+     .shape = shape_part,
+     .updates = {1},
+     .flags = OP_EFFECT | OP_HIDDEN | OP_HOST,
+     .batch = batch_never},
     {.name = "accumulate_ranks",
      .help = "the sum over ranks that one rank stands for, of what each has summed",
      .expr = "GP_PART(run) < run->micros ? b : run->micro + 1 < run->micros ? a : a + b",

@@ -201,10 +201,16 @@ GP_KERNEL(running_stats)
     gp_real *running_mean = c->out[0].data, *running_var = c->out[1].data;
     const gp_real part = (gp_real)a->momentum;
     const double sample = a->count > 1 ? a->count / (a->count - 1) : 1;
-    for (int64_t k = 0; k < c->in[0].dim[0]; k++) {
-        const double var = 1 / ((double)inverse[k] * (double)inverse[k]) - a->eps;
-        running_mean[k] = old_mean[k] + part * (mean[k] - old_mean[k]);
-        running_var[k] = old_var[k] + part * ((gp_real)(var * sample) - old_var[k]);
+    const int64_t channels = c->in[0].dim[0], rows = gp_count(&c->in[2]);
+    for (int64_t row = 0; row < rows; row += channels) { /* of each batch */
+        for (int64_t k = 0; k < channels; k++) {
+            const gp_real by = inverse[row + k];
+            const double var = 1 / ((double)by * (double)by) - a->eps;
+            running_mean[k] = old_mean[k] + part * (mean[row + k] - old_mean[k]);
+            running_var[k] = old_var[k] + part * ((gp_real)(var * sample) - old_var[k]);
+        }
+        old_mean = running_mean;
+        old_var = running_var;
     }
     return GP_OK;
 }

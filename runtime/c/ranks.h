@@ -64,7 +64,7 @@ GP_HOST int gp_ranks_test(gp_ranks *r, gp_message *m)
     const int done = r->link.test(r, m);
     if (done > 0) {
         *m = 0;
-        r->changes++;
+        r->changes += m != &r->ask && m != &r->answer; /* these are no progress */
     }
     return done;
 }
@@ -176,16 +176,28 @@ GP_HOST int gp_ranks_own(gp_ranks *r, gp_piece *p)
 
 /* ---- Moving and waiting --------------------------------------------------------------------- */
 
+/* An alarm of another rank, a question whether this one is there, or the answer to ours. */
+GP_HOST int gp_ranks_hear(gp_ranks *r)
+{
+    static const char here[GP_RANKS_TEXT] = "here";
+    char text[GP_RANKS_TEXT];
+    int heard = r->link.heard(r, GP_TAG_ALARM, text);
+    if (heard > 0)
+        return gp_ranks_fail(r, "rank %d: %s", heard - 1, text);
+    if (heard == 0 && gp_ranks_test(r, &r->answer) > 0 &&
+        (heard = r->link.heard(r, GP_TAG_ASK, text)) > 0)
+        heard = r->link.send(r, here, sizeof here, heard - 1, GP_TAG_ANSWER, &r->answer);
+    if (heard >= 0 && r->asked && (heard = r->link.heard(r, GP_TAG_ANSWER, text)) > 0)
+        r->asked = 0;
+    return heard < 0 ? gp_ranks_fail(r, "a message failed") : GP_OK;
+}
+
 /* Moves what can move; GP_ERANK where another rank gave up. */
 GP_HOST int gp_ranks_poll(gp_ranks *r)
 {
-    char text[GP_RANKS_TEXT];
-    if (r->failed)
+    if (r->failed || gp_ranks_hear(r) != GP_OK)
         return r->failed;
-    const int heard = r->link.heard(r, text, sizeof text);
-    if (heard > 0)
-        return gp_ranks_fail(r, "rank %d: %s", heard - 1, text);
-    for (int i = 0; i < GP_RANKS_OWN + GP_RANKS_AWAY && heard >= 0; i++) {
+    for (int i = 0; i < GP_RANKS_OWN + GP_RANKS_AWAY; i++) {
         gp_piece *p = &r->piece[i];
         const int own = i < GP_RANKS_OWN;
         if (!p->busy && !gp_ranks_next(r, own ? &r->own : &r->away, own, p))
@@ -193,7 +205,7 @@ GP_HOST int gp_ranks_poll(gp_ranks *r)
         if ((own ? gp_ranks_own(r, p) : gp_ranks_away(r, p)) < 0)
             return gp_ranks_fail(r, "a message to or from another rank failed");
     }
-    return r->failed = heard < 0 ? GP_ERANK : GP_OK;
+    return GP_OK;
 }
 
 GP_HOST double gp_ranks_clock(void)
@@ -225,6 +237,42 @@ GP_HOST void gp_ranks_pause(int64_t looks)
         nanosleep(&a_while, NULL);
 }
 
+/* Tells all others that this rank gives up, and why. */
+GP_HOST void gp_ranks_alarm(gp_ranks *r, const char *why)
+{
+    const double begin = gp_ranks_clock();
+    if (r->failed)
+        return;
+    gp_ranks_fail(r, "%s", why);
+    for (int rank = 0; rank < r->ranks; rank++) {
+        gp_message m = 0;
+        if (rank == r->rank || r->link.send(r, r->text, sizeof r->text, rank, GP_TAG_ALARM, &m) < 0)
+            continue;
+        while (m && gp_ranks_test(r, &m) == 0 && gp_ranks_clock() - begin < 1)
+            gp_ranks_pause(200);
+    }
+}
+
+/* For so long nothing moved: the rank that is waited for is asked whether it is there, for it may
+ * wait for another. Who does not answer that either is named to all; and nobody waits for ever. */
+GP_HOST int gp_ranks_ask(gp_ranks *r, int late, double *since)
+{
+    static const char there[GP_RANKS_TEXT] = "there?";
+    char text[GP_RANKS_TEXT];
+    if (r->asked == 0 && r->asks < 10 && gp_ranks_test(r, &r->ask) > 0) {
+        r->asked = 1 + late;
+        r->asks++;
+        *since = gp_ranks_clock() - r->timeout / 2;
+        return r->link.send(r, there, sizeof there, late, GP_TAG_ASK, &r->ask) < 0
+                   ? gp_ranks_fail(r, "a message to rank %d failed", late)
+                   : GP_OK;
+    }
+    snprintf(text, sizeof text, "rank %d does not answer for %g s", late,
+             (1 + 0.5 * r->asks) * r->timeout);
+    gp_ranks_alarm(r, text);
+    return r->failed;
+}
+
 /* One more look, from `since` on in vain; GP_ERANK where that was too often. */
 GP_HOST int gp_ranks_look(gp_ranks *r, int late, int64_t *looks, int64_t *changes, double *since)
 {
@@ -232,10 +280,9 @@ GP_HOST int gp_ranks_look(gp_ranks *r, int late, int64_t *looks, int64_t *change
     if (r->changes != *changes) {
         *changes = r->changes;
         *since = gp_ranks_clock();
-        *looks = 0;
+        *looks = r->asked = r->asks = 0;
     } else if (code == GP_OK && ++*looks % 64 == 0 && gp_ranks_clock() - *since > r->timeout) {
-        late = late < 0 ? gp_ranks_late(r) : late;
-        code = gp_ranks_fail(r, "rank %d does not answer for %g s", late, r->timeout);
+        code = gp_ranks_ask(r, late < 0 ? gp_ranks_late(r) : late, since);
     }
     gp_ranks_pause(*looks);
     return code;
@@ -363,24 +410,6 @@ GP_HOST int gp_ranks_total(gp_ranks *r, double *number, uint64_t same, const cha
     return code;
 }
 
-/* Tells all others that this rank gives up, and why. */
-GP_HOST void gp_ranks_alarm(gp_ranks *r, const char *why)
-{
-    char text[GP_RANKS_TEXT] = {0};
-    const double begin = gp_ranks_clock();
-    if (r->failed)
-        return;
-    snprintf(text, sizeof text, "%s", why);
-    for (int rank = 0; rank < r->ranks; rank++) {
-        gp_message m = 0;
-        if (rank == r->rank || r->link.send(r, text, sizeof text, rank, GP_TAG_ALARM, &m) < 0)
-            continue;
-        while (m && gp_ranks_test(r, &m) == 0 && gp_ranks_clock() - begin < 2)
-            gp_ranks_pause(200);
-    }
-    gp_ranks_fail(r, "%s", text);
-}
-
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
 /* All that is done here waits for the last micro-batch of this rank. */
@@ -406,6 +435,19 @@ GP_KERNEL(reduce_end)
     if (x->data != c->out[0].data)
         memcpy(c->out[0].data, x->data, (size_t)gp_count(x) * sizeof(gp_real));
     return code;
+}
+
+/* Operands: a table with a row for each micro-batch of all ranks, the row of this one. Summed over
+ * ranks it has all rows, since the others have zeros where this rank has its own. */
+GP_KERNEL(stage_part)
+{
+    const gp_tensor *all = &c->in[0], *part = &c->in[1];
+    gp_real *table = c->out[0].data;
+    if (c->run->micro == 0)
+        memset(table, 0, (size_t)gp_count(all) * sizeof *table);
+    memcpy(table + GP_PART(c->run) * part->dim[0], part->data,
+           (size_t)part->dim[0] * sizeof *table);
+    return GP_OK;
 }
 
 /* The same of what micro-batches have summed, where it lies. */

@@ -59,17 +59,17 @@ GP_HOST int gp_mpi_test(gp_ranks *r, gp_message *m)
     return done && code == MPI_SUCCESS ? 1 : gp_mpi_keep(r, code, request, m);
 }
 
-GP_HOST int gp_mpi_heard(gp_ranks *r, char *text, size_t bytes)
+GP_HOST int gp_mpi_heard(gp_ranks *r, int tag, char *text)
 {
     MPI_Status status;
     int here = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, GP_TAG_ALARM, gp_mpi_world(r), &here, &status) != MPI_SUCCESS)
+    if (MPI_Iprobe(MPI_ANY_SOURCE, tag, gp_mpi_world(r), &here, &status) != MPI_SUCCESS)
         return gp_mpi_keep(r, MPI_ERR_OTHER, MPI_REQUEST_NULL, NULL);
     if (!here)
         return 0;
-    MPI_Recv(text, (int)bytes, MPI_BYTE, status.MPI_SOURCE, GP_TAG_ALARM, gp_mpi_world(r),
+    MPI_Recv(text, GP_RANKS_TEXT, MPI_BYTE, status.MPI_SOURCE, tag, gp_mpi_world(r),
              MPI_STATUS_IGNORE);
-    text[bytes - 1] = 0;
+    text[GP_RANKS_TEXT - 1] = 0;
     return 1 + status.MPI_SOURCE;
 }
 

@@ -30,6 +30,8 @@ enum {
 enum {
     GP_TAG_ALARM = 1,
     GP_TAG_SHARE,
+    GP_TAG_ASK,    /* whether a rank is still there, */
+    GP_TAG_ANSWER, /* and that it is */
     GP_TAG_PART = 16,
     GP_TAGS = 8192,
     GP_TAG_SUM = GP_TAG_PART + GP_TAGS,
@@ -41,13 +43,13 @@ typedef struct gp_ranks gp_ranks;
 typedef uint64_t gp_message;
 
 /* How bytes reach another rank. Neither send nor receive waits; test tells whether one is done, and
- * `heard` takes an alarm where there is one, and returns 1 + the rank that it is from. All return
+ * `heard` takes a text where there is one, and returns 1 + the rank that it is from. All return
  * less than 0 where that failed, and leave the reason in ranks->text. */
 typedef struct {
     int (*send)(gp_ranks *r, const void *from, size_t bytes, int rank, int tag, gp_message *m);
     int (*receive)(gp_ranks *r, void *to, size_t bytes, int rank, int tag, gp_message *m);
     int (*test)(gp_ranks *r, gp_message *m);
-    int (*heard)(gp_ranks *r, char *text, size_t bytes);
+    int (*heard)(gp_ranks *r, int tag, char *text);
 } gp_link;
 
 /* A tensor that is being summed. */
@@ -82,7 +84,10 @@ struct gp_ranks {
     int64_t changes; /* counts what moved */
     uint64_t told;   /* bytes that this rank sent */
     double timeout;  /* seconds in which nothing moves */
-    double waited;   /* seconds that the program stood still for others */
+    int32_t asked;   /* 1 + the rank that did not answer, and was asked; 0: none */
+    int32_t asks;    /* since something moved */
+    gp_message ask, answer;
+    double waited; /* seconds that the program stood still for others */
     gp_pieces own, away;
     gp_piece piece[GP_RANKS_OWN + GP_RANKS_AWAY];
     char text[GP_RANKS_TEXT]; /* what went wrong */

@@ -322,6 +322,7 @@ static bool is_of_no_sample(const OpRow *op)
                                         "running_stats",
                                         "scatter_accumulate",
                                         "stage",
+                                        "stage_part",
                                         "unscale"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op->name, names[i]) == 0)

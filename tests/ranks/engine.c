@@ -74,13 +74,12 @@ static int test(gp_ranks *r, gp_message *m)
     return 1;
 }
 
-static int heard(gp_ranks *r, char *text, size_t bytes)
+static int heard(gp_ranks *r, int tag, char *text)
 {
     for (int i = 0; i < messages; i++)
-        if (message[i].to == r->rank && message[i].tag == GP_TAG_ALARM && message[i].source) {
+        if (message[i].to == r->rank && message[i].tag == tag && message[i].source) {
             message[i].wanted = 1;
             message[i].target = text;
-            (void)bytes;
             memcpy(text, message[i].source, message[i].bytes);
             message[i].source = NULL;
             return 1 + message[i].from;
@@ -172,7 +171,7 @@ int main(void)
     lost = 2;
     at[0]->timeout = 0.05;
     gp_ranks_sum(at[0], one, 4);
-    if (fails("a timeout", at[0], gp_ranks_end(at[0]), "rank 1 does not answer for 0.05 s"))
+    if (fails("a timeout", at[0], gp_ranks_end(at[0]), "rank 1 does not answer for 0.075 s"))
         return 1;
     begin(3, 16);
     lost = -1;

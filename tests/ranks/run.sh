@@ -40,6 +40,9 @@ check 'tied parameters, as two' one tied2as "$here/tied.g" --as-ranks 2
 check 'tied parameters in chunks and micro-batches, as two' one tied22as "$here/tied.g" --as-ranks 2 \
     --accumulate 2 --chunked-loss always
 
+check 'statistics of four micro-batches' one norm4 "$here/norm.g" --accumulate 4
+check 'statistics of two ranks with two micro-batches' one norm2as "$here/norm.g" --as-ranks 2 --accumulate 2
+
 plain() { "$gplan" "$here/dense.g" --as-ranks 2 --quiet -o plain.c && ! grep -q 'MPI\|mpi\.h' plain.c plain.h; }
 check 'no MPI without --ranks' plain
 hidden() { "$gplan" "$here/dense.g" --ranks 2 --quiet -o hidden.c && ! grep -q 'mpi\.h' hidden.h; }
@@ -83,10 +86,13 @@ for mpi in openmpi mpich; do
     check "$mpi: four ranks are four micro-batches" ranks $mpi 4 dense4 "$here/dense.g"
     check "$mpi: two ranks of two micro-batches" ranks $mpi 2 dense2as "$here/dense.g" --accumulate 2
     check "$mpi: tied parameters" ranks $mpi 2 tied2as "$here/tied.g"
+    check "$mpi: running statistics of four ranks" ranks $mpi 4 norm4 "$here/norm.g"
     check "$mpi: tied parameters in chunks and micro-batches" ranks $mpi 2 tied22as "$here/tied.g" \
         --accumulate 2 --chunked-loss always
 done
 if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; then
+    check 'openmpi: running statistics of two ranks with two micro-batches' \
+        ranks openmpi 2 norm2as "$here/norm.g" --accumulate 2
     check 'openmpi, over TCP' ranks tcp 2 tied2as "$here/tied.g"
     least() {
         ranks openmpi 4 dense4 "$here/dense.g" --budget "$(least_budget "$here/dense.g" --ranks 4)"
@@ -109,7 +115,7 @@ if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; 
             grep -q "$message" ended
     }
     check 'a bad index on one rank' ends 'rank 2: step: index out of range' index=2
-    check 'a rank that stops for good' ends 'rank 1 does not answer for 1 s' stop=1 timeout=1
+    check 'a rank that stops for good' ends 'rank 1 does not answer for 3 s' stop=1 timeout=2
     check 'a rank that is killed' ends 'signal 9' kill=3
     check 'a rank that is cancelled' ends 'rank 1: step: stopped by the progress function' cancel=1
     others() {
