@@ -7,11 +7,8 @@ endif
 PREFIX ?= /usr/local
 VERSION := 0.1.0
 
-# Debian packages: those that build gplan, and those that its tests need beside them.
+# Debian packages that build gplan; tests/test.mk has those that its tests need beside them.
 BUILD_PACKAGES := gcc libc6-dev make flex bison pkg-config libjansson-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) tcc binutils g++ clang libcriterion-dev libubsan1 libasan8 \
-	libgomp1 graphviz libonnx-testdata libjpeg62-turbo-dev libpng-dev \
-	libopenmpi-dev openmpi-bin libmpich-dev mpich
 
 # One folder of objects for each compiler and kind of build, so that they never mix.
 SANITIZE ?=
@@ -39,8 +36,7 @@ OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/gen/lexer.o $(B)/gen/parser.o $(B)/gen/t
 	$(B)/gen/adapters.o $(B)/gen/cuda_work.o
 
 #? make            builds ./gplan and libgplan.a (CC=clang works too)
-#? make demo       plans a training step under a budget, compiles its C, trains with it: on real
-#?                 pictures where the package dataset-fashion-mnist is there or may be installed
+#? make demo       plans a training step under a budget and trains: on dataset-fashion-mnist, if it may
 #? make install    PREFIX=/usr/local: program, library, headers, man page, completion
 #? make clean      removes what was built
 .PHONY: all help setup demo install clean FORCE
@@ -79,13 +75,11 @@ $(FRONT_OBJECTS): | $(G)/parser.h $(G)/lexer.h
 
 # ---- What the build writes for itself --------------------------------------------------------
 
-$(G)/ops.inc: FORCE
+$(G)/ops.inc: LINES = $(patsubst %,'OPS(%)',$(FAMILIES))
+$(G)/onnx.inc: LINES = $(patsubst %,'ONNX(%)',$(TRANSLATED))
+$(G)/ops.inc $(G)/onnx.inc: FORCE
 	@mkdir -p $(@D)
-	@for family in $(FAMILIES); do echo "OPS($$family)"; done > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-$(G)/onnx.inc: FORCE
-	@mkdir -p $(@D)
-	@for family in $(TRANSLATED); do echo "ONNX($$family)"; done > $@.new
+	@printf '%s\n' $(LINES) > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(G)/parser.c $(G)/parser.h &: frontend/parser.y
 	@mkdir -p $(@D)

@@ -4,6 +4,11 @@
 #? make lint       clang-format, cppcheck, shellcheck
 .PHONY: test check-programs bless lint
 
+# Beside those that build gplan.
+TEST_PACKAGES := $(BUILD_PACKAGES) tcc binutils g++ clang libcriterion-dev libubsan1 libasan8 \
+	libgomp1 graphviz libonnx-testdata libjpeg62-turbo-dev libpng-dev \
+	libopenmpi-dev openmpi-bin libmpich-dev mpich
+
 # tests/AREA/NAME_test.c is a Criterion program, linked with the helpers of its folder (the .c
 # files there that are neither tests nor benchmarks); tests/AREA/run.sh takes the program to test.
 TESTS := $(wildcard tests/*/*_test.c)
