@@ -81,6 +81,19 @@ GP_FUNCTION int gp_arg(const gp_call *c, int64_t axes, int least)
     return GP_OK;
 }
 
+/* Lines are read of f32 alone: integers are compared as such. */
+GP_WAYS(argmax)
+{
+    (void)c;
+    gp_way(ways, "line_reals", 1);
+}
+
+GP_WAYS(argmin)
+{
+    (void)c;
+    gp_way(ways, "line_reals", 1);
+}
+
 GP_KERNEL(argmax)
 {
     return gp_arg(c, ((const gp_argmax_attr *)c->attr)->axes, 0);
