@@ -10,7 +10,7 @@
 
 enum {
     GP_SAMPLES_REALS = GP_BLOCK(1 << 20, 200), /* of wide copies, where a sample is no larger */
-    GP_SAMPLES_SMALL = GP_BLOCK(64, 4),        /* planes that are moved all at once */
+    GP_SAMPLES_SMALL = 64,                     /* planes that are moved all at once */
     GP_SAMPLES_INS = 3,
     GP_SAMPLES_OUTS = 2
 };

@@ -4,6 +4,7 @@
 #define GP_DEPTHWISE_GRAD_H
 
 #include "depthwise.h"
+#include "narrow.h"
 
 /* Rows of dy and a band of x. */
 typedef struct {

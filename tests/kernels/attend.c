@@ -187,6 +187,7 @@ int main(void)
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_GEMM_IN_PLACE);
+    NOT_HERE(GP_HALF_STRIP); /* sums lie in f32 */
     NOT_HERE(GP_FEW);
     NOT_HERE(GP_ROW_CHUNK); /* no row is longer than a tile has keys */
     NOT_HERE(GP_ROW_BLOCK);

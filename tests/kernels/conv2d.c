@@ -26,6 +26,8 @@ static void convolve(Conv v)
         CROSS(GP_CONV_IN_PLACE, gp_ceil_div(rows, GP_MR));
     if (gp_ceil_div(v.size[1], v.stride[1]) > wide)
         CROSS(GP_PATCH_COLUMNS, v.kernel[1]);
+    if (plain)
+        CROSS(GP_POINTS_LEAST, p.y.dim[2] * p.y.dim[3]);
     const Case t = {.kernel = gp_conv2d,
                     .space = gp_conv2d_workspace,
                     .attr = &a,
@@ -36,7 +38,7 @@ static void convolve(Conv v)
                     .in_as = {v.x},
                     .out_as = {v.y},
                     .follows = 1,
-                    .half_in = cases % 2 ? 7 : 0,
+                    .half_in = plain || cases % 2 ? 7 : 0,
                     .half_out = 1};
     try(&t, "conv2d %s", conv_name(&v));
 }
@@ -132,6 +134,15 @@ static void winograd(void)
 
 int main(void)
 {
+    NOT_HERE(GP_HALF_STRIP);
+    NOT_HERE(GP_SAMPLES_REALS);
+    for (int64_t off = -1; off <= 1; off++) /* 16-bit images that are multiplied as they lie */
+        for (int as = 0; as < 9; as++) {
+            Conv v = conv_of(1 + as % 2, 5, 1, GP_POINTS_LEAST + off, GP_MR + 3, 1, 0);
+            v.x = as % 3;
+            v.y = as / 3;
+            convolve(v);
+        }
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_BAND);

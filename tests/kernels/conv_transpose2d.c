@@ -124,6 +124,9 @@ static void places(void)
 
 int main(void)
 {
+    NOT_HERE(GP_HALF_STRIP);
+    NOT_HERE(GP_SAMPLES_REALS);
+    NOT_HERE(GP_POINTS_LEAST);
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_BAND);

@@ -360,6 +360,7 @@ static void staged(int64_t n)
 
 int main(void)
 {
+    NOT_HERE(GP_SAMPLES_REALS);
     staged(1);
     staged(77);
     const int32_t type[] = {GP_F32, GP_I32, GP_I64, GP_U8};

@@ -141,6 +141,7 @@ static void whole(int64_t n, int64_t c, int64_t high, int64_t wide, Layout as)
             top.at[i] = v > top.at[i] ? v : top.at[i];
         }
     }
+    CROSS(GP_SAMPLES_REALS, 1 + c * high * wide + c);
     Case t = {.kernel = gp_global_avgpool,
               .space = gp_global_avgpool_workspace,
               .half_in = 1,
@@ -204,6 +205,8 @@ static void streamed(void)
 
 int main(void)
 {
+    for (int64_t off = -1; off <= 1; off++) /* 16-bit samples that are widened at once */
+        whole(3, 1, 1, GP_SAMPLES_REALS - 2 + off, DENSE);
     NOT_HERE(GP_STREAM_PIECE); /* a band is stored whole */
     for (int64_t off = -1; off <= 1; off++) {
         for (int64_t stride = 1; stride <= 3; stride++) {

@@ -27,6 +27,8 @@ GP_WINO GP_WEIGHT_PARTS: how many there are, whatever the size
 GP_EVENS GP_ODDS GP_EVENS_4 GP_ODDS_4 GP_BEFORE GP_AFTER GP_LOW_PAIRS GP_HIGH_PAIRS: lists
 GP_AHEAD GP_STREAM_AHEAD GP_POOL_SOON GP_POOL_LATER: how far ahead memory is asked for
 GP_UPDATE_LARGE: from where on there are threads
+GP_SAMPLES_INS GP_SAMPLES_OUTS GP_HALF_ROWS: room for as many
+GP_SAMPLES_SMALL: planes that are copied in one go
 '
 named=$(echo "$constants" | sed 's/:.*//')
 unknown() {
