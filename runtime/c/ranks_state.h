@@ -17,12 +17,12 @@
 #include <stdio.h>
 
 enum {
-    GP_RANKS_HEAD = 4096,                  /* bytes that the state takes at most */
-    GP_RANKS_PIECE = GP_BLOCK(1 << 16, 5), /* numbers in a piece, at most */
-    GP_RANKS_OWN = 4,                      /* pieces that are added at a time, */
-    GP_RANKS_SLOTS = 3,                    /* each with this much memory: a sum, two that arrive */
-    GP_RANKS_AWAY = 16,                    /* and pieces that others add */
-    GP_RANKS_SENDS = 4,                    /* of one piece at a time */
+    GP_RANKS_HEAD = 4096,     /* bytes that the state takes at most */
+    GP_RANKS_PIECE = 1 << 16, /* numbers in a piece, at most */
+    GP_RANKS_OWN = 4,         /* pieces that are added at a time, */
+    GP_RANKS_SLOTS = 3,       /* each with this much memory: a sum, two that arrive */
+    GP_RANKS_AWAY = 16,       /* and pieces that others add */
+    GP_RANKS_SENDS = 4,       /* of one piece at a time */
     GP_RANKS_TEXT = 200,
 };
 

@@ -364,9 +364,9 @@ Test(safetensors, tensors_are_found_by_name)
     write_safetensors("{\"x\":{\"dtype\":\"F32\",\"shape\":[10,5],\"data_offsets\":[0,200]}}", 200);
     refuses(&set, "s.safetensors: holds F32[10, 5], but x reads U8[N, 20]");
     write_safetensors("{\"x\":{\"dtype\":\"U8\",\"shape\":[10,20],\"data_off", 0);
-    refuses(&set, "s.safetensors: no safetensors file");
+    refuses(&set, "s.safetensors: not a safetensors file");
     write_file("s.safetensors", "abc", 3);
-    refuses(&set, "s.safetensors: no safetensors file: too short");
+    refuses(&set, "s.safetensors: not a safetensors file: too short");
     write_file("s.safetensors", "\377\377\377\377\377\377\377\377{}", 10);
     refuses(&set, "its header is longer than the file");
 }

@@ -10,7 +10,7 @@ cd "$root" || exit 1
 headers_of() { # PROGRAM.c...: the headers of the runtime that it includes
     gcc -MM -I. -Ibuild/gen "$@" | tr -s ' \\\n' '\n' | grep '^runtime/c/' | sort -u
 }
-headers_of tests/kernels/*.c >"$work/included"
+headers_of tests/kernels/*.c tests/ranks/engine.c >"$work/included"
 
 grep -l 'GP_KERNEL(' runtime/c/*.h | grep -v '/base.h' | grep -vxFf "$work/included" >"$log"
 [ ! -s "$log" ]
@@ -18,7 +18,7 @@ count 'every kernel has a program' $?
 
 # Constants of the kernels that are no size which work is cut by, and why.
 constants='
-GP_TINY GP_MAX_RANK GP_LARGEST GP_OK GP_EINDEX GP_ENAN GP_EDEVICE: names for numbers
+GP_TINY GP_MAX_RANK GP_LARGEST GP_OK GP_EINDEX GP_ENAN GP_EDEVICE GP_ERANK GP_TAG_ALARM GP_TAG_PART: names for numbers
 GP_TAKEN GP_PASSED GP_MAX_WAYS: names for numbers
 GP_VECTOR_BYTES GP_LANES GP_NR GP_MR: by the instruction set; all programs with products cross them
 GP_NR_LARGEST GP_MR_LARGEST GP_WINO_GAP GP_WINO_ROWS: room in workspace
@@ -29,6 +29,8 @@ GP_AHEAD GP_STREAM_AHEAD GP_POOL_SOON GP_POOL_LATER: how far ahead memory is ask
 GP_UPDATE_LARGE: from where on there are threads
 GP_SAMPLES_INS GP_SAMPLES_OUTS GP_HALF_ROWS: room for as many
 GP_SAMPLES_SMALL: planes that are copied in one go
+GP_RANKS_PIECE GP_RANKS_HEAD GP_RANKS_OWN GP_RANKS_SLOTS GP_RANKS_AWAY GP_RANKS_SENDS: room; tests/ranks
+GP_RANKS_TEXT GP_TAGS: room as well
 '
 named=$(echo "$constants" | sed 's/:.*//')
 unknown() {

@@ -1,6 +1,6 @@
 /* Optimizers, the factor that clips gradients, and sums over micro-batches. */
 #include "runtime/c/update.h"
-#include "runtime/c/clip_factor.h"
+#include "runtime/c/unscale.h"
 
 #include "check.h"
 
@@ -137,6 +137,32 @@ static void clip(int64_t n, int64_t m, double limit)
                     .want = {f},
                     .slack = 2};
     try(&t, "clip_factor of %d and %d", (int)n, (int)m);
+}
+
+/* Gradients of a loss that was scaled by 8: what takes that away and clips, and whether all of them
+ * are finite. */
+static void unscale(int64_t n, double limit, double last)
+{
+    enum { SCALE = 8, SKIPPED = 5 };
+    const gp_unscale_attr a = {limit};
+    Array x = integers(DIMS(n), -3, 3), state = zeros(DIMS(3)), to = zeros(DIMS(3));
+    double squares = 0;
+    x.at[n - 1] = last;
+    for (int64_t i = 0; i < n; i++)
+        squares += x.at[i] * x.at[i];
+    const double norm = sqrt(squares) / SCALE;
+    state.at[0] = SCALE, state.at[1] = 7, state.at[2] = SKIPPED;
+    to.at[0] = (limit > 0 && norm > limit ? limit / norm : 1) / SCALE;
+    to.at[1] = isfinite(squares), to.at[2] = SKIPPED;
+    const Case t = {.kernel = gp_unscale,
+                    .space = gp_unscale_workspace,
+                    .attr = &a,
+                    .ins = 2,
+                    .outs = 1,
+                    .in = {state, x},
+                    .want = {to},
+                    .slack = 2};
+    try(&t, "unscale of %d, the last %g", (int)n, last);
 }
 
 /* ---- State of 8 bits --------------------------------------------------------------------------
@@ -310,6 +336,10 @@ int main(void)
         clip(GP_CLIP_CHUNK + off, 7, 2);
         clip(GP_CLIP_LANES + off, 3 * GP_CLIP_CHUNK + off, 3);
         clip(5, 9, 1e9);
+        for (int i = 0; i < 3; i++) {
+            unscale(GP_CLIP_CHUNK + off, i, (double[]){1, INFINITY, NAN}[i]);
+            unscale(GP_CLIP_LANES + off, 2, (double[]){1, -INFINITY, NAN}[i]);
+        }
     }
     return finish();
 }

@@ -97,9 +97,9 @@ static Use tamed(Maker *m, const OpRow *op, Use use)
 
 static int words_count(const char *words)
 {
-    int count = 1;
+    int count = 0;
     for (; *words; words++)
-        count += *words == ' ';
+        count += *words != ' ' && (words[1] == ' ' || !words[1]);
     return count;
 }
 
