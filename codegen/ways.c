@@ -101,7 +101,7 @@ Ways *ways_of_calls(const Emission *e)
 {
     Ways *ways = ARENA_NEW(e->arena, Ways);
     ways->arena = e->arena;
-    ways->halves = has_halves(e->plan->graph);
+    ways->halves = e->dialect->device || has_halves(e->plan->graph);
     ways->taken = names_new(e->arena);
     ways->said = names_new(e->arena);
     NameTable *op = names_new(e->arena);
@@ -215,7 +215,7 @@ static void write_side(Out *o, const char *text, Side side, size_t indent)
     }
 }
 
-/* Branches of f16 and bf16 need no check where a model has neither. */
+/* Branches of f16 and bf16 where a model has neither: never taken, whoever says so, unchecked. */
 static bool is_impossible(const Ways *ways, const char *name)
 {
     static const char end[] = "_half";
@@ -232,7 +232,7 @@ static const char *cut_branch(const Ways *ways, const char *text, const char *fr
     while (*condition == ' ' || *condition == '\n')
         condition++;
     const char *text_of = arena_copy(ways->arena, condition, (size_t)(close - condition));
-    const uint32_t taken = names_find(ways->taken, name);
+    const uint32_t taken = is_impossible(ways, name) ? GP_PASSED : names_find(ways->taken, name);
     const char *after = close + 1;
     token_next(&after); /* the bracket of the if */
     if (taken == NONE || taken == (GP_TAKEN | GP_PASSED)) {

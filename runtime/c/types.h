@@ -59,8 +59,8 @@ typedef struct {
 #endif
 } gp_run;
 
-/* The micro-batch's place in the batch: what random numbers and shares of a loss hang on. And that
- * in the inputs and outputs which are here: with --as-ranks those of all ranks. */
+/* The place in the batch, which random numbers and shares of a loss hang on. And that in the inputs
+ * and outputs which are here: with --as-ranks those of all ranks. */
 #ifdef GP_RANKS
 #define GP_PART(run) ((run)->part)
 #define GP_PARTS(run) ((run)->parts)

@@ -351,6 +351,14 @@ EOF
 }
 check 'a way that was left out ends the program' unplanned
 
+# Two ops that read lines, of which one says no word of 16 bits.
+lines_of_two() {
+    printf 'model two(batch B = 4)\ninput x : f32[B, 8]\noutput y = %s\n' \
+        'sum(cast(x, i32)) + argmax(mean(x, axis = 0), axis = 0)' >two.g
+    "$gplan" two.g --quiet -o two.c && gcc -std=c11 -Werror -shared -fPIC -Wl,-z,defs two.c -lm -o two.so
+}
+check 'integers beside reals are read without what reads 16 bits' lines_of_two
+
 # What is decided when a file is written is not left to the C compiler.
 decided() {
     "$gplan" "$here/../costs/digits.g" --quiet -o digits.c && ! grep -iq 'micro-\?batch\|micros\|GP_CUDA' digits.c &&

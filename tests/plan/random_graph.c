@@ -285,6 +285,7 @@ Maker maker_new(Arena *arena, uint64_t seed)
     Diag *diag = diag_new(arena, NULL, false); /* why rules refuse, nobody wants to know */
     diag_source(diag, source);
     Maker m = {.g = graph_new(arena, diag, source), .random = random_new(seed)};
+    m.g->wide_kernels = true; /* as CUDA's, which are linked too; tests/random has the others */
     while (op_at(m.rows))
         m.rows++;
     return m;
