@@ -131,14 +131,20 @@ for number in 1 7 30; do
         check "killed in a save, at $where $number, and resumed: the same file" killed_in $where $number
     done
 done
-# At moments that nobody chose, until it is done.
+# At moments that nobody chose, until it is done; where it was done before the first of them, sooner.
 killed() {
     kills=0
+    most=0.3
     while [ $kills -lt 40 ]; do
-        delay=$(awk -v seed="$1$kills$$" 'BEGIN { srand(seed); printf "%.3f", 0.02 + 0.3 * rand() }')
+        delay=$(awk -v seed="$1$kills$$" -v most=$most 'BEGIN { srand(seed); printf "%.4f", most * (0.05 + rand()) }')
         # shellcheck disable=SC2086
-        timeout -s KILL "$delay" ./tiny $long --save "k$1.safetensors" --log "k$1.csv" --resume >/dev/null && break
-        kills=$((kills + 1))
+        timeout -s KILL "$delay" ./tiny $long --save "k$1.safetensors" --log "k$1.csv" --resume >/dev/null || {
+            kills=$((kills + 1))
+            continue
+        }
+        [ $kills -eq 0 ] && [ "$most" != 0.0002 ] || break
+        rm -f "k$1".*
+        case $most in 0.3) most=0.05 ;; 0.05) most=0.01 ;; *) most=0.0002 ;; esac
     done
     echo "$kills kills" && [ $kills -gt 0 ] && same_end "k$1"
 }
