@@ -362,7 +362,7 @@ check 'integers beside reals are read without what reads 16 bits' lines_of_two
 # What is decided when a file is written is not left to the C compiler.
 decided() {
     "$gplan" "$here/../costs/digits.g" --quiet -o digits.c && ! grep -iq 'micro-\?batch\|micros\|GP_CUDA' digits.c &&
-        "$gplan" "$here/../costs/digits.g" --quiet --accumulate 2 -o digits.c && grep -q 'run->micros' digits.c &&
+        "$gplan" "$here/../costs/digits.g" --quiet --accumulate 2 -o digits.c && grep -q 'GP_PARTS(run)' digits.c &&
         "$gplan" "$here/../costs/digits.g" --quiet -o digits.cu && grep -q '^#define GP_CUDA' digits.cu
 }
 check 'conditions that are decided' decided
