@@ -322,6 +322,9 @@ static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide,
         }
     }
     Case t = {.kernel = gp_upsample,
+              .space = gp_upsample_workspace,
+              .half_in = 1,
+              .half_out = 1,
               .attr = &a,
               .ins = 1,
               .outs = 1,
@@ -334,6 +337,7 @@ static void resize(int64_t high, int64_t wide, int64_t to_high, int64_t to_wide,
     try_more(&t, "upsample %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
              (int)to_wide, mode, corners);
     t.kernel = gp_upsample_grad, t.in[0] = dy, t.want[0] = dx, t.slack = 60;
+    t.space = gp_upsample_grad_workspace;
     t.in_as[0] = t.out_as[0] = DENSE;
     try(&t, "upsample_grad %d x %d to %d x %d, mode %d %d", (int)high, (int)wide, (int)to_high,
         (int)to_wide, mode, corners);
