@@ -45,16 +45,22 @@ GP_FUNCTION void gp_product_transpose(gp_product *p)
     }
 }
 
-/* Batch dims that only continue the rows of A are rows: x [B, T, C] @ w is one product. */
+/* Batch dims that only continue the rows of A are rows: x [B, T, C] @ w is one product. After a
+ * single row, whose own stride is arbitrary, the next may lie anywhere. */
 GP_FUNCTION void gp_product_merge(gp_product *p)
 {
-    while (p->rank > 0) {
+    for (; p->rank > 0; p->rank--) {
         const int i = p->rank - 1;
         const int rows = p->a_stride[i] == p->m * p->a.row && p->c_stride[i] == p->m * p->c.row;
-        if (p->dim[i] != 1 && (p->b_stride[i] != 0 || !rows))
+        if (p->dim[i] == 1)
+            continue;
+        if (p->b_stride[i] != 0 || (p->m != 1 && !rows))
             return;
+        if (p->m == 1) {
+            p->a.row = p->a_stride[i];
+            p->c.row = p->c_stride[i];
+        }
         p->m *= p->dim[i];
-        p->rank--;
     }
 }
 

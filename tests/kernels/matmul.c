@@ -137,6 +137,7 @@ static void batches(void)
     for (int as = 0; as < 27; as++) {
         product((Shape){3, 7, 11, 9, as % 3, as / 3 % 3, as / 9, 0});
         product((Shape){4, GP_MR + 1, GP_NR + 1, 5, as % 3, SHARED, as / 9, 0});
+        product((Shape){GP_MR + 3, 1, GP_NR + 1, 5, as % 3, SHARED, as / 9, 0});
     }
     product((Shape){25, 3, 5, 4, DENSE, DENSE, DENSE, 0}); /* more than threads want */
 }
