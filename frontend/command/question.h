@@ -16,6 +16,11 @@ typedef struct {
     const OnnxImport *import; /* that the model is from; NULL: it was written */
 } Question;
 
+/* ---- Whether the model has what is asked of it (suits.c) ------------------------------------ */
+
+/* False with a message. */
+bool model_suits(Diag *diag, const Model *model, const Options *o);
+
 /* ---- The largest value (largest.c) ---------------------------------------------------------- */
 
 /* How large a parameter can be. */
