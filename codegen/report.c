@@ -49,7 +49,7 @@ static void write_sizes(Report *r)
     const Reasons *why = &r->p->options->why;
     bool chosen = why->micro || why->chunked_loss || why->epilogues || why->ring;
     line(r, "floor", plan->floor,
-         chosen ? "no order of these steps needs less; with what else may be chosen, one may"
+         chosen ? "no order of these steps needs less; other micro-batches or chunks may"
                 : "no order of these steps needs less");
     uint64_t gaps =
         plan->arena[SPACE_ARENA] > r->p->peak ? plan->arena[SPACE_ARENA] - r->p->peak : 0;
@@ -74,12 +74,17 @@ static void write_cost(Report *r)
 {
     const Plan *plan = r->plan;
     const Search *search = &r->p->options->search;
-    if (search->least_cost > 0)
-        out(&r->o,
-            "  %-22s %11.2f%%  %sin a %s; no plan within the budget has less than %.2f%%%s\n",
-            "extra time, estimated", plan_extra(plan->cost, search->least_cost), r->dim,
-            plan_trains_step(plan->clusters) ? "training step" : "forward pass",
-            plan_extra(search->cost_bound, search->least_cost), r->plain);
+    if (search->least_cost > 0) {
+        double extra = plan_extra(plan->cost, search->least_cost);
+        double least = plan_extra(search->cost_bound, search->least_cost);
+        const char *best =
+            extra <= least
+                ? "no plan within the budget takes less"
+                : arena_printf(r->g->arena, "no plan within the budget takes less than %.2f%%",
+                               least);
+        out(&r->o, "  %-22s %11.2f%%  %sof a %s; %s%s\n", "extra time, estimated", extra, r->dim,
+            plan_trains_step(plan->clusters) ? "training step" : "forward pass", best, r->plain);
+    }
     if (search->cut)
         out(&r->o, "  %-22s %12llu  %sthe search was cut short: --effort spends it all%s\n",
             "effort reached", (unsigned long long)search->effort, r->dim, r->plain);

@@ -398,7 +398,7 @@ check "a misfit names a batch that a chunked loss makes fit"
 run $models/oom_a.g --accumulate auto --budget 16G --report &&
     grep -q 'micro-batches  *4 .*: fewer would not fit' "$work/out"
 check "fewer micro-batches that do not fit are not said to take more time"
-run $gpt --budget "$least" --report && grep -q 'floor .*with what else may be chosen' "$work/out"
+run $gpt --budget "$least" --report && grep -q 'floor .*other micro-batches or chunks may' "$work/out"
 check "the floor says that it is of what was chosen"
 run net.g --chunked-loss some
 [ $? -eq 2 ]
