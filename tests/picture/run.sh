@@ -138,7 +138,7 @@ check 'a narrow report has none' lacks "$dir/narrow" 'The arena over time'
 "$gplan" $model --train --accumulate 2 --report >"$dir/micro"
 for report in wide micro; do
     check "a report ($report) has the memory floor" has "$dir/$report" 'no order of these steps'
-    check "a report ($report) has the least that a plan costs" has "$dir/$report" 'no plan within the budget has less'
+    check "a report ($report) has the least that a plan costs" has "$dir/$report" 'no plan within the budget takes less'
 done
 check 'the report has the fragmentation' has "$dir/narrow" 'fragmentation'
 check 'a sketch is as wide as the terminal' awk 'length($0) > 100 && /aaa|ppp/ { exit 1 }' "$dir/wide"
