@@ -49,7 +49,7 @@ static void write_sizes(Report *r)
     const Reasons *why = &r->p->options->why;
     bool chosen = why->micro || why->chunked_loss || why->epilogues || why->ring;
     line(r, "floor", plan->floor,
-         chosen ? "no order of these steps needs less; other micro-batches or chunks may"
+         chosen ? "no order of these steps needs less; steps of another choice may"
                 : "no order of these steps needs less");
     uint64_t gaps =
         plan->arena[SPACE_ARENA] > r->p->peak ? plan->arena[SPACE_ARENA] - r->p->peak : 0;
@@ -78,7 +78,7 @@ static void write_cost(Report *r)
         double extra = plan_extra(plan->cost, search->least_cost);
         double least = plan_extra(search->cost_bound, search->least_cost);
         const char *best =
-            extra <= least
+            extra < least + 0.005 /* as it is printed */
                 ? "no plan within the budget takes less"
                 : arena_printf(r->g->arena, "no plan within the budget takes less than %.2f%%",
                                least);

@@ -165,7 +165,7 @@ deep="$work/deep.g --threads 1 --recompute none --accumulate 1 --quiet"
 # ---- What a budget costs is the same wherever it is said: of the training step alone, over that of
 # the model as it stands. Picked rows of the table, then the hint of a misfit.
 extra_of() { # what the last run printed, as a report
-    sed -n 's/.*extra time, estimated *\([0-9.]*\)%  in a training step.*/\1/p' "$work/out"
+    sed -n 's/.*extra time, estimated *\([0-9.]*\)%  of a training step.*/\1/p' "$work/out"
 }
 same_costs() { # NAME OPTIONS...
     name=$1
@@ -204,7 +204,7 @@ micro=$("$gplan" net.g --effort 5 --budget 400K --accumulate 1 2>&1 | sed -n 's/
 run net.g --budget 400K --accumulate "${micro% *}" --report && [ "$(extra_of)" = "${micro#* }" ]
 check "the hint for micro-batches says what the report says"
 run net.g --infer --budget 64K --report
-grep -q 'extra time, estimated .* in a forward pass' "$work/out" || grep -q 'in a forward pass' "$work/err"
+grep -q 'extra time, estimated .* of a forward pass' "$work/out" || grep -q 'in a forward pass' "$work/err"
 check "without training it is of the forward pass"
 
 # ---- The largest value.
@@ -398,7 +398,7 @@ check "a misfit names a batch that a chunked loss makes fit"
 run $models/oom_a.g --accumulate auto --budget 16G --report &&
     grep -q 'micro-batches  *4 .*: fewer would not fit' "$work/out"
 check "fewer micro-batches that do not fit are not said to take more time"
-run $gpt --budget "$least" --report && grep -q 'floor .*other micro-batches or chunks may' "$work/out"
+run $gpt --budget "$least" --report && grep -q 'floor .*another choice may' "$work/out"
 check "the floor says that it is of what was chosen"
 run net.g --chunked-loss some
 [ $? -eq 2 ]
