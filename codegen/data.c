@@ -180,7 +180,7 @@ static void make_set(const Graph *g, int which, Ring ring, DataSet *d)
         set->last = GP_DATA_PAD;
 }
 
-/* On the host what fills slots is behind them. */
+/* On the host what fills slots is after them. */
 static uint64_t host_work(uint64_t slot, Ring ring)
 {
     return gp_data_round(slot * ring.depth, GP_DATA_PAGE);

@@ -9,7 +9,7 @@
 static void write_call(const Emission *e, const Occurrence *o, const Node *node,
                        const char *epilogue, Out *to)
 {
-    assert(!epilogue); /* its kernels run nothing behind them: see target.c */
+    assert(!epilogue); /* its kernels run nothing after them: see target.c */
     (void)epilogue;
     static const KernelSyntax settings = {.open = "    gp_%s_attr attr = {};\n",
                                           .before = "    attr.",

@@ -117,7 +117,7 @@ void embedded_write(const Api *api, Out *o)
     out(o,
         "\n/* Parameters, constants and state, each from a multiple of %d bytes on. A row is full, "
         "without a\n"
-        " * 0 behind it. */\n"
+        " * 0 after it. */\n"
         "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 15\n"
         "#pragma GCC diagnostic ignored \"-Wunterminated-string-initialization\"\n"
         "#elif defined(__clang_major__) && __clang_major__ >= 20\n"

@@ -27,7 +27,7 @@ typedef ARRAY(const char *) Items;
 /* Items between commas, as many on a line as it takes; the others stand `indent` columns from the
  * left, or where that is 0 below the first. */
 void out_list(Out *o, const char *head, const Items *item, const char *tail, size_t indent);
-/* Items on lines of their own, as many on each as there is room for, with a comma behind each. */
+/* Items on lines of their own, as many on each as there is room for, with a comma after each. */
 void out_items(Out *o, const char *indent, const Items *items, const char *line_end,
                bool last_comma);
 /* Breaks the line that begins there, where it is too long for one. */
@@ -110,7 +110,7 @@ typedef struct {
     ApiTensor *tensor;
     size_t tensors;
     size_t saved_begin, saved_end; /* those that a parameter file holds */
-    size_t needed_end;             /* and must hold: behind them stands the optimizer's state */
+    size_t needed_end;             /* and must hold: after them stands the optimizer's state */
     bool trains;                   /* has a program that steps */
     bool runs[RUNS];               /* functions that there are */
     int64_t batch;                 /* of the batch dimension; 0: none */
@@ -265,7 +265,7 @@ struct Dialect {
     void (*nest)(Loop *l);    /* the body of a loop */
     void (*launch)(const Emission *e, const Function *f, Out *o); /* a loop as a function; NULL:
                                                                      it is one already */
-    /* epilogue: what its kernel runs behind it, or NULL */
+    /* epilogue: what its kernel runs after it, or NULL */
     void (*call)(const Emission *e, const Occurrence *o, const Node *node, const char *epilogue,
                  Out *o_);
 };
@@ -342,7 +342,7 @@ const char *constants_name(const Api *api);
 typedef struct {
     const char *system;  /* the includes of the C library */
     const char *types;   /* of the first file */
-    const char *kernels; /* of the others, behind the settings of kernels */
+    const char *kernels; /* of the others, after the settings of kernels */
 } Inlined;
 Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest);
 /* Whether that text has a certain file in it. */

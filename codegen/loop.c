@@ -1,4 +1,4 @@
-/* A cluster of elementwise ops as one loop nest, or those behind a kernel as a function for it.
+/* A cluster of elementwise ops as one loop nest, or those after a kernel as a function for it.
  *
  * Axes that lie evenly in every operand are joined first, so most clusters are one loop. A
  * result may take the bytes of an operand of the same element, so there is no `restrict`; the
@@ -54,7 +54,7 @@ static void add_access(Loop *l, Use use, bool result)
         .value = use.value, .view = use.view, .parameter = parameter, .at = at, .result = result};
 }
 
-/* The nodes of the loop: all of the cluster's, but for the kernel that an epilogue stands behind.
+/* The nodes of the loop: all of the cluster's, but for the kernel that an epilogue stands after.
  */
 static Id first_node(const Loop *l)
 {

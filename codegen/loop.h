@@ -64,7 +64,7 @@ void loop_literals(Loop *l, int depth);
 void loop_loads(Loop *l, bool fixed, int depth);
 /* Reads the rest, computes and writes one element. */
 void loop_element(Loop *l, int depth);
-/* The same behind `for (...)`: in braces, where it is more than a statement. */
+/* The same after `for (...)`: in braces, where it is more than a statement. */
 void loop_body(Loop *l, int depth);
 
 #endif

@@ -360,7 +360,7 @@ static void fill_tables(const Emission *e, Template *t)
     fill_table(e, t, "ACCESSORS", write_accessors);
 }
 
-/* The runtime behind what the template includes and what ops call. */
+/* The runtime after what the template includes and what ops call. */
 static void fill_runtime(Emission *e, Template *t)
 {
     Out body = out_new(e->arena);

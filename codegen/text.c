@@ -153,8 +153,8 @@ void out_list(Out *o, const char *head, const Items *item, const char *tail, siz
     out(o, "%s", tail);
 }
 
-/* Where a row that is too long goes on in the next line: behind a comma within the width, or
- * behind a blank of a string, which is then two, or between two strings. */
+/* Where a row that is too long goes on in the next line: after a comma within the width, or
+ * after a blank of a string, which is then two, or between two strings. */
 static size_t break_at(const char *text, size_t width, bool *in_string)
 {
     size_t best = 0, blank = 0, gap = 0;

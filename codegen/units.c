@@ -46,7 +46,7 @@ void unit_scan(Arena *arena, Unit *unit)
 
 /* ---- What a piece defines -------------------------------------------------------------------- */
 
-/* Constants of an enum, from behind its brace on. */
+/* Constants of an enum, from after its brace on. */
 static void enumerators(Arena *arena, Unit *unit, const char *at)
 {
     bool begins = true;

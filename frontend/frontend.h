@@ -717,7 +717,7 @@ Use ranks_metric(Graph *g, const Output *metric, Use sum);
  * and is summed as they are. False with a message where it cannot be. */
 bool ranks_stage(Graph *g, Use *gradient);
 void ranks_unstage(Graph *g, Use *gradient);
-/* Gradients, by value, are summed over ranks from here on, as they come; and are there behind
+/* Gradients, by value, are summed over ranks from here on, as they come; and are there after
  * ranks_end, which stands in the program that updates. */
 void ranks_reduce(Graph *g, Use *gradient, size_t values);
 void ranks_end(Graph *g, Use *gradient);

@@ -4,7 +4,7 @@
  * of the largest in its windows (OP_LARGEST) before the op that it read (OP_RECTIFIES), where
  * nothing else reads that; what was before is unread and removed by the next simplify. Both
  * orders give the same bits, forward and backward: where a window's largest is positive it is the
- * same element, elsewhere the result is 0 and nothing flows back. Behind the pool the relu runs on
+ * same element, elsewhere the result is 0 and nothing flows back. After the pool the relu runs on
  * fewer elements, and its gradient needs these alone: the pool needs no more than the places that
  * it took. Linear in nodes and operands for each such pool.
  */
@@ -34,7 +34,7 @@ static bool may_swap(const Graph *g, const Node *pool, const Id *readers)
            !g->value.at[read.value].hint && !g->value.at[pool->value].hint;
 }
 
-/* How many read each value, with room for those that are put in: one behind each pool. */
+/* How many read each value, with room for those that are put in: one after each pool. */
 static Id *readers_begin(Graph *g)
 {
     const size_t most = g->value.count + g->node.count;

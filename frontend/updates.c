@@ -6,7 +6,7 @@
  * micro-batches are summed first. What the step has staged (running statistics) is committed here
  * too, after everything that can fail; over micro-batches it is kept beside the state until then.
  * With a loss scale, what the step changes hangs on `good`, which reads all gradients: whatever is
- * saved changes behind it, and reads it.
+ * saved changes after it, and reads it.
  * An optimizer is a row like any other: its operands are w, g and the factor that clipping gives;
  * what else it has is state that the row itself makes.
  */

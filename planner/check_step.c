@@ -31,7 +31,7 @@ static bool may_take(const Check *c, const Cluster *cluster, Id operand)
     return true;
 }
 
-/* Behind a kernel, what is written over is read by the last node alone, element by element: sums
+/* After a kernel, what is written over is read by the last node alone, element by element: sums
  * stay aside until then. */
 static bool reads_with_last(const Check *c, const Cluster *cluster, Id operand)
 {

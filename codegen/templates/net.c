@@ -78,7 +78,7 @@ static void find_part(gp_run *run, int rank)
 
 #endif
 #if MODEL_AS_RANKS
-/* Behind the last micro-batch of a rank comes the first of the next. */
+/* After the last micro-batch of a rank comes the first of the next. */
 static void find_rank(gp_run *run, int *rank)
 {
     if (run->micro + 1 == run->micros && ++*rank < MODEL_RANKS_COUNT)

@@ -173,7 +173,7 @@ void net_free(net *m);
 int net_sync(net *m);
 #else
 #if MODEL_RANKS
-/* Takes the arena, which is neither read nor written yet. Behind MPI_Init, with a pointer to a
+/* Takes the arena, which is neither read nor written yet. After MPI_Init, with a pointer to a
  * communicator of NET_RANKS ranks, an MPI_Comm; all of them call it, and net_close before
  * MPI_Finalize. What fails on one rank, or is not answered within so many seconds (300 unless
  * net_timeout sets others), ends all of them with NET_ERANK: load the last file that was saved in

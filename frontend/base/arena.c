@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under the address sanitizer a gap that must not be touched lies behind whatever is given out:
+/* Under the address sanitizer a gap that must not be touched lies after whatever is given out:
  * without it a step past the end of an array would be a step into the next. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

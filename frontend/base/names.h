@@ -9,7 +9,7 @@
 typedef struct NameTable NameTable;
 
 NameTable *names_new(Arena *arena);
-/* The number behind a name, made NONE-like (UINT32_MAX) when the name is new. The pointer holds
+/* The number of a name, made NONE-like (UINT32_MAX) when the name is new. The pointer holds
  * until the next call. */
 uint32_t *names_at(NameTable *table, const char *name);
 uint32_t names_find(const NameTable *table, const char *name); /* UINT32_MAX: not there */

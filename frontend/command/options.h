@@ -57,7 +57,7 @@ typedef struct {
     bool main;                    /* write the program around the model too */
     Learned *learned;             /* filled in by a compile; NULL: nobody asks */
     const char *keep;             /* a folder for what a run writes; NULL: none of it stays */
-    ARRAY(const char *) argument; /* behind --, of a command that hands them on */
+    ARRAY(const char *) argument; /* after --, of a command that hands them on */
 } Options;
 
 /* The command that the arguments ask for, run; argv[0] is the program. The exit status. */
@@ -122,7 +122,7 @@ typedef struct Command {
     unsigned bit;
     size_t most; /* inputs that it takes; at least one */
     int (*run)(Arena *arena, const Options *o);
-    const char *rest; /* behind --, as usage shows it: arguments of what it runs. NULL: inputs */
+    const char *rest; /* after --, as usage shows it: arguments of what it runs. NULL: inputs */
 } Command;
 
 extern const Command command_table[]; /* the first is the one without a name */

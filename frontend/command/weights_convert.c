@@ -80,7 +80,7 @@ static void convert_row(Dtype have, const char *from, int64_t stride, int64_t co
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* Goes through a view: `index` counts all axes but the last; false behind the last row. */
+/* Goes through a view: `index` counts all axes but the last; false after the last row. */
 static bool next_row(const View *view, int64_t index[MAX_RANK])
 {
     for (int d = view->rank - 2; d >= 0; d--) {

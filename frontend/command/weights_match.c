@@ -148,7 +148,7 @@ static int by_name(const void *a, const void *b)
     return natural_order(((const Item *)a)->name, ((const Item *)b)->name);
 }
 
-/* Modules that have the leaves, behind those that are found already. */
+/* Modules that have the leaves, after those that are found already. */
 static void find_modules(const Weights *w, const NameTable *direct, const char *leaves,
                          Items *modules)
 {
@@ -230,7 +230,7 @@ static bool same_group(const Item *a, const Item *b)
     return a->group == b->group;
 }
 
-/* The next of an item's group behind `at` that is left; count: there is none. */
+/* The next of an item's group after `at` that is left; count: there is none. */
 static size_t next_of_group(const Items *items, const Item *of, size_t at)
 {
     while (at < items->count && (items->at[at].done || !same_group(&items->at[at], of)))

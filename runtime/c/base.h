@@ -92,7 +92,7 @@ typedef struct {
 /* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */
 #define GP_KERNEL(name) static GP_NOINLINE int gp_##name(const gp_call *c)
 
-/* Behind a kernel for CUDA: it takes and makes f16 and bf16, as OP_HALF of its row says. */
+/* After a kernel for CUDA: it takes and makes f16 and bf16, as OP_HALF of its row says. */
 #define GP_TAKES_HALF(name) enum { gp_##name##_takes_half = 1 };
 
 /* GP_WORKSPACE(conv2d) { return bytes; } data pointers may be NULL here, dims are right. The

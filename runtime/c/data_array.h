@@ -215,7 +215,7 @@ GP_HOST int gp_data_accept(gp_data *d, int f, const gp_data_header *h, const cha
     if (size < h->base || (bytes && (size - h->base) / bytes < (uint64_t)h->dim[0]))
         return gp_data_fail(d->text,
                             "%s: the file is cut short: it has %llu bytes, of %lld samples of "
-                            "%llu behind the first %llu",
+                            "%llu after the first %llu",
                             gp_data_brief(path), (unsigned long long)size, (long long)h->dim[0],
                             (unsigned long long)bytes, (unsigned long long)h->base);
     if (f > 0 && d->total != h->dim[0])

@@ -55,7 +55,7 @@ GP_HOST_FAST void gp_csv_keep(gp_csv *c, size_t *length, int byte)
         c->cell[(*length)++] = (char)byte;
 }
 
-/* Reads one cell and what stands behind it: ',', a newline, or -1 at the end. Spaces around it go.
+/* Reads one cell and what stands after it: ',', a newline, or -1 at the end. Spaces around it go.
  */
 GP_HOST_FAST int gp_csv_cell(gp_csv *c)
 {

@@ -49,7 +49,7 @@ GP_HOST_FAST int gp_flate_byte(gp_inflater *z)
     return z->input[z->used++];
 }
 
-/* The next n <= 16 bits, the first as the lowest. Behind the end there are zeros, and a failure
+/* The next n <= 16 bits, the first as the lowest. After the end there are zeros, and a failure
  * where they are taken. */
 GP_HOST_FAST unsigned gp_flate_peek(gp_inflater *z, int n)
 {

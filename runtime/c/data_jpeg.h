@@ -1,6 +1,6 @@
 /* JPEG by libjpeg, with its memory from what was planned.
  *
- * The library takes a few hundred bytes by itself when an object is created; everything behind that
+ * The library takes a few hundred bytes by itself when an object is created; everything after that
  * comes from a memory manager of ours. Nearly all damage is only a warning to it: here it is an
  * error. */
 #ifndef GP_DATA_JPEG_H

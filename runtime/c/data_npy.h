@@ -7,7 +7,7 @@
 
 enum { GP_NPY_HEADER = 4096 };
 
-/* What stands behind 'key': in the dict; NULL where it does not. */
+/* What stands after 'key': in the dict; NULL where it does not. */
 GP_HOST const char *gp_npy_find(const char *dict, const char *key)
 {
     char quoted[32];

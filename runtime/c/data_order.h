@@ -2,7 +2,7 @@
  * found at once in constant memory, for 10^9 samples as for 10.
  *
  * A Feistel network over Z_a x Z_b with a * b >= n (Black and Rogaway, "Ciphers with arbitrary
- * finite domains", 2002): halves are added to each other modulo a and b; what falls behind n is
+ * finite domains", 2002): halves are added to each other modulo a and b; what falls after n is
  * permuted again. `a` is even, since rotations of an odd number of elements are even permutations,
  * of which no number of rounds makes an odd one. */
 #ifndef GP_DATA_ORDER_H

@@ -104,7 +104,7 @@ typedef struct gp_preparation {
     const void *context;
 } gp_preparation;
 
-/* Memory for making one, behind the writer's. A typedef of an array with this size compiles where
+/* Memory for making one, after the writer's. A typedef of an array with this size compiles where
  * a struct has room in it. */
 #define GP_PREPARED_FITS(type) (sizeof(type) + sizeof(gp_writer) <= GP_DATA_PREPARE ? 1 : -1)
 

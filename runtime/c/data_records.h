@@ -1,4 +1,4 @@
-/* Records of fixed size, one behind the other, behind an optional header: CIFAR-10's batches. */
+/* Records of fixed size, one after the other, after an optional header: CIFAR-10's batches. */
 #ifndef GP_DATA_RECORDS_H
 #define GP_DATA_RECORDS_H
 
@@ -16,7 +16,7 @@ GP_HOST int gp_records_open(gp_data *d)
         return code;
     if (size < (uint64_t)set->header || (size - (uint64_t)set->header) % (uint64_t)set->record)
         return gp_data_fail(d->text,
-                            "%s: has %llu bytes: no whole number of records of %lld behind a "
+                            "%s: has %llu bytes: no whole number of records of %lld after a "
                             "header of %lld",
                             gp_data_brief(d->path), (unsigned long long)size,
                             (long long)set->record, (long long)set->header);

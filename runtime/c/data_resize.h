@@ -3,7 +3,7 @@
  *
  * A triangle as wide as the output's pixel, in each direction (what Pillow calls BILINEAR).
  * Weights have 14 bits and add up to 1 exactly; sums are exact; between the directions there are 7
- * bits behind the point, so that a result is the nearest level but for a few hundredths. */
+ * bits after the point, so that a result is the nearest level but for a few hundredths. */
 #ifndef GP_DATA_RESIZE_H
 #define GP_DATA_RESIZE_H
 

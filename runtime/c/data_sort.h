@@ -7,7 +7,7 @@
 
 enum { GP_SORT_BYTES = 65536, GP_SORT_NAMES = 4096, GP_SORT_RUNS = 4096, GP_SORT_READ = 8192 };
 
-/* Reads records of a file, one behind the other: two bytes of length, then the name. */
+/* Reads records of a file, one after the other: two bytes of length, then the name. */
 typedef struct {
     int file;
     uint64_t at, end; /* of what is not in the buffer yet */
@@ -46,7 +46,7 @@ GP_HOST_FAST void gp_names_begin(gp_names *n, int file, uint64_t at, uint64_t en
     n->used = n->filled = 0;
 }
 
-/* The next name, with a 0 behind it. */
+/* The next name, with a 0 after it. */
 GP_HOST_FAST int gp_names_next(gp_names *n)
 {
     unsigned char length[2];
@@ -75,7 +75,7 @@ typedef struct {
     uint32_t name[GP_SORT_NAMES];     /* offsets in text */
     int names;
     size_t used;
-    unsigned char text[GP_SORT_BYTES]; /* names with a 0 behind each */
+    unsigned char text[GP_SORT_BYTES]; /* names with a 0 after each */
     gp_writer to;
     gp_names from[2];
 } gp_sorter;

@@ -5,7 +5,7 @@
 #include "base.h"
 #include "settings.h"
 
-/* Row `row` of an index [..., axes], behind its batch; -1 where an index is outside its axis. */
+/* Row `row` of an index [..., axes], after its batch; -1 where an index is outside its axis. */
 GP_FUNCTION int64_t gp_flat(const gp_tensor *index, const gp_flat_index_attr *a, int64_t row)
 {
     const int axes = (int)index->dim[index->rank - 1];

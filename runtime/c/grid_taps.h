@@ -61,7 +61,7 @@ GP_FUNCTION int64_t gp_grid_element(gp_real p, int64_t size)
     return p >= 0 && p <= (gp_real)(size - 1) ? (int64_t)p : -1;
 }
 
-/* Cubic convolution with a = -0.75, at t behind the second of four taps. */
+/* Cubic convolution with a = -0.75, at a distance of t after the second of four taps. */
 GP_FUNCTION void gp_grid_cubic(gp_real t, gp_grid_axis *taps, gp_real slope)
 {
     const gp_real a = -(gp_real)0.75;

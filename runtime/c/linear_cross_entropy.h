@@ -173,7 +173,7 @@ GP_WORKSPACE(linear_cross_entropy_accumulate)
     return gp_slices_bytes(c);
 }
 
-/* The same with the sum of dw over micro-batches behind the operands; dw is its next version. */
+/* The same with the sum of dw over micro-batches after the operands; dw is its next version. */
 GP_KERNEL(linear_cross_entropy_accumulate)
 {
     const gp_linear_cross_entropy_accumulate_attr *a = c->attr;

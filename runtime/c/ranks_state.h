@@ -55,7 +55,7 @@ typedef struct {
 /* A tensor that is being summed. */
 typedef struct {
     gp_real *at;
-    int64_t count, end; /* the number of the first piece behind it */
+    int64_t count, end; /* the number of the first piece after it */
 } gp_ranks_tensor;
 
 /* The next piece of the stream, for those who look for theirs. */
@@ -95,7 +95,7 @@ struct gp_ranks {
 
 _Static_assert(sizeof(gp_ranks) <= GP_RANKS_HEAD, "the state was planned smaller");
 
-/* What lies behind the state: the tensors, and the memory of pieces. */
+/* What lies after the state: the tensors, and the memory of pieces. */
 #define GP_RANKS_SUM(r) ((gp_ranks_tensor *)(void *)((unsigned char *)(r) + GP_RANKS_HEAD))
 
 GP_FUNCTION gp_real *gp_ranks_slot(gp_ranks *r, const gp_piece *p, int slot)

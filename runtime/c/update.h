@@ -2,7 +2,7 @@
  *
  * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
  * output shares the bytes of the operand it is the next version of. With a loss scale the factor
- * has more behind it (scale.h): a step that does not count writes nothing. State of 8 bits is
+ * has more after it (scale.h): a step that does not count writes nothing. State of 8 bits is
  * decoded and encoded block by block; what is between, each optimizer's own part, computes in f32.
  */
 #ifndef GP_UPDATE_H

@@ -131,7 +131,7 @@ GP_KERNEL(linear_cross_entropy_grad)
     return gp_slices_back(c, &loss, a->turned != 0, 0);
 }
 
-/* The same with the sum of dw over micro-batches behind the operands; dw is its next version. */
+/* The same with the sum of dw over micro-batches after the operands; dw is its next version. */
 GP_KERNEL(linear_cross_entropy_accumulate)
 {
     const gp_linear_cross_entropy_accumulate_attr *a =

@@ -2,7 +2,7 @@
  *
  * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
  * output shares the bytes of the operand it is the next version of. Step and learning rate are read
- * on the device. With a loss scale the factor has more behind it (runtime/c/scale.h): a step that
+ * on the device. With a loss scale the factor has more after it (runtime/c/scale.h): a step that
  * does not count writes nothing. */
 #ifndef GP_UPDATE_CUH
 #define GP_UPDATE_CUH

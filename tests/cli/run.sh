@@ -309,7 +309,7 @@ spellings() {
         "$gplan" -D B=3 --budget 1M --emit c - <good.g | sed 's/<stdin>/good.g/g' | cmp - good.c
 }
 check 'options in all their spellings' spellings
-sorted() { # a file behind an option of every command, and dashes that are none
+sorted() { # a file after an option of every command, and dashes that are none
     cp good.g ./-good.g && "$gplan" -o sorted.c -- -good.g && [ -s sorted.c ] &&
         printf 'id,lower,upper,size\na,0,2,4\n' | "$gplan" pack - --effort 1e3 --seed 0 -o - >packed 2>report &&
         [ "$(tail -n 1 packed)" = a,0,2,4,0 ] && grep -q height report &&

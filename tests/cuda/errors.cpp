@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     expect_ok(lookup_set_words(&model, words.data()), "set");
     expect_ok(lookup_set_next(&model, next_words.data()), "set");
     outputs();
-    bad_index(11, "an index behind the table");
+    bad_index(11, "an index beyond the table");
     bad_index(-12, "an index before it");
     bad_index(INT32_MIN, "the lowest of all");
     bad_class();

@@ -3,7 +3,7 @@
  *
  *     feed STEPS plain|silent|replay DUMP [LOAD]
  *
- * plain asks for the loss of each step; silent does not, so that copies of samples run behind the
+ * plain asks for the loss of each step; silent does not, so that copies of samples run after the
  * steps; replay captures the step after the first one. After 20 steps each the samples that are
  * held out are evaluated. What was learned is saved as DUMP; LOAD goes on with such a file, and
  * with the samples that come next. */

@@ -81,7 +81,7 @@ static inline int reset(uint64_t seed)
     return M(_reset)(&model, seed);
 }
 
-/* Of the arena not a byte more than the model asks for: behind it lies a page that faults. The
+/* Of the arena not a byte more than the model asks for: after it lies a page that faults. The
  * stream is the default one where the model takes its memory itself, else one that waits for no
  * other. */
 static inline void model_begin(bool created)

@@ -152,7 +152,7 @@ cudaError_t device_starts(const void *kernel, dim3 grid, dim3 block, size_t shar
 struct Block {
     char *map;
     size_t mapped;
-    char *from; /* what is the caller's, to the guard behind it */
+    char *from; /* what is the caller's, to the guard after it */
     CudaOnCpuMemory kind;
     int device;
 };

@@ -292,7 +292,7 @@ Test(records, fields_are_parts_of_a_record)
     cr_assert_eq(gp_data_samples(o.data), 9);
     close_set(&o);
     write_file("r.bin", pattern, sizeof pattern - 1);
-    refuses(&set, "r.bin: has 239 bytes: no whole number of records of 24 behind a header of 24");
+    refuses(&set, "r.bin: has 239 bytes: no whole number of records of 24 after a header of 24");
 }
 
 Test(tokens, windows_overlap_by_one)

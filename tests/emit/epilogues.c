@@ -1,5 +1,6 @@
 /* Two training steps and a forward pass; prints a sum of the bits of all that is left, so that a
- * build whose elementwise ops run behind products can be compared with one where none does. */
+ * build whose elementwise ops run as epilogues of products can be compared with one where none
+ * does. */
 #include "epilogues.h"
 #include "expect.h"
 

@@ -1,11 +1,11 @@
-# Elementwise ops behind products of all kinds: rows, columns, vectors, images, windows of a concat.
+# Elementwise epilogues of products of all kinds: rows, columns, vectors, images, windows of a concat.
 model epilogues(batch B = 6)
 
 input x : f32[B, 4, 9, 9]
 input t : f32[B, 10]
 input seen : bool[B, 24]
 
-# by channel, behind a convolution, into a window; what stands before it; a strided one
+# by channel, after a convolution, into a window; what stands before it; a strided one
 a = relu(batchnorm(conv2d(x, 6, kernel = 3, pad = same, bias = false)))
 b = tanh(x) * sigmoid(conv2d(x, 4, kernel = 1))
 d = silu(conv2d(x, 4, kernel = 3, pad = same, groups = 4))
@@ -15,7 +15,7 @@ h = relu(u + h)
 
 param slope : [9]
 
-# by column, with a residual, a mask, dropout; behind batches of products
+# by column, with a residual, a mask, dropout; after batches of products
 r = gelu(dense(global_avgpool(h), 24))
 r = r + dropout(dense(r, 24) * where(seen, 1.0, 0.5), 0.25)
 m = reshape(r, [B, 3, 8])

@@ -123,7 +123,7 @@ left_out() { # OPTIONS...
 check 'a step without forward has the same bits' left_out
 check 'and in micro-batches too' left_out --accumulate 2
 
-# Ops behind products give the bits that they give on their own, with any number of threads and
+# Epilogues of products give the bits that they give on their own, with any number of threads and
 # under any budget.
 model=epilogues
 least=$(least_budget "$here/epilogues.g" --threads 3)
@@ -138,7 +138,7 @@ fused() {
         epilogues --epilogues always --accumulate 1 --recompute none && cmp epilogues.out never.out &&
         epilogues --budget "$least" && cmp epilogues.out never.out
 }
-check 'behind products' fused
+check 'after products' fused
 
 # Weights in the C file give the bits of those that are loaded, and no function reads or writes a file.
 embedded() { # COMPILER FLAGS...: the embedded model, and its output
@@ -311,7 +311,7 @@ guests() {
 }
 check 'an op between those of a layer' guests
 
-# Of the ways of its kernels those that its shapes can take, behind a check that they do.
+# Of the ways of its kernels those that its shapes can take, after a check that they do.
 ways() {
     "$gplan" "$here/../costs/digits.g" --quiet -o digits.c &&
         ! grep -q 'gp_wino_conv\|gp_thin_tile\|gp_softmax_stream\|GP_WAY' digits.c &&

@@ -38,14 +38,14 @@ completes() { # EXPECTED WORDS...: as the last of them
 }
 check 'bash completes an option' completes --budget --budg
 check 'bash completes a command' completes remat rem
-check 'bash completes a word behind its option' completes external model.g --io ext
+check 'bash completes a word after its option' completes external model.g --io ext
 check 'bash completes an option of a command' completes --capacity pack problem.csv --cap
-check 'bash completes a word behind an option of a command' completes svg pack --emit s
+check 'bash completes a word after an option of a command' completes svg pack --emit s
 not_completes() { ! completes "$@"; }
 check 'bash completes no option of another command' not_completes --infer pack problem.csv --inf
 cp "$root/examples/mlp.g" "$work" && cd "$work" || exit 1
 check 'bash completes the name of a model' completes mlp.g ml
-check 'bash completes any file behind a command' completes log verify lo
+check 'bash completes any file after a command' completes log verify lo
 
 # What documents say of the program is what it says itself.
 table=$work/ops

@@ -34,7 +34,7 @@ typedef struct {
     double *at;
 } Array;
 
-/* How a tensor lies: dense, with gaps behind rows and planes, with the last two axes exchanged, or
+/* How a tensor lies: dense, with gaps after rows and planes, with the last two axes exchanged, or
  * as one that is broadcast along its first axis. */
 typedef enum { DENSE, GAPS, SWAPPED, SHARED, LAYOUTS } Layout;
 

@@ -44,7 +44,7 @@ static void weights(int64_t micros, int64_t samples, int64_t rows, int64_t each,
     SAME("the sum of weights", sum > 0.99999 && sum < 1.00001, 1);
 }
 
-/* In pieces as at once, from what a key draws or from a list; nothing behind the last is touched.
+/* In pieces as at once, from what a key draws or from a list; nothing after the last is touched.
  */
 static void pieces(void)
 {
@@ -60,7 +60,7 @@ static void pieces(void)
         gp_initialize(&run, &init, "name", whole, GP_F32, 0, COUNT);
         gp_initialize(&run, &init, "name", cut, GP_F32, 0, FIRST);
         gp_initialize(&run, &init, "name", cut + FIRST, GP_F32, FIRST, COUNT - FIRST);
-        SAME("what lies behind", whole[COUNT], 99);
+        SAME("what lies after", whole[COUNT], 99);
         for (int i = 0; i < COUNT; i++) {
             SAME("a number in pieces", cut[i], whole[i]);
             if (kind == GP_INIT_LIST)

@@ -110,7 +110,7 @@ static void pick_each(int64_t outer, int64_t n, int64_t inner, int64_t picks, in
         reduction);
 }
 
-/* Two indices as one, behind a batch. */
+/* Two indices as one, after a batch. */
 static void flatten(int64_t batches, int64_t each)
 {
     const gp_flat_index_attr a = {.size = {5, 7}, .batches = batches};

@@ -180,7 +180,7 @@ static void running(void)
     try(&t, "running_stats");
 }
 
-/* What a call does not ask for is not written, whatever lies behind its outputs. */
+/* What a call does not ask for is not written, whatever lies after its outputs. */
 static void one_output(void)
 {
     float x[] = {1, 2, 4, -1, 0, 3}, y[6], behind[] = {7, 7};

@@ -72,7 +72,7 @@ static size_t operator_length(const char *at)
     return 1;
 }
 
-/* Behind a comment, a blank, or a directive that is no macro's. */
+/* After a comment, a blank, or a directive that is no macro's. */
 static const char *skip(const char *at, bool line_begins, uint32_t *line)
 {
     if (at[0] == '/' && at[1] == '*') {
@@ -190,7 +190,7 @@ static const char *token_end(const File *f, size_t i)
     return f->token[i].at + f->token[i].length;
 }
 
-/* The token behind the bracket that closes the one at i. */
+/* The token after the bracket that closes the one at i. */
 static size_t behind_bracket(const File *f, size_t i)
 {
     int depth = 0;
@@ -204,7 +204,7 @@ static size_t behind_bracket(const File *f, size_t i)
     return i;
 }
 
-/* The token behind a name, a number or a bracket with all that is applied to it; i where there is
+/* The token after a name, a number or a bracket with all that is applied to it; i where there is
  * none. */
 static size_t behind_operand(const File *f, size_t i)
 {

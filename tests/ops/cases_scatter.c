@@ -55,7 +55,7 @@ static Tensor scatter(const Case *c)
     return y;
 }
 
-/* The slice of x that row `row` of index names, as its number, behind `batch` axes of both; and how
+/* The slice of x that row `row` of index names, as its number, after `batch` axes of both; and how
  * many elements it has. */
 static int64_t slice(const Tensor *x, const Tensor *index, int batch, int64_t row, int64_t *width)
 {

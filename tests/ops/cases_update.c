@@ -11,7 +11,7 @@ enum { W, G, SCALE, FIRST, SECOND };
 static double gradient(const Case *c, int64_t i, bool decay)
 {
     double scale =
-        c->in[SCALE].at ? c->in[SCALE].at[0] : 1; /* and what a loss scale has behind it */
+        c->in[SCALE].at ? c->in[SCALE].at[0] : 1; /* and what a loss scale has after it */
     return scale * c->in[G].at[i] + (decay ? case_number(c, "weight_decay") * c->in[W].at[i] : 0);
 }
 

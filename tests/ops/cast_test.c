@@ -273,7 +273,7 @@ static void try(Dtype from, Dtype to)
                   dtype_name(from), dtype_name(to), load(from, &in[i]), load(to, &got),
                   load(to, &want));
     }
-    cr_expect_eq(out[(size_t)count * made], 0x55, "behind the last");
+    cr_expect_eq(out[(size_t)count * made], 0x55, "after the last");
 }
 
 Test(cast, converts_the_edges_of_each_dtype_to_each)

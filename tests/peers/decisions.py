@@ -18,7 +18,7 @@ ROUNDS = 40
 
 class Settling:
     """A forward pass of a model in double that moves parameters as it goes. What ran last is
-    remembered: a convolution with what it saw, a norm behind it, and who has the bias."""
+    remembered: a convolution with what it saw, a norm after it, and who has the bias."""
 
     def __init__(self, model):
         self.model, self.conv, self.norm, self.seen, self.last = model, None, None, None, None

@@ -248,7 +248,7 @@ def check_model(gplan, table, name, text, model, pairs_of_model, inputs, forward
         table.row(name, key, mine[key], single[0][key], truth[0][key], onnx.get(key))
     table.row(name, "loss", loss, single[1], truth[1])
     gradients = []
-    # A shift that a norm behind it takes away has a gradient of 0: what is left of it is rounding.
+    # A shift that a norm after it takes away has a gradient of 0: what is left of it is rounding.
     least = 1e-3 * max(abs(g).max() for g in truth[2] if g is not None)
     for kind, what in ((2, "gradients"), (3, "statistics")):
         rows = []

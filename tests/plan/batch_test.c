@@ -509,7 +509,7 @@ static void note(const Mix *m, char *accepted)
                m->operand[i].axis < 0 ? "-" : (char[]){(char)('0' + m->operand[i].axis), 0});
 }
 
-/* Every choice of an axis, or none, for operand `i` and those behind it. */
+/* Every choice of an axis, or none, for operand `i` and those after it. */
 static void try_axes(Mix *m, int i, char *accepted)
 {
     if (i == m->operands) {

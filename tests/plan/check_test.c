@@ -382,7 +382,7 @@ Test(check, refuses_a_buffer_in_one_that_is_no_root)
             }
         begin(&v);
         v.plan.buffer[plan->buffers - 1].root = plan->buffers; /* a sanitizer sees it read */
-        refuse(&v, "a root behind the last buffer", plan->buffers - 1);
+        refuse(&v, "a root after the last buffer", plan->buffers - 1);
         planned_free(&v.right);
     }
     cr_assert_gt(tried, 0);

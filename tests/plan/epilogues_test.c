@@ -1,4 +1,4 @@
-/* Which elementwise ops run behind a product, and what that leaves stored. */
+/* Which elementwise ops run after a product, and what that leaves stored. */
 #include "tests/plan/planned.h"
 
 #include <criterion/criterion.h>

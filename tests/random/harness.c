@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Reads tensors as records (name, a zero byte, elements), calls, and writes what can be seen: when,
- * name, a zero byte behind each, the number of bytes, the bytes. */
+ * name, a zero byte after each, the number of bytes, the bytes. */
 static const char main_text[] =
     "#include \"net.h\"\n"
     "#include <stdio.h>\n"

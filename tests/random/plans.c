@@ -247,8 +247,8 @@ static void count_plan(const Config *c, Lowering how, const char *header, const 
     tally(how.times > 1 ? "plans with micro-batches" : "plans of the whole batch", 1);
     tally("plans with losses in chunks", how.chunked_loss);
     tally(c->open    ? "plans whose choice is gplan's"
-          : c->loops ? "plans without ops behind products"
-                     : "plans with ops behind products",
+          : c->loops ? "plans without epilogues of products"
+                     : "plans with epilogues of products",
           1);
     tally("plans that compute again",
           !c->open && number_after(header, "#define NET_OPS ") > sizes->ops);

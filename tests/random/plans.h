@@ -9,7 +9,7 @@ enum { NO_BUDGET, LEAST, FIRST_BETWEEN, BUDGETS = FIRST_BETWEEN + BETWEEN };
 
 typedef struct {
     Lowering how;
-    bool loops;  /* nothing runs behind products */
+    bool loops;  /* nothing runs after products */
     bool open;   /* gplan chooses all of this, for the budget */
     int budget;  /* NO_BUDGET, LEAST, or which of those between */
     int threads; /* 0: tcc, else gcc */

@@ -4,7 +4,7 @@
  * usage: random_models GPLAN FIRST COUNT [GCC_EVERY]
  *
  * Each model is lowered in every way there is (micro-batches, losses in chunks), and planned with
- * ops behind products and without, without a budget, at the smallest one and between them. A plan
+ * epilogues of products and without, without a budget, at the smallest one and between them. A plan
  * changes no bit of a result; what is lowered in another way is equal up to rounding. tcc compiles
  * in a moment and takes the plain loops through every kernel; each GCC_EVERY-th model is also
  * compiled by gcc as users do, and runs with one thread and with three.

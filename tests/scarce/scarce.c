@@ -272,7 +272,7 @@ static void run_free(Run *r)
     folder_free(&r->folder);
 }
 
-/* It says why: of memory in one line, behind what was said before. */
+/* It says why: of memory in one line, after what was said before. */
 static bool explains(const Run *r)
 {
     static const char *const words[] = {"cannot be written", "cannot write",

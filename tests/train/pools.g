@@ -1,4 +1,4 @@
-# Pools behind a relu, with windows that overlap and such that do not.
+# Pools after a relu, with windows that overlap and such that do not.
 model pools(batch B = 6)
 
 input x : f32[B, 3, 17, 19]

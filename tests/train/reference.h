@@ -6,7 +6,7 @@
  *
  *     OPTIMIZER lr=0.1 momentum=0.9 clip=1 group=*.b weight_decay=0 ... steps to take: count=10
  *
- * Settings behind group=PATTERN are for the parameters that it fits; schedule=cosine and its
+ * Settings after group=PATTERN are for the parameters that it fits; schedule=cosine and its
  * settings; valid=N; set_lr=X by the setter. The optimizers are written out here from their papers
  * once more. */
 #ifndef TESTS_REFERENCE_H

@@ -77,14 +77,14 @@ all_sums() { # MODEL SOURCE OPTIONS...
 # shellcheck disable=SC2086
 all_sums gpt2 "$examples/gpt2.g" $gpt2
 all_sums added "$here/added.g"
-pools() { # SOURCES AND OPTIONS...: where relu runs before pools, and behind them
+pools() { # SOURCES AND OPTIONS...: where relu runs before pools, and after them
     emit pools "$@" && build pools trainer pools $flags && ./pools 4 now.safetensors &&
         { [ -f pools.safetensors ] || cp now.safetensors pools.safetensors; } &&
         cmp now.safetensors pools.safetensors
 }
-check 'pools behind a relu that is kept' pools "$here/pools.g" "$here/pools_kept.g"
-check 'relu behind its pools: the same bits' pools "$here/pools.g"
-check 'relu behind its pools, in the smallest arena' pools "$here/pools.g" --budget \
+check 'pools after a relu that is kept' pools "$here/pools.g" "$here/pools_kept.g"
+check 'relu after its pools: the same bits' pools "$here/pools.g"
+check 'relu after its pools, in the smallest arena' pools "$here/pools.g" --budget \
     "$("$gplan" "$here/pools.g" --min-budget | head -n 1)"
 check 'tied, frozen, stopped' reference special "$here/special.g" '' \
     sgd lr=0.05 group=k frozen=1 group=still frozen=1

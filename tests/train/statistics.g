@@ -1,4 +1,4 @@
-# A norm that is applied twice, and ids that may be wrong behind it and in a branch of their own.
+# A norm that is applied twice, and ids that may be wrong after it and in a branch of their own.
 model statistics(batch B = 4)
 
 input x      : f32[B, 3, 2, 2]

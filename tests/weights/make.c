@@ -1,5 +1,5 @@
 /* Makes a safetensors file. usage: make FILE <LINES: one for each tensor, NAME DTYPE [3,4]
- * NUMBER... make FILE HEADER BYTES: a header as it is, and zeros behind it */
+ * NUMBER... make FILE HEADER BYTES: a header as it is, and zeros after it */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

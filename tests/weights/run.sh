@@ -73,7 +73,7 @@ over() { # the file that is read is replaced by what is written, whole
 }
 check 'a file can be replaced by what it becomes' over
 
-# A net of torch's layers, stored in another order than they run in: 10 behind 9, shortcut first.
+# A net of torch's layers, stored in another order than they run in: 10 after 9, shortcut first.
 cat >net.g <<'END'
 model net(batch B = 2)
 input x : f32[B, 2, 4, 4]
@@ -334,7 +334,7 @@ cat >cut.map <<'END'
 # Slices in numbers and in parameters of the model; a number takes its axis out.
 place = place[0, 1:T+1]
 "flat" = "top.flat"[:, 1]
-layer.{i}.q.w = h.{i+1}.attn.weight[:, 0:C]   # behind a line too
+layer.{i}.q.w = h.{i+1}.attn.weight[:, 0:C]   # after a line too
 layer.{i}.q.b = h.{i+1}.attn.bias[:C]
 layer.{i}.v.w = h.{i+1}.attn.weight[:, C:2*C] transposed
 layer.{i}.v.b = h.{i+1}.attn.bias[4/2:]
@@ -350,7 +350,7 @@ left() {
         ! grep -q 'left over' list
 }
 check 'what is left over in the file is listed, or ignored' left
-maps() { # LINE PLACE MESSAGE: instead of the line of cut.map that begins like it, or behind all
+maps() { # LINE PLACE MESSAGE: instead of the line of cut.map that begins like it, or after all
     grep -vF "$(echo "$1" | sed 's/ = .*/ = /')" cut.map >wrong.map
     echo "$1" >>wrong.map
     line=$(wc -l <wrong.map)

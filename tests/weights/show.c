@@ -42,7 +42,7 @@ int main(int count, char **argument)
                    "\":{\"dtype\":\"%7[A-Z0-9]\",\"shape\":%63[][0-9,]\"data_offsets\":[%lu,%lu]",
                    dtype, shape, &begin, &end) != 4)
             return 1;
-        shape[strlen(shape) - 1] = 0; /* the comma behind it */
+        shape[strlen(shape) - 1] = 0; /* the comma after it */
         printf("%.*s %s %s", (int)(at - name), name, dtype, shape);
         for (const char *number = data + begin; number < data + end;
              number += strcmp(dtype, "U8") == 0 ? 1 : 4)
