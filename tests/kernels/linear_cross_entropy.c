@@ -10,11 +10,30 @@ typedef struct {
     int ignore;
 } Shape;
 
+/* What x has, and w: f32, which is rounded, or the same. */
+static int32_t half, weights;
+
+/* The numbers that a product of these types sees. */
+static void round_array(Array *a, int32_t type)
+{
+    for (int64_t i = 0; i < a->count; i++)
+        a->at[i] = held(a->at[i], type);
+}
+
+/* How far a slope that is rounded to the other side moves a sum, in units of rounding of f32. */
+static double slack_of(void)
+{
+    return half == GP_BF16 ? 0x1p17 : half == GP_F16 ? 0x1p14 : 300;
+}
+
 /* Logits, then their loss and its slope, row by row. */
-static void reference(Shape s, const Array *x, const Array *w, Array *ids, const Array *dy,
+static void reference(Shape s, const Array *x, const Array *wide, Array *ids, const Array *dy,
                       double *loss, double *saved, double *best, double *dx, double *dw)
 {
     double *logit = keep((size_t)s.classes * sizeof *logit);
+    Array rounded = zeros(wide->rank, wide->dim), *w = &rounded;
+    memcpy(w->at, wide->at, (size_t)w->count * sizeof *w->at);
+    round_array(w, half);
     for (int64_t i = 0; i < s.rows; i++) {
         double high = -INFINITY, sum = 0;
         for (int64_t j = 0; j < s.classes; j++)
@@ -39,7 +58,7 @@ static void reference(Shape s, const Array *x, const Array *w, Array *ids, const
             const double target =
                 ((double)j == ids->at[i]) * (1 - s.smooth) + s.smooth / (double)s.classes;
             loss[i] -= target * (logit[j] - high - log(sum));
-            logit[j] = dy->at[i] * (exp(logit[j] - high - log(sum)) - target);
+            logit[j] = held(dy->at[i] * (exp(logit[j] - high - log(sum)) - target), half);
         }
         for (int64_t c = 0; c < s.inner; c++)
             for (int64_t j = 0; j < s.classes; j++) {
@@ -89,6 +108,8 @@ static void losses(Shape s)
     Array x = reals(DIMS(s.rows, s.inner)), w = reals(DIMS(s.inner, s.classes));
     Array ids = integers(DIMS(s.rows), 0, s.classes - 1), dy = reals(DIMS(s.rows));
     Array loss = zeros(DIMS(s.rows)), saved = zeros(DIMS(s.rows, 2)), best = zeros(DIMS(s.rows));
+    round_array(&x, half);
+    round_array(&w, weights);
     Array dx = zeros(x.rank, x.dim), dw = zeros(w.rank, w.dim);
     reference(s, &x, &w, &ids, &dy, loss.at, saved.at, best.at, dx.at, dw.at);
     CROSS_TOTAL(GP_CHUNK_REALS, s.rows * s.classes);
@@ -108,7 +129,7 @@ static void losses(Shape s)
                         .want = {loss, saved, best},
                         .out_type = {[2] = GP_I32},
                         .in_as = {DENSE, s.w},
-                        .in_type = {[2] = GP_I32},
+                        .in_type = {half, weights, GP_I32},
                         .slack = 100,
                         .terms = 4};
     const int turned = s.w == SWAPPED;
@@ -123,20 +144,35 @@ static void losses(Shape s)
                        .in = {x, w, ids, saved, dy},
                        .want = {dx, dw},
                        .in_as = {DENSE, s.w},
-                       .in_type = {[2] = GP_I32},
-                       .slack = 300,
+                       .in_type = {half, weights, GP_I32},
+                       .out_type = {half},
+                       .slack = slack_of(),
                        .terms = 1};
-    try_more(&forth, "linear_cross_entropy %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
-             (int)s.classes, s.w);
-    try_more(&back, "linear_cross_entropy_grad %d x %d x %d, laid %d", (int)s.rows, (int)s.inner,
-             (int)s.classes, s.w);
+    try_more(&forth, "linear_cross_entropy %d x %d x %d, laid %d, of %d %d", (int)s.rows,
+             (int)s.inner, (int)s.classes, s.w, half, weights);
+    try_more(&back, "linear_cross_entropy_grad %d x %d x %d, laid %d, of %d %d", (int)s.rows,
+             (int)s.inner, (int)s.classes, s.w, half, weights);
     sums(s, &back, turned);
+}
+
+/* Of f32, and of 16 bits beside weights of f32 or of the same. */
+static void losses_of_all(Shape s)
+{
+    const int32_t any = (s.classes + s.inner) % 2 ? GP_F16 : GP_BF16;
+    const int32_t kind[][2] = {
+        {GP_F32, GP_F32}, {any, GP_F32}, {any ^ GP_F16 ^ GP_BF16, any ^ GP_F16 ^ GP_BF16}};
+    for (int i = 0; i < 3; i++) {
+        half = kind[i][0];
+        weights = kind[i][1];
+        losses(s);
+    }
 }
 
 int main(void)
 {
     NOT_HERE(GP_NC); /* a tile has fewer columns */
     NOT_HERE(GP_NC_LARGEST);
+    NOT_HERE(GP_HALF_STRIP); /* sums lie in what is made */
     NOT_HERE(GP_ARG_LANES); /* argmax by itself has it */
     NOT_HERE(GP_FEW);
     NOT_HERE(GP_GEMM_IN_PLACE);
@@ -147,19 +183,20 @@ int main(void)
                              GP_LANES,         GP_ROW_LANES,         GP_ROW_CHUNK};
     for (int64_t off = -1; off <= 1; off++) {
         for (int i = 0; i < 6; i++)
-            losses((Shape){7, 5, block[i] + off, (Layout)(i % 3), i % 2 ? 0.1 : 0, i % 2});
-        losses((Shape){3, GP_KC + off, 12, SWAPPED, 0, 0});
-        losses((Shape){3, GP_KC + off, 12, DENSE, 0, 0});
-        losses((Shape){GP_MR + off, 4, 9, DENSE, 0, 1});
+            losses_of_all((Shape){7, 5, block[i] + off, (Layout)(i % 3), i % 2 ? 0.1 : 0, i % 2});
+        losses_of_all((Shape){3, GP_KC + off, 12, SWAPPED, 0, 0});
+        losses_of_all((Shape){3, GP_KC + off, 12, DENSE, 0, 0});
+        losses_of_all((Shape){GP_MR + off, 4, 9, DENSE, 0, 1});
     }
     const int64_t classes = GP_TINY ? 20 : 4096, at = GP_CHUNK_REALS / classes;
     for (int64_t off = -1; off <= 1; off++)
-        losses((Shape){at + off, 2, classes, DENSE, 0, 0});
+        losses_of_all((Shape){at + off, 2, classes, DENSE, 0, 0});
     if (GP_TINY) {
-        losses((Shape){4 * at + 3, 3, classes, DENSE, 0.2, 1});
-        losses((Shape){3, 3, GP_CHUNK_REALS + 1, DENSE, 0, 0}); /* a row is more than a slice */
+        losses_of_all((Shape){4 * at + 3, 3, classes, DENSE, 0.2, 1});
+        losses_of_all(
+            (Shape){3, 3, GP_CHUNK_REALS + 1, DENSE, 0, 0}); /* a row is more than a slice */
     } else if (LAYERS) { /* of GPT-2, more rows than a slice has */
-        losses((Shape){GP_CHUNK_REALS / 50257 + 3, 8, 50257, SWAPPED, 0, 0});
+        losses_of_all((Shape){GP_CHUNK_REALS / 50257 + 3, 8, 50257, SWAPPED, 0, 0});
     }
     return finish();
 }
