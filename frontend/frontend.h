@@ -755,6 +755,9 @@ bool loss_scale_end(Graph *g, Use good);
 bool updates(Graph *g, const Use *gradient);
 /* Removes what no output, loss or effect needs, merges equal nodes; order is kept. */
 void simplify(Graph *g);
+/* Who computes in f32 reads outputs that are f32, so that nothing narrow is kept beside them.
+ * Requires a simplified graph. */
+void wide_reads(Graph *g);
 /* What micro-batches write straight into their window of an output of the whole batch. Requires a
  * simplified graph. */
 void output_windows(Graph *g);

@@ -103,6 +103,9 @@ Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag 
     /* unused nodes are removed, equal nodes merge */
     simplify(g);
 
+    /* what is f32 for an output is read as that */
+    wide_reads(g);
+
     /* what micro-batches make in its place in an output */
     output_windows(g);
     return g;

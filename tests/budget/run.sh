@@ -162,6 +162,26 @@ deep="$work/deep.g --threads 1 --recompute none --accumulate 1 --quiet"
     check "--pareto has bf16 below what f32 needs"
 }
 
+# ---- What is f32 for an output is not kept in 16 bits too, and a table is rounded as it is packed.
+{
+    printf 'model tied(batch B = 64)\ninput ids : i32[B]\ninput next : i32[B]\n'
+    printf 'param table : [512, 32]\nh = relu(dense(embedding(ids, table), 32))\n'
+    printf 'logits = h @ transpose(table)\noutput logits\n'
+    printf 'train cross_entropy(logits, next) using sgd(lr = 0.1)\n'
+} >"$work/tied.g"
+tied="$work/tied.g --threads 1 --precision bf16"
+# shellcheck disable=SC2086 # options are words
+{
+    "$gplan" $tied -d fuse >"$work/out"
+    [ "$(grep -c 'matmul cast.*# logits/cast$' "$work/out")" = 2 ] &&
+        grep -q 'matmul (.*# logits$' "$work/out"
+    check "an output of 16 bits is stored once, as f32, where nothing flows back from it"
+    "$gplan" $tied --chunked-loss always -d fuse >"$work/out"
+    grep -q 'linear_cross_entropy_grad' "$work/out" && ! grep -q 'rounded' "$work/out" &&
+        ! grep -q 'scatter_add/copy' "$work/out"
+    check "a chunked loss in bf16 needs no copy of the table, nor of its gradient"
+}
+
 # ---- What a budget costs is the same wherever it is said: of the training step alone, over that of
 # the model as it stands. Picked rows of the table, then the hint of a misfit.
 extra_of() { # what the last run printed, as a report
