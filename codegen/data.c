@@ -150,7 +150,8 @@ static void make_set(const Graph *g, int which, Ring ring, DataSet *d)
     for (int i = 0; i < data->inputs; i++)
         d->field[i] = field_of(g, data, i);
     set->field = d->field;
-    set->batch = g->value.at[data->input[0]].dim[0] * (g->ranks.state == NONE ? 1 : g->ranks.count);
+    const bool shared = g->ranks.state != NONE && which != 2; /* each rank predicts for itself */
+    set->batch = g->value.at[data->input[0]].dim[0] * (shared ? g->ranks.count : 1);
     set->slot = slot_samples(g);
     set->depth = (int32_t)ring.depth;
     set->workers = (int32_t)ring.workers;

@@ -57,8 +57,8 @@ static int data_open(net *m, int which)
         .work = LOADER,
         .seed = m->seed,
 #if MODEL_RANKS
-        .rank = net_rank(m),
-        .ranks = NET_RANKS,
+        .rank = which == NET_PREDICT ? 0 : net_rank(m),
+        .ranks = which == NET_PREDICT ? 1 : NET_RANKS,
 #endif
         .step = which == NET_TRAIN ? (int64_t)m->step : m->source[which].at,
         .fill = m->source[which].fill,
@@ -79,6 +79,11 @@ static int data_open(net *m, int which)
     m->head = start.step;
     m->source[which].samples = gp_data_samples(loader);
     m->source[which].batches = gp_data_steps(loader);
+#if MODEL_RANKS
+    gp_said all = {.same = (uint64_t)gp_data_samples(loader)};
+    if (which != NET_PREDICT && gp_ranks_say(RANKS, &all, "another number of samples") != GP_OK)
+        return rank_failed(m);
+#endif
     return NET_OK;
 }
 
@@ -96,11 +101,15 @@ static int batch_begin(net *m, int which)
         gp_data_seek(LOADER, at);
     }
     m->head = -1; /* until it is over */
-    const int64_t batches = m->source[which].batches;
-    const int64_t left = m->source[which].samples - at % batches * NET_BATCH;
-    m->taken = left < NET_BATCH ? left : NET_BATCH;
+#if MODEL_RANKS
+    const int64_t batch = which == NET_PREDICT ? NET_BATCH / NET_RANKS : NET_BATCH;
+#else
+    const int64_t batch = NET_BATCH;
+#endif
+    const int64_t left = m->source[which].samples - at % m->source[which].batches * batch;
+    m->taken = left < batch ? left : batch;
 #if MODEL_WEIGHS_SAMPLES
-    m->valid = m->taken == NET_BATCH ? 0 : m->taken;
+    m->valid = m->taken == batch ? 0 : m->taken;
 #endif
     return NET_OK;
 }

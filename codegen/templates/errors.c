@@ -31,6 +31,13 @@ static GP_UNUSED int failed(net *m, int code)
 }
 
 #if MODEL_RANKS
+/* What the sums over ranks came to nothing by. */
+static int rank_failed(net *m)
+{
+    snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
+    return NET_ERANK;
+}
+
 /* What ends this rank ends all of them. */
 static GP_UNUSED int give_up(net *m, int code)
 {
@@ -42,10 +49,8 @@ static GP_UNUSED int give_up(net *m, int code)
 static GP_UNUSED int op_failed(net *m, int op, int kind)
 {
 #if MODEL_RANKS
-    if (kind == NET_ERANK) {
-        snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
-        return kind;
-    }
+    if (kind == NET_ERANK)
+        return rank_failed(m);
 #endif
     snprintf(m->detail, sizeof m->detail, "%s: %s", net_strerror(kind), op_name[op]);
 #if MODEL_RANKS

@@ -110,17 +110,16 @@ int net_save(const net *m, const char *path)
 #if MODEL_RANKS
     struct {
         int code;
-        char detail[GP_RANKS_TEXT];
+        char detail[sizeof m->detail];
     } done = {0};
     net *own = gp_own(m);
     if (net_rank(m) == 0) {
         done.code = save_to(own, path);
         snprintf(done.detail, sizeof done.detail, "%s", m->detail);
     }
-    if (gp_ranks_share(RANKS, &done, sizeof done) != GP_OK) {
-        snprintf(own->detail, sizeof own->detail, "%s", RANKS->text);
-        return NET_ERANK;
-    }
+    if (gp_ranks_share(RANKS, &done, sizeof done) != GP_OK)
+        return rank_failed(own);
+    RANKS->heard = done.code != NET_OK && net_rank(m) > 0;
     snprintf(own->detail, sizeof own->detail, "%s", done.detail);
     return done.code;
 #else

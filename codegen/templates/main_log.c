@@ -12,10 +12,23 @@ static void print_time(double seconds)
     printf("%lu:%02lu:%02lu", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+#if MODEL_RANKS
+/* mpirun stands in between. */
+static int is_terminal(void)
+{
+    return 0;
+}
+#else
+static int is_terminal(void)
+{
+    return isatty(STDOUT_FILENO);
+}
+#endif
+
 /* On a terminal one line that changes, elsewhere a line each. */
 static void show(run *r, double time)
 {
-    const int terminal = isatty(STDOUT_FILENO);
+    const int terminal = is_terminal();
     const double seconds = time - r->begin;
     const uint64_t done = r->m.step - r->first;
     printf("%sepoch %.2f  step %" PRIu64 "/%" PRIu64 "  ", terminal ? "\r" : "", epochs_done(r),

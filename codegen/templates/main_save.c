@@ -62,11 +62,23 @@ static int save(run *r)
     if (!r->s.keep)
         return 0;
     kept_name(r, r->m.step, name, sizeof name);
+#if MODEL_RANKS
+    int64_t missing = 0;
+    if (rank == 0) {
+        unlink(name);
+        missing = link(r->s.save, name) != 0;
+    }
+    if (net_agree(&r->m, &missing) != NET_OK || (missing && net_save(&r->m, name) != NET_OK))
+        return model_failed(r);
+    while (rank == 0 && remove_oldest(r))
+        ;
+#else
     unlink(name);
     if (link(r->s.save, name) != 0 && net_save(&r->m, name) != NET_OK)
         return model_failed(r);
     while (remove_oldest(r))
         ;
+#endif
     return 0;
 }
 

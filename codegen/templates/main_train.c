@@ -6,8 +6,16 @@ static int evaluate(run *r, sums *sum)
 {
     float loss;
     int code = net_seek(&r->m, NET_EVAL, 0);
+#if MODEL_RANKS
+    while (code == NET_OK && !stopped && (code = net_eval(&r->m, &loss)) == NET_OK) {
+        add(sum, &r->m, loss, net_taken(&r->m));
+        if (agree(r) != 0)
+            return 1;
+    }
+#else
     while (code == NET_OK && !stopped && (code = net_eval(&r->m, &loss)) == NET_OK)
         add(sum, &r->m, loss, net_taken(&r->m));
+#endif
     return code == NET_OK || NET_ERROR_KIND(code) == NET_EEND ? 0 : model_failed(r);
 }
 
@@ -60,9 +68,13 @@ static int advance(run *r)
     if (code != NET_OK)
         return model_failed(r);
     add(&r->sum, &r->m, loss, NET_BATCH);
+#if MODEL_RANKS
+    if (agree(r) != 0)
+        return 1;
+#endif
     const double time = now();
     const int due = r->m.step % r->s.report == 0;
-    if (due || (isatty(STDOUT_FILENO) && time - r->shown > 0.2))
+    if (due || (is_terminal() && time - r->shown > 0.2))
         show(r, time);
     if (due) {
         log_row(r, "train", &r->sum, time - r->sum_begin);
@@ -148,8 +160,17 @@ static void print_skipped(run *r)
 /* New parameters, or those of a file. */
 static int begin(run *r)
 {
+#if MODEL_RANKS
+    int64_t goes_on = r->s.resume && access(r->s.save, F_OK) == 0;
+    if (net_agree(&r->m, &goes_on) != NET_OK)
+        return model_failed(r);
+    const char *from = goes_on ? r->s.save : r->s.load;
+    if (rank == 0)
+        remove_remains(r);
+#else
     const char *from = r->s.resume && access(r->s.save, F_OK) == 0 ? r->s.save : r->s.load;
     remove_remains(r);
+#endif
     net_reset(&r->m, r->s.seed);
     if (from && net_load(&r->m, from) != NET_OK)
         return model_failed(r);
@@ -185,9 +206,19 @@ static int train(run *r)
 #if MODEL_HAS_LOSS_SCALE
     print_skipped(r);
 #endif
+#if MODEL_RANKS
+    int64_t kilobytes = (int64_t)(resident() * 1024);
+    if (net_agree(&r->m, &kilobytes) != NET_OK)
+        return model_failed(r);
+    printf("%s after step %" PRIu64 " of %" PRIu64
+           ", %.1f s, %.2f MiB resident at the peak on a rank, saved as %s\n",
+           stopped ? "stopped" : "done", r->m.step, r->total, now() - r->begin,
+           (double)kilobytes / 1024, r->s.save);
+#else
     printf("%s after step %" PRIu64 " of %" PRIu64
            ", %.1f s, %.2f MiB resident at the peak, saved as %s\n",
            stopped ? "stopped" : "done", r->m.step, r->total, now() - r->begin, resident(),
            r->s.save);
+#endif
     return 0;
 }

@@ -415,10 +415,24 @@ static GP_NOINLINE int op_end(net *m, int op, int code)
 static int total_loss(net *m, double *loss)
 {
     const uint64_t same = gp_random_mix(m->seed, m->step);
-    if (gp_ranks_total(RANKS, loss, same, "seed or step") == GP_OK)
-        return NET_OK;
-    snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
-    return NET_ERANK;
+    return gp_ranks_total(RANKS, loss, same, "another seed or step") == GP_OK ? NET_OK
+                                                                             : rank_failed(m);
+}
+
+int net_agree(net *m, int64_t *number)
+{
+    gp_said all = {.most = *number};
+    const int code = gp_ranks_say(RANKS, &all, "");
+    m->detail[0] = 0;
+    if (code != GP_OK)
+        return rank_failed(m);
+    *number = all.most;
+    return NET_OK;
+}
+
+int net_heard(const net *m)
+{
+    return RANKS->heard;
 }
 
 int net_rank(const net *m)
@@ -488,10 +502,8 @@ int net_init(net *m, void *arena, size_t bytes)
 #endif
 #if MODEL_RANKS
     if (gp_mpi_begin(RANKS, MODEL_RANKS_BYTES, MODEL_RANKS_SUMS, NET_RANKS,
-                     UINT64_C(MODEL_PLAN_HASH), communicator) != GP_OK) {
-        snprintf(m->detail, sizeof m->detail, "%s", RANKS->text);
-        return NET_ERANK;
-    }
+                     UINT64_C(MODEL_PLAN_HASH), communicator) != GP_OK)
+        return rank_failed(m);
 #endif
     return NET_OK;
 }

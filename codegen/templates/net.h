@@ -182,6 +182,11 @@ int net_init(net *m, void *arena, size_t bytes, void *communicator);
 void net_close(net *m);
 int net_rank(const net *m); /* this one, of NET_RANKS */
 void net_timeout(net *m, double seconds);
+/* The largest of the numbers that ranks give, on all of them: for what they must do alike, such as
+ * to stop. All of them call it. */
+int net_agree(net *m, int64_t *number);
+/* Whether it is another rank that failed last, and tells why. */
+int net_heard(const net *m);
 #else
 /* Takes the arena, which is neither read nor written yet. */
 int net_init(net *m, void *arena, size_t bytes);
@@ -244,6 +249,11 @@ int net_map(net *m, const void *file, size_t bytes);
  * batch of TRAIN is the step: a run that is loaded goes on with the samples that come next. After
  * its last batch eval and forward return NET_EEND, once, and begin again.
  *
+#if MODEL_RANKS
+ * Each rank reads its part of the batches of TRAIN and EVAL, and all of PREDICT, in batches of its
+ * part: forward is called by any of them.
+ *
+#endif
  * Opens a source and checks its files. path: instead of the one in the model (the folder, where
  * it has several files); must stay there; NULL: the model's. */
 int net_data(net *m, int which, const char *path);
@@ -255,7 +265,11 @@ int net_files(net *m, const char *const *file, int64_t count);
 #endif
 int64_t net_samples(const net *m, int which);   /* of an epoch; 0: not opened yet */
 int64_t net_batches(const net *m, int which);   /* likewise */
+#if MODEL_RANKS
+int64_t net_taken(const net *m);                /* samples that counted, on all ranks */
+#else
 int64_t net_taken(const net *m);                /* samples that counted in the last run */
+#endif
 int64_t net_skipped(const net *m);              /* damaged ones so far: corrupt = skip */
 int net_seek(net *m, int which, int64_t batch); /* EVAL and PREDICT go on with it */
 #if !MODEL_RANKS

@@ -1,6 +1,10 @@
 /* Trains, evaluates and runs the model MODEL_NAME of MODEL_HEADER_NAME. gplan wrote it; it is yours
  * to change.
  *
+#if MODEL_RANKS
+ * mpirun -n MODEL_RANKS_COUNT starts it, as so many ranks: each reads and computes its part of every batch.
+ *
+#endif
  * A run is its file: parameters, optimizer state, step, seed and what is below in `note`, saved as
  * a whole or not at all. One that is killed and resumed ends with the same file, bit for bit, as
  * one that was not.
@@ -15,6 +19,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#if MODEL_RANKS
+#include <mpi.h>
+#endif
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,6 +48,9 @@ typedef struct {
     const char *data, *eval_data, *save, *load, *best, *log, *schedule;
     uint64_t epochs, steps, every, keep, eval_every, report, patience, warmup, seed, threads;
     double lr, floor;
+#if MODEL_RANKS
+    double timeout;
+#endif
     int resume;
     char **file; /* of predict */
     size_t files;
@@ -76,6 +86,10 @@ static const struct option {
     {TRAIN, "warmup", "N", COUNT, FIELD(warmup), "steps in which it rises"},
     {TRAIN, "floor", "X", NUMBER, FIELD(floor), "the share of it that linear and cosine end with"},
     {TRAIN, "seed", "N", COUNT, FIELD(seed), "of parameters, order and dropout (1)"},
+#if MODEL_RANKS
+    {TRAIN | EVAL, "timeout", "SECONDS", NUMBER, FIELD(timeout),
+     "in which a rank must answer, or all of them end (300)"},
+#endif
     {TRAIN | EVAL | PREDICT, "threads", "N", COUNT, FIELD(threads), "that compute"},
 };
 enum { OPTIONS = sizeof option / sizeof *option };
@@ -98,14 +112,25 @@ static const struct {
 };
 enum { COMMANDS = sizeof command / sizeof *command };
 
+#if MODEL_RANKS
+#include "main_ranks.c"
+
+#endif
 static int say(const char *format, ...)
 {
+    char text[1024]; /* a line at once, so that it stays one */
     va_list list;
     va_start(list, format);
-    fputs(NAME ": ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
+#if MODEL_RANKS
+    if (is_running)
+        fprintf(stderr, NAME ": rank %d: %s\n", rank, text);
+    else if (rank == 0)
+        fprintf(stderr, NAME ": %s\n", text);
+#else
+    fprintf(stderr, NAME ": %s\n", text);
+#endif
     return 1;
 }
 
@@ -198,12 +223,22 @@ typedef struct {
 /* Of m->note, which is saved with the parameters. */
 enum { BEST, SINCE, EVALUATED }; /* bits of the best loss, evaluations since, step of the last */
 
+#if MODEL_RANKS
+static volatile sig_atomic_t caught; /* the signal that came to this rank, */
+static int stopped;                  /* and one that came to any of them: see agree */
+
+static void stop(int signal)
+{
+    caught = signal;
+}
+#else
 static volatile sig_atomic_t stopped; /* the signal */
 
 static void stop(int signal)
 {
     stopped = signal;
 }
+#endif
 
 static double now(void)
 {
@@ -218,8 +253,26 @@ static int model_failed(run *r)
         putchar('\n');
     r->line_open = 0;
     fflush(stdout);
+#if MODEL_RANKS
+    is_told = net_heard(&r->m);
+    if (is_told)
+        return 1;
+#endif
     return say("%s", net_error(&r->m));
 }
+
+#if MODEL_RANKS
+/* A signal that came to one rank stops all of them, behind the same step. */
+static int agree(run *r)
+{
+    int64_t signal = caught;
+    if (net_agree(&r->m, &signal) != NET_OK)
+        return model_failed(r);
+    stopped = (int)signal;
+    return 0;
+}
+
+#endif
 
 static void add(sums *sum, const net *m, float loss, int64_t samples)
 {
@@ -293,6 +346,12 @@ static void print_output(const net_tensor *t, const unsigned char *data, int64_t
     printf(count > SHOWN ? " ..." : "");
 }
 
+#if MODEL_RANKS
+enum { FORWARD_BATCH = NET_BATCH / NET_RANKS };
+#else
+enum { FORWARD_BATCH = NET_BATCH };
+#endif
+
 /* What there is of samples in the data that the last run took; `first` is the number of the first.
  */
 static void print_samples(const run *r, uint64_t first)
@@ -306,7 +365,7 @@ static void print_samples(const run *r, uint64_t first)
         printf("%" PRIu64 ":", first + (uint64_t)i);
 #endif
         for (size_t k = 0; k < tensors; k++)
-            if (t[k].kind == NET_OUTPUT && t[k].rank > 0 && t[k].dim[0] == NET_BATCH)
+            if (t[k].kind == NET_OUTPUT && t[k].rank > 0 && t[k].dim[0] == FORWARD_BATCH)
                 print_output(&t[k], r->m.arena + t[k].offset, i);
         putchar('\n');
     }
@@ -316,6 +375,10 @@ static int predict(run *r)
 {
     uint64_t first = 0;
     int code;
+#if MODEL_RANKS
+    if (rank > 0) /* needs nobody's help */
+        return 0;
+#endif
 #if MODEL_READS_IMAGES
     if (!r->s.files)
         return 1 + say("predict: which images?");
@@ -355,11 +418,15 @@ static int end(int status)
 {
     if (fflush(stdout) != 0 && status == 0)
         status = say("standard output cannot be written: %s", strerror(errno));
+#if MODEL_RANKS
+    return leave_ranks(status, stopped);
+#else
     if (stopped) {
         signal(stopped, SIG_DFL);
         raise(stopped);
     }
     return status;
+#endif
 }
 
 /* OpenMP's threads spin while they wait, unless they are told otherwise before the program begins:
@@ -378,6 +445,9 @@ static void wait_asleep(char **argv)
 int main(int argc, char **argv)
 {
     wait_asleep(argv); /* where the system has no such path, they spin */
+#if MODEL_RANKS
+    join_ranks(&argc, &argv);
+#endif
     static run r = {.s = {.epochs = 1, .report = 100, .seed = 1}};
     size_t c = 0;
     const char *word = argc > 1 ? argv[1] : "";
@@ -386,9 +456,9 @@ int main(int argc, char **argv)
     while (c < COMMANDS && strcmp(command[c].name, word) != 0)
         c++;
     if (c == COMMANDS)
-        return 1 + say("%s%swhat is there to do? --help lists it", word, *word ? ": " : "");
+        return end(1 + say("%s%swhat is there to do? --help lists it", word, *word ? ": " : ""));
     if (read_arguments(command[c].bit, argv + 2, &r.s) != 0)
-        return 2;
+        return end(2);
     if (!r.s.save)
         r.s.save = NAME ".safetensors";
     if (!r.s.load && command[c].bit != TRAIN)
@@ -402,11 +472,28 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);              /* a file that may not grow is an error of its own */
 
     r.arena = aligned_alloc(NET_ARENA_ALIGN, NET_ARENA_BYTES);
+#if MODEL_RANKS
+    is_running = 1;
+    if (!r.arena)
+        return end(say("there is no memory for %llu bytes", (unsigned long long)NET_ARENA_BYTES));
+    MPI_Comm world = MPI_COMM_WORLD;
+    if (net_init(&r.m, r.arena, NET_ARENA_BYTES, &world) != NET_OK)
+        return end(model_failed(&r));
+    if (r.s.timeout > 0)
+        net_timeout(&r.m, r.s.timeout);
+    if (rank > 0)
+        r.s.log = NULL;
+#else
     if (!r.arena || net_init(&r.m, r.arena, NET_ARENA_BYTES) != NET_OK)
         return say("there is no memory for %llu bytes", (unsigned long long)NET_ARENA_BYTES);
+#endif
     if (r.s.threads)
         net_threads(&r.m, (int)(r.s.threads < 1024 ? r.s.threads : 1024));
     int status = run_command(command[c].bit, &r);
+#if MODEL_RANKS
+    if (status != 0) /* nobody waits for the others */
+        return end(status);
+#endif
     net_close(&r.m);
     free(r.arena);
     return end(status);

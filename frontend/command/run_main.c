@@ -1,11 +1,12 @@
 /* `gplan run`: plans, emits and compiles a model, and becomes the program that comes of it. The
  * process is then that program's: its exit status, signals and terminal pass through because nobody
- * stands in between. */
+ * stands in between. A program of several ranks is started by mpirun, which is waited for. */
 #include "frontend/command/kinds.h"
 #include "frontend/command/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,14 +101,20 @@ static void push_words(Arena *arena, Words *words, const char *text)
     }
 }
 
-static Words compiler(Arena *arena)
+/* What a variable names, or else what is usual. */
+static Words named(Arena *arena, const char *variable, const char *otherwise)
 {
     Words words = {0};
-    const char *cc = getenv("CC");
-    push_words(arena, &words, cc ? cc : "");
+    const char *text = getenv(variable);
+    push_words(arena, &words, text ? text : "");
     if (!words.count)
-        ARRAY_PUSH(arena, &words, "cc");
+        ARRAY_PUSH(arena, &words, otherwise);
     return words;
+}
+
+static Words compiler(const Run *run)
+{
+    return named(run->arena, "CC", run->options->ranks ? "mpicc" : "cc");
 }
 
 static void push_all(Arena *arena, Words *words, const Words *more)
@@ -143,7 +150,7 @@ static int spawn(Arena *arena, Words *command, bool silent)
 /* Whether the compiler makes a program of nothing with these flags. */
 static int takes(const Run *run, const Words *flags)
 {
-    Words command = compiler(run->arena);
+    Words command = compiler(run);
     const char *empty = arena_printf(run->arena, "%s.probe.c", run->program);
     const char *made = arena_printf(run->arena, "%s.probe", run->program);
     FILE *file = fopen(empty, "w");
@@ -169,11 +176,15 @@ static bool find_flags(Run *run)
     for (size_t i = 0; i < WANTED; i++)
         ARRAY_PUSH(run->arena, &all, wanted[i]);
     int status = takes(run, &all);
-    const char *cc = compiler(run->arena).at[0];
+    const char *cc = compiler(run).at[0];
     if (status < 0) {
-        fails(cc, errno == ENOENT ? "there is no such compiler: install gcc or clang, or name one "
-                                    "in the variable CC"
-                                  : strerror(errno));
+        fails(cc,
+              errno != ENOENT ? strerror(errno)
+              : run->options->ranks
+                  ? "there is no such compiler: install Open MPI or MPICH, or name the mpicc of "
+                    "one in the variable CC"
+                  : "there is no such compiler: install gcc or clang, or name one in the "
+                    "variable CC");
         return false;
     }
     for (size_t i = 0; i < WANTED && status != 0; i++) {
@@ -201,7 +212,7 @@ static bool build_program(Run *run)
 {
     Arena *arena = run->arena;
     const char *flags = getenv("CFLAGS");
-    Words command = compiler(arena);
+    Words command = compiler(run);
     if (!find_flags(run))
         return false;
     push_all(arena, &command, &run->flags);
@@ -246,6 +257,50 @@ static int become(Run *run, Scratch *scratch)
     return status;
 }
 
+static pid_t started; /* mpirun */
+
+static void pass_on(int signal)
+{
+    kill(started, signal);
+}
+
+/* Its exit status. A terminal sends ctrl-C to mpirun too; other signals are passed on. */
+static int await(void)
+{
+    struct sigaction passed = {.sa_handler = pass_on}, ignored = {.sa_handler = SIG_IGN};
+    int status;
+    sigaction(SIGINT, &ignored, NULL);
+    sigaction(SIGTERM, &passed, NULL);
+    sigaction(SIGHUP, &passed, NULL);
+    while (waitpid(started, &status, 0) < 0)
+        if (errno != EINTR)
+            return 1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Has mpirun start the program; the exit status. */
+static int start_ranks(Run *run)
+{
+    Arena *arena = run->arena;
+    Words command = named(arena, "MPIRUN", "mpirun");
+    ARRAY_PUSH(arena, &command, "-n");
+    ARRAY_PUSH(arena, &command, arena_printf(arena, "%u", run->options->ranks));
+    ARRAY_PUSH(arena, &command, run->program);
+    for (size_t i = 0; i < run->options->argument.count; i++)
+        ARRAY_PUSH(arena, &command, run->options->argument.at[i]);
+    if (run->options->verbose)
+        show(&command);
+    ARRAY_PUSH(arena, &command, NULL);
+    fflush(stdout);
+    int why = posix_spawnp(&started, command.at[0], NULL, NULL, (char **)command.at, environ);
+    if (why)
+        return fails(command.at[0],
+                     why == ENOENT ? "there is no such program: install Open MPI or MPICH, or name "
+                                     "what starts ranks in the variable MPIRUN"
+                                   : strerror(why));
+    return await();
+}
+
 static int run_in(Run *run, Scratch *scratch)
 {
     settle(run);
@@ -259,7 +314,9 @@ static int run_in(Run *run, Scratch *scratch)
     if (scratch->path && access(numbers, F_OK) == 0)
         return fails(run->name, "it has numbers in a file beside the C text: give -k DIR, where "
                                 "the program finds it");
-    return build_program(run) ? become(run, scratch) : 1;
+    if (!build_program(run))
+        return 1;
+    return run->options->ranks ? start_ranks(run) : become(run, scratch);
 }
 
 int run_main(Arena *arena, const Options *o)

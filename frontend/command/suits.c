@@ -31,8 +31,6 @@ static bool may_have_ranks(Diag *diag, const Model *model, const Options *o)
         diag_error(diag, (Span){0}, "--%s: the model has no train statement", option);
     else if (strcmp(find_target(o)->plan.name, "c") != 0)
         diag_error(diag, (Span){0}, "--%s: only the target c sums over ranks", option);
-    else if (o->ranks && o->main)
-        diag_error(diag, (Span){0}, "--main: there is no program around several ranks yet");
     else if (o->ranks && (o->io_external || o->params_external))
         diag_error(diag, (Span){0}, "--ranks: what is summed over ranks lies in the arena");
     else

@@ -93,9 +93,10 @@ const Option option_table[] = {
      "forbids that)",
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
-    {COMPILE, 0, "ranks", "N",
+    {COMPILE | RUN, 0, "ranks", "N",
      "write a program for N ranks that MPI connects: each trains on its part of the batch, and gradients "
-     "are summed in rank order; --accumulate is of each rank",
+     "are summed in rank order; --accumulate is of each rank. mpicc compiles it and mpirun -n N starts it; "
+     "run does both, with what the variables CC and MPIRUN name",
      .kind = OPTION_COUNT, .field = FIELD(ranks), .most = 1 << 14},
     {COMPILE | RUN, 0, "as-ranks", "N",
      "one program that does the work of N ranks, one after the other, with the same sums: the same bits",

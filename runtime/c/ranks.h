@@ -182,8 +182,10 @@ GP_HOST int gp_ranks_hear(gp_ranks *r)
     static const char here[GP_RANKS_TEXT] = "here";
     char text[GP_RANKS_TEXT];
     int heard = r->link.heard(r, GP_TAG_ALARM, text);
-    if (heard > 0)
+    if (heard > 0) {
+        r->heard = 1;
         return gp_ranks_fail(r, "rank %d: %s", heard - 1, text);
+    }
     if (heard == 0 && gp_ranks_test(r, &r->answer) > 0 &&
         (heard = r->link.heard(r, GP_TAG_ASK, text)) > 0)
         heard = r->link.send(r, here, sizeof here, heard - 1, GP_TAG_ANSWER, &r->answer);
@@ -374,17 +376,18 @@ GP_HOST int gp_ranks_share(gp_ranks *r, void *bytes, size_t count)
     return code;
 }
 
-/* What all ranks say of a step. */
+/* What a rank says, and then what all of them do. */
 typedef struct {
     double sum;
+    int64_t most;
     uint64_t same; /* that must be equal */
     int64_t other; /* 1 + the rank where it is not; 0: nowhere */
 } gp_said;
 
-/* Numbers of all ranks, added in rank order; `same` must be equal on all of them. */
-GP_HOST int gp_ranks_total(gp_ranks *r, double *number, uint64_t same, const char *what)
+/* Numbers of all ranks: added in rank order, the largest, and whether they are equal. */
+GP_HOST int gp_ranks_say(gp_ranks *r, gp_said *all, const char *what)
 {
-    gp_said all = {*number, same, 0}, one;
+    gp_said one;
     int code = GP_OK;
     for (int rank = 1; rank < r->ranks && code == GP_OK; rank++) {
         gp_message m = 0;
@@ -393,19 +396,29 @@ GP_HOST int gp_ranks_total(gp_ranks *r, double *number, uint64_t same, const cha
         if (r->rank == 0)
             code = r->link.receive(r, &one, sizeof one, rank, GP_TAG_SHARE, &m);
         else
-            code = r->link.send(r, &all, sizeof all, 0, GP_TAG_SHARE, &m);
+            code = r->link.send(r, all, sizeof *all, 0, GP_TAG_SHARE, &m);
         code = code < 0 ? gp_ranks_fail(r, "a message to or from rank %d failed", rank)
                         : gp_ranks_await(r, r->rank ? 0 : rank, &m);
         if (code == GP_OK && r->rank == 0) {
-            all.sum += one.sum;
-            if (one.same != same && !all.other)
-                all.other = 1 + rank;
+            all->sum += one.sum;
+            all->most = one.most > all->most ? one.most : all->most;
+            if (one.same != all->same && !all->other)
+                all->other = 1 + rank;
         }
     }
     if (code == GP_OK)
-        code = gp_ranks_share(r, &all, sizeof all);
-    if (code == GP_OK && all.other)
-        code = gp_ranks_fail(r, "rank %d has another %s than rank 0", (int)all.other - 1, what);
+        code = gp_ranks_share(r, all, sizeof *all);
+    if (code == GP_OK && all->other) {
+        r->heard = r->rank > 0;
+        code = gp_ranks_fail(r, "rank %d has %s than rank 0", (int)all->other - 1, what);
+    }
+    return code;
+}
+
+GP_HOST int gp_ranks_total(gp_ranks *r, double *number, uint64_t same, const char *what)
+{
+    gp_said all = {.sum = *number, .same = same};
+    const int code = gp_ranks_say(r, &all, what);
     *number = all.sum;
     return code;
 }

@@ -90,8 +90,10 @@ GP_HOST int gp_mpi_begin(gp_ranks *r, size_t bytes, int sums, int ranks, uint64_
     memcpy(&given, communicator, sizeof given);
     MPI_Comm_size(given, &size);
     if (size != ranks)
-        return gp_ranks_fail(r, "the program is for %d ranks, but the communicator has %d", ranks,
-                             size);
+        return gp_ranks_fail(r,
+                             "the program is for %d ranks, but the communicator has %d: start it "
+                             "by mpirun -n %d",
+                             ranks, size, ranks);
     if (MPI_Comm_dup(given, &world) != MPI_SUCCESS)
         return gp_ranks_fail(r, "MPI has no further communicator");
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
@@ -99,7 +101,7 @@ GP_HOST int gp_mpi_begin(gp_ranks *r, size_t bytes, int sums, int ranks, uint64_
     r->rank = rank;
     r->link = link;
     memcpy(&r->world, &world, sizeof world);
-    return gp_ranks_total(r, &none, plan, "program");
+    return gp_ranks_total(r, &none, plan, "another program");
 }
 
 /* Gives the communicator back, on all ranks. */

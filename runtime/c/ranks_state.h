@@ -77,6 +77,7 @@ struct gp_ranks {
     uint64_t world; /* the link's own */
     int32_t rank, ranks;
     int32_t failed;  /* GP_ERANK, for ever */
+    int32_t heard;   /* what failed, another rank has said */
     int32_t begun;   /* tensors, */
     int32_t ended;   /* of them, those that somebody waited for */
     int32_t most;    /* tensors that there is room for */

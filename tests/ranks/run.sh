@@ -133,4 +133,6 @@ if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; 
     }
     check 'different programs' differ
 fi
+# shellcheck source=tests/ranks/programs.sh
+. "$here/programs.sh"
 finish
