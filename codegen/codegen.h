@@ -31,6 +31,9 @@ const char *c_prefix(Arena *arena, const char *model);
 Profile profile_measure(void);
 /* A profile as JSON, and from JSON. NULL where all is well, otherwise what is wrong with it. */
 Text profile_text(Arena *arena, const Profile *profile);
+/* A C program, to be written as `name`, that runs as ranks of MPI, measures the link between them
+ * and prints the profile with it. */
+Text profile_link_program(Arena *arena, const Profile *profile, const char *name);
 const char *profile_read(Arena *arena, Text file, Profile *profile);
 
 /* ---- The targets, a row each (target.c) ----------------------------------------------------- */

@@ -276,33 +276,36 @@ static void cut_ways(Inliner *n, Ways *ways)
         ways_cut(ways, &n->units.unit.at[k]);
 }
 
-/* Of C files; those for CUDA ask their compiler, and keep count of micro-batches on the device. */
-static const Condition *find_conditions(const Emission *e, bool one, bool halves)
+/* What holds in a file; those for CUDA ask their compiler, and keep count of micro-batches on the
+ * device. */
+typedef struct {
+    bool one;    /* batch at a time */
+    bool halves; /* some numbers have 16 bits */
+    bool ranks, as_ranks;
+} Facts;
+
+static const Condition *list_conditions(Arena *arena, Facts facts)
 {
-    const Ranks *ranks = &e->plan->graph->ranks;
-    Condition *known = ARENA_ARRAY(e->arena, Condition, 9);
-    if (e->dialect->device)
-        return known;
-    known[5] = (Condition){"GP_RANKS", ranks->count > 0};
-    known[6] = (Condition){"GP_AS_RANKS", ranks->here};
+    Condition *known = ARENA_ARRAY(arena, Condition, 9);
     known[0] = (Condition){"GP_CUDA", false};
     known[1] = (Condition){"GP_CUDA_ON_CPU", false};
     known[2] = (Condition){"__CUDACC__", false};
     known[3] = (Condition){"GP_NO_DEVICE", true};
-    known[4] = (Condition){"GP_ONE_BATCH", one};
-    known[7] = (Condition){"GP_NO_HALF", !halves};
+    known[4] = (Condition){"GP_ONE_BATCH", facts.one};
+    known[5] = (Condition){"GP_RANKS", facts.ranks};
+    known[6] = (Condition){"GP_AS_RANKS", facts.as_ranks};
+    known[7] = (Condition){"GP_NO_HALF", !facts.halves};
     return known;
 }
 
-static Inlined inline_for(const Emission *e, bool one, const char *const *file, size_t count,
-                          const char *rest)
+static Inlined inline_known(Arena *arena, const Condition *known, Ways *ways,
+                            const char *const *file, size_t count, const char *rest)
 {
-    const Graph *g = e->plan->graph;
-    Ways *ways = ways_of_calls(e);
-    Inliner n = read_files(g->arena, find_conditions(e, one, ways->halves), file, count);
-    Out system = out_new(g->arena), types = out_new(g->arena), body = out_new(g->arena),
-        kernels = out_new(g->arena);
-    cut_ways(&n, ways);
+    Inliner n = read_files(arena, known, file, count);
+    Out system = out_new(arena), types = out_new(arena), body = out_new(arena),
+        kernels = out_new(arena);
+    if (ways)
+        cut_ways(&n, ways);
     for (Id i = 0; i < n.units.unit.count; i++)
         if (n.units.unit.at[i].kind == UNIT_CODE && n.units.unit.at[i].need == NEED_ALWAYS)
             keep(&n, i);
@@ -327,6 +330,23 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
     settings_write(&kernels, rest, body.at);
     out(&kernels, "%s\n", body.at + (body.at[0] == '\n'));
     return (Inlined){system.at, types.at + (types.at[0] == '\n'), kernels.at};
+}
+
+static Inlined inline_for(const Emission *e, bool one, const char *const *file, size_t count,
+                          const char *rest)
+{
+    static const Condition none = {0};
+    const Ranks *ranks = &e->plan->graph->ranks;
+    Ways *ways = ways_of_calls(e);
+    const Facts facts = {one, ways->halves, ranks->count > 0, ranks->here};
+    return inline_known(e->arena, e->dialect->device ? &none : list_conditions(e->arena, facts),
+                        ways, file, count, rest);
+}
+
+Inlined inline_alone(Arena *arena, const char *const *file, size_t count, const char *rest)
+{
+    return inline_known(arena, list_conditions(arena, (Facts){.one = true, .ranks = true}), NULL,
+                        file, count, rest);
 }
 
 static bool asks_micro(const char *text)

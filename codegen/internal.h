@@ -345,6 +345,8 @@ typedef struct {
     const char *kernels; /* of the others, after the settings of kernels */
 } Inlined;
 Inlined inline_files(const Emission *e, const char *const *file, size_t count, const char *rest);
+/* The same of a C program that has no model, but ranks. */
+Inlined inline_alone(Arena *arena, const char *const *file, size_t count, const char *rest);
 /* Whether that text has a certain file in it. */
 bool inline_reaches(Arena *arena, const char *const *file, size_t count, const char *wanted);
 

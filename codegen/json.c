@@ -371,6 +371,16 @@ static json_t *time_json(const Plan *plan, const Search *search)
                      number_json(plan_extra(search->cost_bound, search->least_cost)));
 }
 
+/* Of a plan for several ranks: likewise. */
+static json_t *ranks_json(const Plan *plan, const Target *target)
+{
+    const Communication c = plan_communication(plan, target);
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "sent", (json_int_t)c.sent, "messages",
+                     (json_int_t)c.messages, "grown", (json_int_t)c.grown, "link_seconds",
+                     number_json(c.link), "lost_seconds", number_json(c.lost), "step_seconds",
+                     number_json(c.step));
+}
+
 static void put_reason(json_t *why, const char *of, const char *text)
 {
     if (text)
@@ -413,6 +423,8 @@ Text emit_json(const Plan *plan, const EmitOptions *options)
         if (space_planned[space])
             put_member(&w, space_names[space], json_integer((json_int_t)plan->arena[space]));
     put_member(&w, "time", time_json(plan, &options->search));
+    if (plan->graph->ranks.state != NONE)
+        put_member(&w, "communication", ranks_json(plan, options->target));
     put_member(&w, "choice", choice_json(plan, options));
     put_member(&w, "summary", summary_json(picture_make(plan, options)));
     put_member(&w, "state", id_json(plan->state));

@@ -1,5 +1,8 @@
-/* Profiles of machines as files: what --calibrate writes and --profile reads. */
+/* Profiles of machines as files: what --calibrate writes and --profile reads. A link between ranks
+ * is measured where the ranks are: by a program that has the rates of the machine in it. */
+#include "codegen/internal.h"
 #include "codegen/plan_json.h"
+#include "codegen/template.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,7 +10,7 @@
 static const char VERSION_KEY[] = "gplan_profile";
 enum { VERSION = 1 };
 
-enum { FIELDS = 5 };
+enum { MACHINE = 5, FIELDS = 8 }; /* those behind the machine's are of a link, and optional */
 typedef struct {
     const char *key;
     double *value;
@@ -20,18 +23,50 @@ static void list_fields(Profile *p, Field field[FIELDS])
     field[2] = (Field){"loop_flops", &p->loop_flops};
     field[3] = (Field){"bytes", &p->bytes};
     field[4] = (Field){"start", &p->start};
+    field[5] = (Field){"link_bytes", &p->link_bytes};
+    field[6] = (Field){"link_start", &p->link_start};
+    field[7] = (Field){"link_core", &p->link_core};
 }
 
-Text profile_text(Arena *arena, const Profile *profile)
+/* The object, with so many of its fields, and open. */
+static Out begin_text(Arena *arena, const Profile *profile, int fields)
 {
     Profile copy = *profile;
     Field field[FIELDS];
     Out o = out_new(arena);
     list_fields(&copy, field);
     out(&o, "{\n  \"%s\": %d", VERSION_KEY, VERSION);
-    for (int i = 0; i < FIELDS; i++)
+    for (int i = 0; i < fields; i++)
         out(&o, ",\n  \"%s\": %.4g", field[i].key, *field[i].value);
+    return o;
+}
+
+Text profile_text(Arena *arena, const Profile *profile)
+{
+    Out o = begin_text(arena, profile, MACHINE);
     out(&o, "\n}\n");
+    return out_done(&o);
+}
+
+Text profile_link_program(Arena *arena, const Profile *profile, const char *name)
+{
+    static const char file[] = "link.c";
+    Template t = template_new(arena, "link", "LINK");
+    Out machine = out_new(arena), text = begin_text(arena, profile, MACHINE), o = out_new(arena),
+        body = out_new(arena), title = out_new(arena);
+    out_string(&machine, text.at);
+    template_text(&t, "PROFILE", machine.at);
+    out_comment(&title, name);
+    template_text(&t, "HEADER_NAME", title.at);
+    template_text(&t, "INCLUDES", "");
+    template_text(&t, "TYPES", "");
+    template_text(&t, "KERNELS", "");
+    template_write(&t, file, &body); /* once without the runtime, to see what it needs */
+    const Inlined runtime = inline_alone(arena, t.need.at, t.need.count, body.at);
+    template_text(&t, "INCLUDES", runtime.system);
+    template_text(&t, "TYPES", runtime.types);
+    template_text(&t, "KERNELS", runtime.kernels);
+    template_write(&t, file, &o);
     return out_done(&o);
 }
 
@@ -59,10 +94,14 @@ static const char *read_fields(Arena *arena, json_t *json, Profile *profile)
     for (int i = 0; i < FIELDS; i++) {
         const json_t *number = json_object_get(json, field[i].key);
         double value = json_number_value(number);
+        if (!number && i >= MACHINE)
+            continue;
         if (!json_is_number(number))
             return arena_printf(arena, "%s is missing, or no number", field[i].key);
         if (!(value > 0) || !isfinite(value))
             return arena_printf(arena, "%s must be above 0, not %g", field[i].key, value);
+        if (field[i].value == &profile->link_core && value > 1)
+            return arena_printf(arena, "%s is a share, at most 1, not %g", field[i].key, value);
         *field[i].value = value;
     }
     return NULL;

@@ -105,6 +105,29 @@ static void write_ring(Report *r, const char *why)
         line(r, "pinned on the host", bytes.host, "the ring and what fills it, beside the budget");
 }
 
+/* What goes over the link, and what it costs; what grows with the number of ranks. */
+static void write_ranks(Report *r)
+{
+    const Ranks *ranks = &r->g->ranks;
+    Arena *arena = r->g->arena;
+    if (ranks->here) {
+        out(&r->o, "  %-22s %12u  %sone after the other, with the same sums%s\n", "as ranks",
+            ranks->count, r->dim, r->plain);
+        return;
+    }
+    const Communication c = plan_communication(r->plan, r->p->options->target);
+    out(&r->o, "  %-22s %12u  %seach sends %s in a step, in %llu messages; the batch is of all%s\n",
+        "ranks", ranks->count, r->dim, size_text(arena, c.sent), (unsigned long long)c.messages,
+        r->plain);
+    line(r, "on the wire", c.sent * ranks->count, "sent by all of them in a step");
+    out(&r->o, "  %-22s %11.2f%%  %sof a step of %.3g s, predicted; of %.3g s %.1f%% overlap%s\n",
+        "communication", 100 * c.lost / c.step, r->dim, c.step, c.link, 100 * (1 - c.lost / c.link),
+        r->plain);
+    if (c.grown)
+        line(r, "grows with ranks", c.grown,
+             "running statistics, of each micro-batch of all ranks");
+}
+
 /* How the model was cut, and why. */
 static void write_choice(Report *r)
 {
@@ -121,14 +144,8 @@ static void write_choice(Report *r)
     if (o->programs)
         out(&r->o, "  %-22s %12s  %swhat else the model has is not planned%s\n", "programs",
             o->programs, r->dim, r->plain);
-    const Ranks *ranks = &r->g->ranks;
-    if (ranks->count)
-        out(&r->o, "  %-22s %12u  %s%s%s\n", ranks->here ? "as ranks" : "ranks", ranks->count,
-            r->dim,
-            ranks->here ? "one after the other, with the same sums"
-                        : arena_printf(r->g->arena, "each sends %s in a step; the batch is of all",
-                                       size_text(r->g->arena, ranks_bytes(r->g))),
-            r->plain);
+    if (r->g->ranks.count)
+        write_ranks(r);
     if (times > 1 || why->micro)
         out(&r->o, "  %-22s %12u  %s%s%s%s%s\n", "micro-batches", times, r->dim, run,
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);

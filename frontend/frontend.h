@@ -227,6 +227,7 @@ typedef struct {
     Id state;                  /* what the engine keeps, and pieces of messages; NONE */
     Id last;                   /* the version of it that the program being lowered has come to */
     uint32_t sums;             /* tensors that can be under way at a time */
+    int64_t piece;             /* numbers that one rank adds at a time */
     ARRAY(Id) begun;           /* parameters whose gradients are, in that order */
     const struct Model *whole; /* the model with the batch of all ranks */
 } Ranks;
@@ -502,6 +503,13 @@ enum {
     PRECISION_WIDE,   /* the result is f32 */
 };
 
+/* How an op takes part in a sum over ranks: what it begins, or that it waits. */
+enum {
+    RANKS_PART = 1,  /* each rank's part goes to the owner, who adds them */
+    RANKS_WHOLE = 2, /* what the owner has goes to all others */
+    RANKS_END = 4,   /* waits for what began first of what has not ended */
+};
+
 /* In which operands an op is linear, for losses that are summed up from shares. */
 enum { LINEAR_FIRST = 1, LINEAR_SECOND = 2, LINEAR_TOGETHER = 4 };
 
@@ -530,6 +538,7 @@ struct OpRow {
     double (*flops)(const Graph *g, Id node); /* NULL: one for each element of output 0 */
     uint32_t flags;
     uint8_t rate;     /* RATE_PRODUCT, ...: which of a machine's rates its flops run at */
+    uint8_t ranks;    /* RANKS_PART, ...: what goes over the link to other ranks */
     uint32_t strided; /* bit i: operand i may have any view; elementwise rows: all may */
     uint32_t inplace; /* bit i: output 0 may take the bytes of operand i, if it dies here */
     uint8_t updates[MAX_OUTPUTS]; /* outputs are new versions of operands updates[i] - 1, in their
@@ -721,8 +730,6 @@ void ranks_unstage(Graph *g, Use *gradient);
  * ranks_end, which stands in the program that updates. */
 void ranks_reduce(Graph *g, Use *gradient, size_t values);
 void ranks_end(Graph *g, Use *gradient);
-/* Bytes that a rank sends in a training step: all others receive as many. */
-uint64_t ranks_bytes(const Graph *g);
 /* Micro-batches as the train statement has them: accumulate = K, or 1; whether it leaves them open;
  * and whether it says anything of them. */
 uint32_t train_stated(const Graph *g);

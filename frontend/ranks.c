@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    LAG = 8 << 20, /* bytes that are under way before somebody waits for the first of them */
+    LAG = 32 << 20,/* bytes that are under way before somebody waits for the first of them */
     /* what runtime/c/ranks_state.h lays out, checked where it is compiled */
     STATE_HEAD = 4096,
     STATE_SUM = 24,    /* bytes for each tensor under way */
@@ -76,6 +76,7 @@ static int64_t state_bytes(Graph *g)
     int64_t piece = numbers / (4 * (int64_t)g->ranks.count) / 16 * 16;
     piece = piece < PIECE_LEAST ? PIECE_LEAST : piece > PIECE_MOST ? PIECE_MOST : piece;
     g->ranks.sums = (uint32_t)sums;
+    g->ranks.piece = piece;
     return STATE_HEAD + STATE_SUM * sums + STATE_PIECES * 4 * piece;
 }
 
@@ -272,15 +273,4 @@ void ranks_end(Graph *g, Use *gradient)
 {
     for (size_t i = 0; i < g->ranks.begun.count && !is_one_program(g); i++)
         end_next(g, gradient, i);
-}
-
-/* ---- What it takes --------------------------------------------------------------------------- */
-
-/* Of each piece all ranks but its owner send their part, and the owner sends the sum to each. */
-uint64_t ranks_bytes(const Graph *g)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < g->ranks.begun.count; i++)
-        bytes += begun_bytes(g, g->ranks.begun.at[i]);
-    return g->ranks.count ? 2 * bytes / g->ranks.count * (g->ranks.count - 1) : 0;
 }

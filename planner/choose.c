@@ -78,7 +78,7 @@ void choose_end(Chooser *s)
 static double least_cost(const Graph *g, const Clusters *clusters, const Target *target)
 {
     return plan_cost(g, clusters, target) +
-           ring_wait(g, clusters, target, ring_wanted(g, clusters, target));
+           plan_wait(g, clusters, target, ring_wanted(g, clusters, target));
 }
 
 double choose_least_cost(Chooser *s)

@@ -80,7 +80,7 @@ static void cluster(Chooser *s, size_t i, Lowered *lowered)
     lowered->users++;
     c->clusters = fuse(lowered->arena, lowered->graph, c->choice.epilogues);
     c->least = c->once = plan_cost(lowered->graph, c->clusters, s->target) +
-                         ring_wait(lowered->graph, c->clusters, s->target, c->choice.ring);
+                         plan_wait(lowered->graph, c->clusters, s->target, c->choice.ring);
     choose_say(s, "fused    into %u clusters, %.4g s at least", c->clusters->count, c->least);
     if (is_as_it_stands(s, lowered->graph, c->choice) && !s->least_cost)
         s->least_cost = c->least;
@@ -130,7 +130,7 @@ void candidate_lower(Chooser *s, Id i)
         s->candidate.at[i].choice.ring = choice.ring;
         s->candidate.at[i].least = s->candidate.at[i].once =
             plan_cost(g, s->candidate.at[i].clusters, s->target) +
-            ring_wait(g, s->candidate.at[i].clusters, s->target, choice.ring);
+            plan_wait(g, s->candidate.at[i].clusters, s->target, choice.ring);
         if (is_as_it_stands(s, g, choice))
             s->least_cost = s->candidate.at[i].least;
     }

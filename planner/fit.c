@@ -291,7 +291,7 @@ static bool search_all(Fit *f, uint64_t budget, bool all)
         return true;
     if (options->budget && !options->smallest)
         f->progress.bound = find_bound(f, budget) +
-                            ring_wait(f->task.g, f->task.clusters, f->task.target, options->ring);
+                            plan_wait(f->task.g, f->task.clusters, f->task.target, options->ring);
     if (options->enough > 0 && f->progress.bound >= options->enough * (1 - 1e-9))
         return false;
     try_smallest(f); /* first, so that a search that is cut has it */

@@ -108,6 +108,12 @@ bool program_counts(const Clusters *clusters, int program);
 /* Estimated seconds of one run of a cluster. */
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster);
 
+/* ring.c: seconds that a step waits for its data: reading ahead hides it as far as there are
+ * threads. */
+double ring_wait(const Graph *g, const Clusters *clusters, const Target *target, Ring ring);
+/* communication.c: seconds that a training step loses to other ranks, in the given order. */
+double ranks_wait(const Graph *g, const Clusters *clusters, const Target *target);
+
 /* Whether the target has kernels for every node; says where not (supports.c). */
 bool supports(const Graph *g, const Target *target);
 

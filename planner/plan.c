@@ -252,7 +252,7 @@ Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pa
                  const Packing *packed)
 {
     Plan *plan = begin(arena, task, order);
-    plan->cost = ring_wait(task->g, task->clusters, task->target, task->options->ring);
+    plan->cost = plan_wait(task->g, task->clusters, task->target, task->options->ring);
     if (packed)
         place(plan, packed);
     else

@@ -37,6 +37,10 @@ typedef struct {
     double loop_flops;    /* in elementwise loops, a function counted as one */
     double bytes;         /* a second, read and written */
     double start;         /* seconds for any op at all */
+    /* Between ranks, while all of them send and receive; a file may leave these out. */
+    double link_bytes; /* a second, that a rank sends while as many arrive */
+    double link_start; /* seconds for a message, beside its bytes */
+    double link_core;  /* the share of that time which it takes from the ops; the rest overlaps */
 } Profile;
 extern const Profile default_profile;
 
@@ -48,6 +52,10 @@ typedef struct {
     uint64_t offset[MAX_FED]; /* of each input that data fills, within a slot */
     double seconds;           /* that one thread takes for the samples of a step, estimated */
 } RingBytes;
+
+/* How bytes between ranks move: LINK_POLLED: between two ops, as far as messages have come;
+ * LINK_STREAMED: beside them, by a stream of their own. */
+enum { LINK_NONE, LINK_POLLED, LINK_STREAMED };
 
 /* What the planner must know of where the code will run. */
 typedef struct Target {
@@ -69,6 +77,7 @@ typedef struct Target {
     /* Of a graph with data. NULL: the target reads none. */
     RingBytes (*ring)(const struct Target *target, const Graph *g, Ring ring);
     uint32_t readers; /* threads that may read it; 0: as many as compute */
+    uint8_t link;     /* LINK_NONE, ...: how it reaches other ranks */
     bool stages; /* the ring is the host's: what is read lies in the first slot of the arena, and a
                     second one, if any, is on its way there */
 } Target;
@@ -272,9 +281,17 @@ size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const
 /* Estimated seconds with each cluster once: no plan costs less. As Plan.cost, of the training step
  * where there is one. */
 double plan_cost(const Graph *g, const Clusters *clusters, const Target *target);
-/* What a step waits for its data beside that: reading ahead hides it as far as there are threads.
- */
-double ring_wait(const Graph *g, const Clusters *clusters, const Target *target, Ring ring);
+/* What a step waits beside that: for other ranks, and for its data. */
+double plan_wait(const Graph *g, const Clusters *clusters, const Target *target, Ring ring);
+/* What a training step has to do with other ranks: see communication.c. */
+typedef struct {
+    uint64_t sent, messages; /* bytes and messages that a rank sends; as many arrive */
+    uint64_t grown;          /* bytes of tensors that have rows for each rank */
+    double link;             /* seconds that moving and adding take, by themselves */
+    double lost;             /* seconds by which they make the step longer */
+    double step;             /* seconds of the step, with those */
+} Communication;
+Communication plan_communication(const Plan *plan, const Target *target);
 /* The ring that a budget has to be short for to have a smaller one. */
 Ring ring_wanted(const Graph *g, const Clusters *clusters, const Target *target);
 /* Whether that is of a training step, and not of a forward pass. */

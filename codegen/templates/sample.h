@@ -205,4 +205,8 @@
 #define MODEL_DEATHS {0, 0, 16}, {1, 0, 0},
 #define MODEL_CONSTANTS 0
 
+/* ---- link.c ---- */
+
+#define MODEL_PROFILE "{\n  \"gplan_profile\": 1"
+
 #endif

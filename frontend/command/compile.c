@@ -172,11 +172,11 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
 
 static int calibrate(Arena *arena, Diag *diag, const Options *o)
 {
-    Profile profile = profile_measure();
-    return output_write(diag, &(OutFile){.path = o->output, .text = profile_text(arena, &profile)},
-                        1)
-               ? 0
-               : 1;
+    const Profile profile = profile_measure();
+    const bool link = o->output && strcmp(extension(o->output), "c") == 0;
+    const Text text = link ? profile_link_program(arena, &profile, o->output)
+                           : profile_text(arena, &profile);
+    return output_write(diag, &(OutFile){.path = o->output, .text = text}, 1) ? 0 : 1;
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */

@@ -92,7 +92,7 @@ void manual_help(const Command *command)
     if (command == &command_table[0]) {
         for (size_t i = 1; i < command_count; i++)
             print_usage("      ", &command_table[i]);
-        printf("       gplan --calibrate [-o PROFILE.json]\n");
+        printf("       gplan --calibrate [-o PROFILE.json | -o LINK.c]\n");
     }
     puts("");
     print_sentence(command->summary);
@@ -171,7 +171,7 @@ void manual_page(const Command *command)
         print_roff_usage(&command_table[i]);
         puts(".br");
     }
-    puts(".B gplan \\-\\-calibrate [\\-o PROFILE.json]");
+    puts(".B gplan \\-\\-calibrate [\\-o PROFILE.json | \\-o LINK.c]");
     for (size_t i = 0; i < command_count; i++) {
         const Command *c = &command_table[i];
         if (i == 0)

@@ -29,8 +29,9 @@ static bool may_have_ranks(Diag *diag, const Model *model, const Options *o)
         diag_error(diag, (Span){0}, "--ranks and --as-ranks: either several ranks, or one for all");
     else if (!model_trains(model))
         diag_error(diag, (Span){0}, "--%s: the model has no train statement", option);
-    else if (strcmp(find_target(o)->plan.name, "c") != 0)
-        diag_error(diag, (Span){0}, "--%s: only the target c sums over ranks", option);
+    else if (find_target(o)->plan.link == LINK_NONE)
+        diag_error(diag, (Span){0}, "--%s: the target %s does not sum over ranks", option,
+                   find_target(o)->plan.name);
     else if (o->ranks && (o->io_external || o->params_external))
         diag_error(diag, (Span){0}, "--ranks: what is summed over ranks lies in the arena");
     else

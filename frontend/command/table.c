@@ -131,8 +131,8 @@ const Option option_table[] = {
     {COMPILE, 0, "target", "TARGET", "what the plan is for (default: cuda for a .cu file, else c)",
      .kind = OPTION_WORD, .field = FIELD(target), .list = target_words},
     {COMPILE, 0, "calibrate", NULL,
-     "measure this machine and write a profile for --profile, to FILE or standard output; takes no "
-     "MODEL",
+     "measure this machine and write a profile for --profile, to FILE or standard output; -o link.c: a "
+     "program that measures the link between ranks of MPI too, and prints the profile; takes no MODEL",
      .kind = OPTION_FLAG, .field = FIELD(calibrate)},
     {COMPILE | RUN, 0, "profile", "FILE", "estimate times with what --calibrate measured",
      .kind = OPTION_FILE, .field = FIELD(profile)},

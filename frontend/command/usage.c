@@ -100,8 +100,12 @@ int check_usage(const Options *o)
         fprintf(stderr, "gplan: -d %s: the passes are " PASSES "\n", o->dump);
         return 2;
     }
-    if (o->calibrate && o->output && strcmp(extension(o->output), "json") != 0) {
-        fprintf(stderr, "gplan: -o %s: a profile is JSON, e.g. profile.json\n", o->output);
+    if (o->calibrate && o->output && strcmp(extension(o->output), "json") != 0 &&
+        strcmp(extension(o->output), "c") != 0) {
+        fprintf(stderr,
+                "gplan: -o %s: a profile is JSON, e.g. profile.json; or link.c, a program that "
+                "measures the link between ranks too\n",
+                o->output);
         return 2;
     }
     if (o->prefix && !is_prefix(o->prefix)) {

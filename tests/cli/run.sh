@@ -424,6 +424,10 @@ refuses 1 'bytes is missing, or no number' good.g --profile word.json
 refuses 1 'cache means nothing in a profile' good.g --profile more.json
 refuses 1 'nowhere.json' good.g --profile nowhere.json
 refuses 2 '--calibrate takes no model' --calibrate good.g
-refuses 2 'a profile is JSON' --calibrate -o here.c
+refuses 2 'a profile is JSON' --calibrate -o here.cu
+echo "{\"gplan_profile\": 1, \"link_core\": 2, $profile}" >core.json
+echo "{\"gplan_profile\": 1, \"link_bytes\": -2, $profile}" >link.json
+refuses 1 'link_core is a share, at most 1, not 2' good.g --profile core.json
+refuses 1 'link_bytes must be above 0' good.g --profile link.json
 
 finish

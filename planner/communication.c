@@ -1,0 +1,147 @@
+/* What a training step of several ranks loses to the link between them, and what it hides.
+ *
+ * A sum over ranks is a piece of work for the link: the bytes that a rank sends at the rate that
+ * all ranks have at once, a while for each message, and the additions that it owns. The link does
+ * them one after the other, in the order in which they begin. While an op runs it goes on, and
+ * takes the share `link_core` of its time from the cores, additions whole; where bytes move between
+ * ops alone (LINK_POLLED), by no more than the pieces that are under way. An op that waits stands
+ * still until its sum is there. So what is lost is what is waited for and what the cores take part
+ * in; the rest overlaps. At the end of a step the ranks tell each other their losses.
+ *
+ * Left out: which ranks share a link, or are far apart; ranks that are late; other jobs. One walk
+ * over the occurrences: nothing here hangs on the number of ranks.
+ */
+#include "planner/internal.h"
+
+enum {
+    OWN_PIECES = 4, /* of each rank, that are under way at a time: runtime/c/ranks_state.h */
+    POLLS = 3,      /* that a piece takes: parts arrive, the sum leaves, the sum arrives */
+};
+
+typedef struct {
+    const Graph *g;
+    const Clusters *clusters;
+    const Target *target;
+    const Profile *profile;
+    double *due; /* of the sums that began: seconds of the link until they are done */
+    Id begun, ended;
+    double queued, done; /* seconds of the link */
+    double core;         /* of those queued, seconds that cores take part in */
+    double pieces;       /* of those queued */
+    double compute;
+    Communication all;
+} Walk;
+
+static Walk walk_begin(const Graph *g, const Clusters *clusters, const Target *target)
+{
+    return (Walk){.g = g,
+                  .clusters = clusters,
+                  .target = target,
+                  .profile = target->profile ? target->profile : &default_profile,
+                  .due = ARENA_ARRAY(g->arena, double, g->node.count + 1)};
+}
+
+/* What a rank of so many has to do with each of them, where all do the same: (R - 1) / R. */
+static double others(const Graph *g)
+{
+    return (double)(g->ranks.count - 1) / (double)g->ranks.count;
+}
+
+static void begin_sum(Walk *w, const OpRow *op, int64_t count)
+{
+    const Profile *p = w->profile;
+    const double sends = !!(op->ranks & RANKS_PART) + !!(op->ranks & RANKS_WHOLE);
+    const double bytes = sends * 4.0 * (double)count * others(w->g);
+    const double pieces = (double)((count + w->g->ranks.piece - 1) / w->g->ranks.piece);
+    const double messages = sends * pieces * others(w->g);
+    const double moves = bytes / p->link_bytes + messages * p->link_start;
+    const double adds =
+        op->ranks & RANKS_PART ? 3 * 4.0 * (double)count * others(w->g) / p->bytes : 0;
+    w->all.sent += (uint64_t)bytes;
+    w->all.messages += (uint64_t)(messages + 0.5);
+    w->queued += moves + adds;
+    w->core += moves * p->link_core + adds;
+    w->pieces += pieces;
+    w->due[w->begun++] = w->queued;
+}
+
+/* The link goes on while an op takes so many seconds. */
+static void overlap(Walk *w, double seconds)
+{
+    const double share = w->queued > 0 ? w->core / w->queued : 0;
+    double moved = w->queued - w->done;
+    if (moved <= 0)
+        return;
+    if (share < 1 && moved > seconds / (1 - share))
+        moved = seconds / (1 - share);
+    const double poll = w->queued / w->pieces * OWN_PIECES * w->g->ranks.count / POLLS;
+    if (w->target->link == LINK_POLLED && moved > poll)
+        moved = poll;
+    w->done += moved;
+    w->all.lost += share * moved;
+}
+
+static void end_sum(Walk *w)
+{
+    const double due = w->ended < w->begun ? w->due[w->ended++] : w->queued;
+    if (due > w->done) {
+        w->all.lost += due - w->done;
+        w->done = due;
+    }
+}
+
+static void visit(Walk *w, Id cluster)
+{
+    const Node *node = &w->g->node.at[w->clusters->node[w->clusters->at[cluster].node]];
+    const double seconds = cluster_cost(w->g, w->clusters, w->target, cluster);
+    const uint8_t ranks = node->op->ranks;
+    w->compute += program_times(w->g, node->program) * seconds;
+    if (ranks & (RANKS_PART | RANKS_WHOLE))
+        begin_sum(w, node->op, value_count(&w->g->value.at[node_value(node, 0)]));
+    else if (ranks & RANKS_END)
+        end_sum(w);
+    else
+        overlap(w, seconds); /* of the last micro-batch: the others have sent nothing yet */
+}
+
+/* Rank 0 takes the losses of all and sends the sum back, one after the other. */
+static Communication walk_end(Walk *w)
+{
+    const Ranks *ranks = &w->g->ranks;
+    const double said = 2 * (ranks->count - 1) * w->profile->link_start;
+    end_sum(w);
+    w->all.link = w->queued + said;
+    w->all.lost += said;
+    w->all.step = w->compute + w->all.lost;
+    for (size_t i = 0; i < ranks->begun.count; i++) {
+        const Value *value = &w->g->value.at[ranks->begun.at[i]];
+        if (value->kind == VALUE_STATE)
+            w->all.grown += value_bytes(value) * ranks->count * w->g->train.times;
+    }
+    return w->all;
+}
+
+Communication plan_communication(const Plan *plan, const Target *target)
+{
+    static const ProgramKind step[] = {PROGRAM_STEP, PROGRAM_UPDATE};
+    if (plan->graph->ranks.state == NONE)
+        return (Communication){0};
+    Walk w = walk_begin(plan->graph, plan->clusters, target);
+    for (int k = 0; k < 2; k++)
+        for (Id i = 0; i < plan->program[step[k]].count; i++)
+            visit(&w, plan->program[step[k]].at[i].cluster);
+    return walk_end(&w);
+}
+
+double ranks_wait(const Graph *g, const Clusters *clusters, const Target *target)
+{
+    static const ProgramKind step[] = {PROGRAM_STEP, PROGRAM_UPDATE};
+    if (g->ranks.state == NONE)
+        return 0;
+    Walk w = walk_begin(g, clusters, target);
+    for (int k = 0; k < 2; k++)
+        for (Id i = 0; i < clusters->count; i++)
+            if (clusters->at[i].program == step[k])
+                visit(&w, i);
+    return walk_end(&w).lost;
+}
