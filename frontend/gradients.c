@@ -83,8 +83,8 @@ static Id rounded_result(const Graph *g, Id value)
     for (size_t n = g->value.at[value].node + 1; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
         for (Id i = 0; i < node->uses; i++)
-            if (node_use(g, node, i).value == value && node->op->flags & OP_CONVERTS &&
-                node->phase == PHASE_FORWARD &&
+            if (node_use(g, node, i).value == value && node_use(g, node, i).view == NONE &&
+                node->op->flags & OP_CONVERTS && node->phase == PHASE_FORWARD &&
                 dtype_is_narrow((Dtype)g->value.at[node->value].dtype))
                 return node->value;
         if (n > g->value.at[value].node + 4u) /* it comes right after the kernel */

@@ -515,6 +515,7 @@ const OpRow ops_attention[] = {
      .shape = shape_rope,
      .grad = grad_rope,
      .flops = flops_rope,
+     .flags = OP_HALF,
      .strided = 1,
      .inplace = 1,
      .batch = batch_rope},

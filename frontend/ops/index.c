@@ -120,7 +120,10 @@ static bool grad_gather(Grad *grad)
     if (!call_finish(g, &c))
         return false;
     sum = c.result.at[0];
-    if (whole) {
+    if (whole) { /* of 16 bits where its value is */
+        sum = precision_cast(g, &grad->at, sum, (Dtype)g->value.at[x.value].dtype);
+        if (sum.value == NONE)
+            return false;
         grad_set_flow(grad, 0, sum);
         return true;
     }
@@ -212,7 +215,8 @@ const OpRow ops_index[] = {
      .flops = flops_none,
      .batch = batch_each},
     {.name = "scatter_add",
-     .flags = OP_LOOKS_UP,
+     .precision = PRECISION_WIDE,
+     .flags = OP_LOOKS_UP | OP_HALF,
      .help = "x with rows of updates added to its rows at index; index may repeat a row",
      .args = {{.name = "x", .help = "f32"},
               {.name = "index", .help = "i32 or i64; a negative one counts from the end"},
@@ -223,6 +227,7 @@ const OpRow ops_index[] = {
      .inplace = 1,
      .batch = batch_scatter_add},
     {.name = "scatter_accumulate",
+     .precision = PRECISION_WIDE,
      .kernel = "scatter_add",
      .help = "scatter_add to the sum of a gradient over micro-batches, which the first may begin",
      .args = {{.name = "x"},
@@ -232,7 +237,7 @@ const OpRow ops_index[] = {
      .shape = shape_scatter_add,
      .flops = flops_scatter,
      .updates = {1},
-     .flags = OP_EFFECT | OP_HIDDEN | OP_LOOKS_UP,
+     .flags = OP_EFFECT | OP_HIDDEN | OP_LOOKS_UP | OP_HALF,
      .batch = batch_never},
     {0},
 };

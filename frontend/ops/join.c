@@ -201,6 +201,7 @@ const OpRow ops_join[] = {
                .help = "its position in the result"}},
      .build = build_stack},
     {.name = "pad",
+     .flags = OP_HALF,
      .help = "a margin of one value around x",
      .args = {{.name = "x", .help = "any dtype and shape"},
               {.name = "before",

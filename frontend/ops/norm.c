@@ -258,22 +258,27 @@ static bool build_batchnorm_train(Graph *g, Call *c)
     return true;
 }
 
-/* (x - mean) * (scale / sqrt(var + eps)) + bias: the factor is worked out once for a channel. */
+/* (x - mean) * (scale / sqrt(var + eps)) + bias: the factor is worked out once for a channel. Of 16
+ * bits, computed in f32 and rounded once, as in training. */
 static bool build_batchnorm(Graph *g, Call *c)
 {
     if (!check_vectors(g, c))
         return false;
     if (g->training)
         return build_batchnorm_train(g, c);
+    const Dtype dtype = precision_of(g, c);
+    Use x = dtype == F32 ? call_operand(c, 0) : precision_cast(g, c, call_operand(c, 0), F32);
     Use eps = graph_literal(g, call_attr(c, "eps")->number, F32);
     Use spread = call_op(g, c, "add", 2, (Use[]){call_operand(c, 4), eps});
     Use inverse = call_op(g, c, "rsqrt", 1, &spread);
     Use factor = call_op(g, c, "mul", 2, (Use[]){call_operand(c, 1), inverse});
     Use mean = use_along(g, call_operand(c, 3), 1, call_view(g, c, 0).rank);
-    Use centred = call_op(g, c, "sub", 2, (Use[]){call_operand(c, 0), mean});
+    Use centred = call_op(g, c, "sub", 2, (Use[]){x, mean});
     Use out = factor.value == NONE || centred.value == NONE
                   ? (Use){NONE, NONE}
                   : scale_and_shift(g, c, centred, factor, call_operand(c, 2));
+    if (out.value != NONE && dtype != F32)
+        out = precision_cast(g, c, out, dtype);
     call_result(g, c, out);
     return out.value != NONE;
 }

@@ -293,7 +293,7 @@ static double flops_none(const Graph *g, Id node)
 
 const OpRow ops_scatter[] = {
     {.name = "gather_elements",
-     .flags = OP_LOOKS_UP,
+     .flags = OP_LOOKS_UP | OP_HALF,
      .help = "for each index the element of x at its place, with the index on the axis; dims of "
              "index",
      .args = {{.name = "x", .help = "any dtype, one dimension or more"},

@@ -71,7 +71,7 @@ const OpRow ops_sort[] = {
               {.name = "k", .kind = ARG_INT, .flags = ARG_FRONT},
               {.name = "axis", .kind = ARG_INT},
               {.name = "largest", .kind = ARG_BOOL}},
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_HALF,
      .shape = shape_top_indices,
      .flops = flops_top,
      .batch = batch_top},

@@ -264,7 +264,7 @@ const OpRow ops_update[] = {
      .shape = shape_first,
      .strided = 1 << 1,
      .inplace = 1 << 0,
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_HALF,
      .batch = batch_never},
     {0},
 };

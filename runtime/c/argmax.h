@@ -63,7 +63,7 @@ GP_FUNCTION int gp_arg(const gp_call *c, int64_t axes, int least)
 {
     const gp_tensor *t = &c->in[0];
     gp_fold fold = gp_fold_of(t, axes);
-    int64_t lanes = t->dtype == GP_F32 ? GP_ARG_LANES : 1;
+    int64_t lanes = gp_is_real(t->dtype) ? GP_ARG_LANES : 1;
     int64_t tiles = (fold.width + lanes - 1) / lanes;
     int32_t *to = c->out[0].data;
     GP_PARALLEL(c->run, fold.outers * fold.width * fold.count > 8192)
@@ -71,7 +71,7 @@ GP_FUNCTION int gp_arg(const gp_call *c, int64_t axes, int least)
         int64_t outer = task / tiles, column = task % tiles * lanes;
         int64_t base = gp_line_at(&fold.outer, outer), at = outer * fold.width + column;
         int64_t n = fold.width - column < lanes ? fold.width - column : lanes;
-        if (t->dtype != GP_F32)
+        if (!gp_is_real(t->dtype))
             to[at] = gp_arg_ints(t, &fold, base + gp_line_at(&fold.wide, column), least);
         else if (fold.width == 1)
             to[at] = gp_arg_line(t, &fold, base, least);
@@ -81,17 +81,23 @@ GP_FUNCTION int gp_arg(const gp_call *c, int64_t axes, int least)
     return GP_OK;
 }
 
-/* Lines are read of f32 alone: integers are compared as such. */
+/* Lines are read of reals alone: integers are compared as such. */
+GP_FUNCTION void gp_arg_ways(const gp_call *c, gp_ways *ways)
+{
+    const int half = gp_is_real(c->in[0].dtype) && c->in[0].dtype != GP_F32;
+    gp_way(ways, "line_reals", !half);
+    if (half)
+        gp_way(ways, "line_half", 1);
+}
+
 GP_WAYS(argmax)
 {
-    (void)c;
-    gp_way(ways, "line_reals", 1);
+    gp_arg_ways(c, ways);
 }
 
 GP_WAYS(argmin)
 {
-    (void)c;
-    gp_way(ways, "line_reals", 1);
+    gp_arg_ways(c, ways);
 }
 
 GP_KERNEL(argmax)

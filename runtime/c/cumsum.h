@@ -7,18 +7,26 @@
 
 enum { GP_CUMSUM_LANES = GP_BLOCK(32, 4) };
 
-/* n numbers along the axis, `step` apart, for `lanes` neighbours. An exclusive sum is stored before
- * the number is added. */
-GP_FUNCTION void gp_cumsum_reals(const gp_real *x, gp_real *to, int64_t n, int64_t step,
-                                 int64_t lanes, int64_t exclusive)
+/* n numbers along the axis, `step` apart, for `lanes` neighbours from element `at`. An exclusive
+ * sum is stored before the number is added. */
+GP_FUNCTION void gp_cumsum_reals(const gp_tensor *t, gp_real *to, int64_t at, int64_t n,
+                                 int64_t step, int64_t lanes, int64_t exclusive)
 {
     double sum[GP_CUMSUM_LANES] = {0};
-    for (int64_t k = 0; k < n; k++)
+    gp_real wide[GP_CUMSUM_LANES];
+    (void)wide; /* of 16 bits */
+    for (int64_t k = 0; k < n; k++, at += step) {
+        const gp_real *x = (const gp_real *)t->data + at;
+        if (GP_WAY(cumsum_half, t->dtype != GP_F32)) {
+            gp_get_row(wide, gp_element(t, at), lanes, t->dtype);
+            x = wide;
+        }
         for (int64_t i = 0; i < lanes; i++) {
             const double before = sum[i];
-            sum[i] += (double)x[k * step + i];
-            to[k * step + i] = (gp_real)(exclusive ? before : sum[i]);
+            sum[i] += (double)x[i];
+            to[at + i] = (gp_real)(exclusive ? before : sum[i]);
         }
+    }
 }
 
 GP_FUNCTION void gp_cumsum_ints(const gp_tensor *x, const gp_tensor *to, int64_t at, int64_t n,
@@ -32,6 +40,11 @@ GP_FUNCTION void gp_cumsum_ints(const gp_tensor *x, const gp_tensor *to, int64_t
             gp_store_int(to, at + k * step + i, (int64_t)(exclusive ? before : sum));
         }
     }
+}
+
+GP_WAYS(cumsum)
+{
+    gp_way(ways, "cumsum_half", c->in[0].dtype != GP_F32 && gp_is_real(c->in[0].dtype));
 }
 
 GP_KERNEL(cumsum)
@@ -48,9 +61,8 @@ GP_KERNEL(cumsum)
         int64_t at = task / tiles * n * inner + first + (a->reverse ? (n - 1) * inner : 0);
         int64_t step = a->reverse ? -inner : inner;
         int64_t lanes = inner - first < GP_CUMSUM_LANES ? inner - first : GP_CUMSUM_LANES;
-        if (x->dtype == GP_F32)
-            gp_cumsum_reals((const gp_real *)x->data + at, (gp_real *)to->data + at, n, step, lanes,
-                            a->exclusive);
+        if (gp_is_real(x->dtype))
+            gp_cumsum_reals(x, to->data, at, n, step, lanes, a->exclusive);
         else
             gp_cumsum_ints(x, to, at, n, step, lanes, a->exclusive);
     }

@@ -3,6 +3,7 @@
 #define GP_PAD_H
 
 #include "move.h"
+#include "narrow.h"
 #include "settings.h"
 
 GP_FUNCTION void gp_pad_fill(const gp_tensor *t, double value)
@@ -17,8 +18,17 @@ GP_FUNCTION void gp_pad_fill(const gp_tensor *t, double value)
     else if (t->dtype == GP_I64)
         for (int64_t i = 0; i < n; i++)
             ((int64_t *)t->data)[i] = (int64_t)value;
+    else if (GP_WAY(pad_half, t->dtype == GP_F16 || t->dtype == GP_BF16))
+        for (int64_t i = 0; i < n; i++)
+            gp_set_real(t->data, i, t->dtype, (gp_real)value);
     else
         memset(t->data, t->dtype == GP_BOOL ? value != 0 : (int)value, (size_t)n);
+}
+
+GP_WAYS(pad)
+{
+    if (c->out[0].dtype != GP_F32 && c->out[0].dtype != GP_I32 && c->out[0].dtype != GP_I64)
+        gp_way(ways, "pad_half", gp_is_half(c));
 }
 
 GP_KERNEL(pad)

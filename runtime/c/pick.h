@@ -49,6 +49,8 @@ GP_FUNCTION void gp_copy_one(size_t size, void *to, int64_t to_at, const void *f
         ((uint64_t *)to)[to_at] = ((const uint64_t *)from)[from_at];
     else if (size == 4)
         ((uint32_t *)to)[to_at] = ((const uint32_t *)from)[from_at];
+    else if (size == 2)
+        ((uint16_t *)to)[to_at] = ((const uint16_t *)from)[from_at];
     else
         ((uint8_t *)to)[to_at] = ((const uint8_t *)from)[from_at];
 }

@@ -435,6 +435,8 @@ GP_WORKSPACE(global_avgpool)
 GP_WAYS(global_avgpool)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c))
+        gp_samples_ways(c, 1, ways, gp_global_avgpool_ways);
 }
 
 GP_KERNEL(global_avgpool)
@@ -464,6 +466,8 @@ GP_WORKSPACE(global_maxpool)
 GP_WAYS(global_maxpool)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c))
+        gp_samples_ways(c, 1, ways, gp_global_maxpool_ways);
 }
 
 GP_KERNEL(global_maxpool)

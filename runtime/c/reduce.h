@@ -206,12 +206,18 @@ GP_FUNCTION void gp_fold_ints(const gp_call *c, const gp_fold *fold, int how)
 
 GP_FUNCTION int gp_reduces_reals(const gp_call *c)
 {
-    return c->out[0].dtype == GP_F32;
+    return gp_is_real(c->out[0].dtype);
+}
+
+GP_FUNCTION int gp_reduces_to_half(const gp_call *c)
+{
+    return c->out[0].dtype == GP_F16 || c->out[0].dtype == GP_BF16;
 }
 
 GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
 {
     gp_way(ways, "reduce_reals", gp_reduces_reals(c));
+    gp_way(ways, "reduce_half", gp_reduces_to_half(c));
     gp_way(ways, "line_reals", c->in[0].dtype == GP_F32);
     if (c->in[0].dtype != GP_F32)
         gp_way(ways, "line_half", gp_is_real(c->in[0].dtype));
@@ -226,21 +232,25 @@ GP_FUNCTION int gp_reduce(const gp_call *c, int how)
 {
     const gp_sum_attr *a = c->attr;
     gp_fold fold = gp_fold_of(&c->in[0], a->axes);
-    if (GP_WAY(reduce_reals, gp_reduces_reals(c)))
+    if (GP_WAY(reduce_half, gp_reduces_to_half(c))) {
+        gp_real *const wide = c->work;
+        const int64_t n = fold.outers * fold.width;
+        gp_fold_all(c, &fold, how, NULL, wide + n, wide);
+        gp_set_row(c->out[0].data, wide, n, c->out[0].dtype);
+    } else if (GP_WAY(reduce_reals, gp_reduces_reals(c)))
         gp_fold_all(c, &fold, how, NULL, c->work, c->out[0].data);
     else
         gp_fold_ints(c, &fold, how);
     return GP_OK;
 }
 
-/* Partial results of a reduction with more than one chunk. */
+/* Partial results of a reduction with more than one chunk; results that are rounded at the end. */
 GP_FUNCTION size_t gp_reduce_workspace(const gp_call *c, int64_t axes)
 {
     gp_fold fold = gp_fold_of(&c->in[0], axes);
     gp_fold_grid grid = gp_fold_cut(&fold);
-    return grid.chunks == 1 || c->out[0].dtype != GP_F32
-               ? 0
-               : (size_t)(grid.chunks * grid.outputs) * sizeof(gp_real);
+    const int64_t parts = (grid.chunks > 1 ? grid.chunks : 0) + gp_reduces_to_half(c);
+    return gp_reduces_reals(c) ? (size_t)(parts * grid.outputs) * sizeof(gp_real) : 0;
 }
 
 GP_WORKSPACE(sum)

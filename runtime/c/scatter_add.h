@@ -1,28 +1,42 @@
 /* scatter_add: x with rows of updates added at indices of axis 0. Updates of one row are added in
- * order; threads divide columns, not updates. May run in place of x. */
+ * order; threads divide columns, not updates. May run in place of x. The result is f32;
+ * x and the updates may have 16 bits. */
 #ifndef GP_SCATTER_ADD_H
 #define GP_SCATTER_ADD_H
 
 #include "gather.h"
+#include "narrow.h"
 
 enum { GP_SCATTER_LANES = GP_BLOCK(64, 4) };
 
+/* Adds columns `first` to first + n - 1 of all updates. */
+GP_FUNCTION void gp_add_columns(const gp_call *c, int64_t first, int64_t n)
+{
+    const gp_tensor *x = &c->in[0], *index = &c->in[1], *update = &c->in[2];
+    const int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank);
+    gp_real wide[GP_SCATTER_LANES], *to = (gp_real *)c->out[0].data + first;
+    (void)wide; /* of 16 bits */
+    for (int64_t i = 0; i < updates; i++) {
+        gp_real *row = to + gp_index_at(index, i, x->dim[0]) * width;
+        const gp_real *add = (const gp_real *)update->data + i * width + first;
+        if (GP_WAY(updates_half, update->dtype != GP_F32)) {
+            gp_get_row(wide, gp_element(update, i * width + first), n, update->dtype);
+            add = wide;
+        }
+        for (int64_t k = 0; k < n; k++)
+            row[k] += add[k];
+    }
+}
+
 GP_FUNCTION void gp_add_rows(const gp_call *c)
 {
-    const gp_tensor *x = &c->in[0], *index = &c->in[1];
-    const gp_real *update = c->in[2].data;
-    gp_real *to = c->out[0].data;
-    int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank);
-    int64_t tiles = (width + GP_SCATTER_LANES - 1) / GP_SCATTER_LANES;
-    GP_PARALLEL(c->run, updates * width > 16384)
+    const gp_tensor *x = &c->in[0];
+    const int64_t width = gp_span(x, 1, x->rank);
+    const int64_t tiles = (width + GP_SCATTER_LANES - 1) / GP_SCATTER_LANES;
+    GP_PARALLEL(c->run, gp_count(&c->in[1]) * width > 16384)
     for (int64_t tile = 0; tile < tiles; tile++) {
-        int64_t first = tile * GP_SCATTER_LANES;
-        int64_t end = first + GP_SCATTER_LANES < width ? first + GP_SCATTER_LANES : width;
-        for (int64_t i = 0; i < updates; i++) {
-            gp_real *row = to + gp_index_at(index, i, x->dim[0]) * width;
-            for (int64_t k = first; k < end; k++)
-                row[k] += update[i * width + k];
-        }
+        const int64_t first = tile * GP_SCATTER_LANES, left = width - first;
+        gp_add_columns(c, first, left < GP_SCATTER_LANES ? left : GP_SCATTER_LANES);
     }
 }
 
@@ -33,7 +47,15 @@ GP_FUNCTION int gp_scatter_copies(const gp_call *c)
 
 GP_WAYS(scatter_add)
 {
-    gp_way(ways, "scatter_copies", gp_scatter_copies(c));
+    gp_way(ways, "scatter_half", c->in[0].dtype != GP_F32);
+    gp_way(ways, "updates_half", c->in[2].dtype != GP_F32);
+    if (c->in[0].dtype == GP_F32)
+        gp_way(ways, "scatter_copies", gp_scatter_copies(c));
+}
+
+GP_WAYS(scatter_accumulate)
+{
+    gp_way(ways, "updates_half", c->in[2].dtype != GP_F32);
 }
 
 GP_KERNEL(scatter_add)
@@ -41,7 +63,9 @@ GP_KERNEL(scatter_add)
     const gp_tensor *x = &c->in[0];
     if (!gp_indices_fit(&c->in[1], -x->dim[0], x->dim[0]))
         return GP_EINDEX;
-    if (GP_WAY(scatter_copies, gp_scatter_copies(c)))
+    if (GP_WAY(scatter_half, x->dtype != GP_F32))
+        gp_get_row(c->out[0].data, x->data, gp_count(x), x->dtype);
+    else if (GP_WAY(scatter_copies, gp_scatter_copies(c)))
         gp_move(c->run, x, c->out[0].data, c->out[0].stride);
     gp_add_rows(c);
     return GP_OK;

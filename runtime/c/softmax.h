@@ -2,6 +2,7 @@
 #ifndef GP_SOFTMAX_H
 #define GP_SOFTMAX_H
 
+#include "narrow.h"
 #include "row.h"
 #include "settings.h"
 #include "vector.h"
@@ -70,8 +71,48 @@ GP_FUNCTION void gp_softmax_columns(const gp_real *x, gp_real *to, int64_t n, in
         }
 }
 
+/* Of 16 bits: columns that are widened at once, and reals of a thread that hold them. */
+GP_FUNCTION int64_t gp_softmax_lanes(const gp_tensor *t, int axis)
+{
+    const int64_t inner = gp_span(t, axis + 1, t->rank);
+    return inner < GP_SOFTMAX_LANES ? inner : GP_SOFTMAX_LANES;
+}
+
+GP_FUNCTION size_t gp_softmax_work(const gp_call *c, int axis)
+{
+    const gp_tensor *t = &c->in[0];
+    const int64_t own = t->dim[axis] * gp_softmax_lanes(t, axis);
+    return gp_is_half(c) ? (size_t)(c->run->threads * own) * sizeof(gp_real) : 0;
+}
+
+static GP_NOINLINE int gp_softmax_half(const gp_call *c, int axis, int is_log)
+{
+    const gp_tensor *t = &c->in[0], *to = &c->out[0];
+    const int64_t outer = gp_span(t, 0, axis), n = t->dim[axis];
+    const int64_t inner = gp_span(t, axis + 1, t->rank), wide = gp_softmax_lanes(t, axis);
+    const int64_t tiles = (inner + wide - 1) / wide;
+    GP_PARALLEL(c->run, outer * n * inner > 2048)
+    for (int64_t task = 0; task < outer * tiles; task++) {
+        gp_real *own = (gp_real *)c->work + gp_thread() * n * wide;
+        const int64_t first = task % tiles * wide, at = task / tiles * n * inner + first;
+        const int64_t lanes = inner - first < wide ? inner - first : wide;
+        const int64_t runs = inner == 1 ? 1 : n, run = inner == 1 ? n : lanes;
+        for (int64_t k = 0; k < runs; k++)
+            gp_get_row(own + k * run, gp_element(t, at + k * inner), run, t->dtype);
+        if (inner == 1)
+            gp_softmax_row(own, own, n, is_log);
+        else
+            gp_softmax_columns(own, own, n, lanes, lanes, is_log);
+        for (int64_t k = 0; k < runs; k++)
+            gp_set_row(gp_element(to, at + k * inner), own + k * run, run, to->dtype);
+    }
+    return GP_OK;
+}
+
 GP_FUNCTION int gp_softmax_any(const gp_call *c, int axis, int is_log)
 {
+    if (GP_WAY(softmax_half, gp_is_half(c)))
+        return gp_softmax_half(c, axis, is_log);
     const gp_tensor *t = &c->in[0];
     const gp_real *x = t->data;
     gp_real *to = c->out[0].data;
@@ -105,8 +146,19 @@ GP_FUNCTION void gp_softmax_any_ways(const gp_call *c, int axis, int is_log, gp_
 {
     const gp_tensor *t = &c->in[0];
     const int rows = gp_span(t, axis + 1, t->rank) == 1;
+    gp_way(ways, "softmax_half", gp_is_half(c));
     gp_way(ways, "softmax_rows", rows);
-    gp_stream_ways(ways, "softmax_streams", !is_log && rows, gp_count(t));
+    gp_stream_ways(ways, "softmax_streams", !gp_is_half(c) && !is_log && rows, gp_count(t));
+}
+
+GP_WORKSPACE(softmax)
+{
+    return gp_softmax_work(c, (int)((const gp_softmax_attr *)c->attr)->axis);
+}
+
+GP_WORKSPACE(log_softmax)
+{
+    return gp_softmax_work(c, (int)((const gp_log_softmax_attr *)c->attr)->axis);
 }
 
 GP_WAYS(softmax)

@@ -19,9 +19,9 @@ GP_FUNCTION int gp_top_before(const gp_top *t, int64_t a, int64_t b)
 {
     const int64_t first = t->base + a * t->stride, second = t->base + b * t->stride;
     int larger, smaller;
-    if (t->x->dtype == GP_F32) {
-        const gp_real x = ((const gp_real *)t->x->data)[first];
-        const gp_real y = ((const gp_real *)t->x->data)[second];
+    if (gp_is_real(t->x->dtype)) {
+        const gp_real x = gp_get_real(t->x->data, first, t->x->dtype);
+        const gp_real y = gp_get_real(t->x->data, second, t->x->dtype);
         larger = x > y || (x != x && y == y);
         smaller = x < y || (y != y && x == x);
     } else {

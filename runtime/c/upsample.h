@@ -39,6 +39,8 @@ GP_WORKSPACE(upsample)
 GP_WAYS(upsample)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c))
+        gp_samples_ways(c, 1, ways, gp_upsample_ways);
 }
 
 GP_KERNEL(upsample)
@@ -88,6 +90,8 @@ GP_WORKSPACE(upsample_grad)
 GP_WAYS(upsample_grad)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c))
+        gp_samples_ways(c, 1, ways, gp_upsample_grad_ways);
 }
 
 GP_KERNEL(upsample_grad)

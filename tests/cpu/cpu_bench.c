@@ -230,14 +230,31 @@ static void peer_conv(void *user)
     conv_run();
 }
 
-static void convolution(const ConvShape *s, ConvKind kind, int with_peer)
+/* As bf16, where it lies. */
+static void halve(gp_tensor *t)
 {
-    static const char *const name[] = {"conv2d", "conv2d by x", "conv2d by w"};
-    if (!wanted(name[kind]))
+    float *wide = t->data;
+    t->data = numbers(gp_count(t));
+    t->dtype = GP_BF16;
+    gp_set_row(t->data, wide, gp_count(t), GP_BF16);
+    free(wide);
+}
+
+/* half: images are bf16, weights f32 that are rounded. */
+static void convolution(const ConvShape *s, ConvKind kind, int half, int with_peer)
+{
+    static const char *const name[2][3] = {{"conv2d", "conv2d by x", "conv2d by w"},
+                                           {"bf16 conv2d", "bf16 c by x", "bf16 c by w"}};
+    if (!wanted(name[half][kind]))
         return;
     const int64_t to = (s->size + 2 * s->pad - s->kernel) / s->stride + 1;
-    const gp_tensor x = DENSE(s->n, s->c, s->size, s->size), y = DENSE(s->n, s->o, to, to);
+    gp_tensor x = DENSE(s->n, s->c, s->size, s->size), y = DENSE(s->n, s->o, to, to);
     const gp_tensor w = DENSE(s->o, s->c / s->groups, s->kernel, s->kernel), none = {0};
+    if (half) {
+        halve(&x);
+        halve(&y);
+        gp_round_run(w.data, w.data, 1, gp_count(&w), GP_BF16);
+    }
     const gp_conv2d_attr a = {
         {s->stride, s->stride}, {s->pad, s->pad, s->pad, s->pad}, {1, 1}, s->groups};
     const gp_tensor forward[] = {x, w, none}, by_x[] = {y, w, none}, by_w[] = {x, y};
@@ -248,7 +265,7 @@ static void convolution(const ConvShape *s, ConvKind kind, int with_peer)
     static Space *const space[] = {gp_conv2d_workspace, gp_conv_transpose2d_workspace,
                                    gp_conv2d_weight_grad_workspace};
     static Right *const right[] = {right_conv, right_conv_by_x, right_conv_by_w};
-    with_peer = with_peer && conv_prepare(s, kind, x.data, w.data, y.data);
+    with_peer = with_peer && conv_prepare(s, kind, half, x.data, w.data, y.data);
     /* the peer writes to the same place as ours, last */
     Times t = measure(kernel[kind], space[kind], call[kind], right[kind],
                       with_peer ? peer_conv : NULL, NULL);
@@ -260,7 +277,7 @@ static void convolution(const ConvShape *s, ConvKind kind, int with_peer)
         conv_end();
     }
     const double work = 2e-9 * (double)(gp_count(&y) * (s->c / s->groups) * s->kernel * s->kernel);
-    row(name[kind], s->name, work, t, with_peer);
+    row(name[half][kind], s->name, work, t, with_peer);
     release(3, (const gp_tensor[]){x, w, y});
 }
 
@@ -283,7 +300,8 @@ static void convolutions(int with_peer)
                                       {"depthwise 3x3/2 144, 56", 8, 144, 56, 144, 3, 2, 1, 144}};
     for (int kind = CONV_FORWARD; kind <= CONV_BY_WEIGHTS; kind++)
         for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-            convolution(&shape[i], (ConvKind)kind, with_peer);
+            for (int half = 0; half < 2; half++)
+                convolution(&shape[i], (ConvKind)kind, half, with_peer);
 }
 
 /* ---- What moves memory ------------------------------------------------------------------------

@@ -82,7 +82,7 @@ static dnnl_primitive_desc_t describe(ConvKind kind, const ConvShape *s,
     return pd;
 }
 
-bool conv_prepare(const ConvShape *s, ConvKind kind, float *x, float *w, float *y)
+bool conv_prepare(const ConvShape *s, ConvKind kind, bool half, void *x, void *w, void *y)
 {
     const int64_t out = (s->size + 2 * s->pad - s->kernel) / s->stride + 1;
     const dnnl_dims_t dim[MEMORIES + 1] = {
@@ -99,15 +99,17 @@ bool conv_prepare(const ConvShape *s, ConvKind kind, float *x, float *w, float *
                                          {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
                                          {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
     const int written = kind == CONV_FORWARD ? 2 : kind == CONV_BY_INPUT ? 0 : 1;
-    float *const data[MEMORIES] = {x, w, y};
+    void *const data[MEMORIES] = {x, w, y};
     dnnl_memory_desc_t any[MEMORIES];
     for (int i = 0; i < MEMORIES; i++) {
-        const bool five = grouped && i == 1;
+        const bool five = grouped && i == 1, weights = i == 1;
+        const dnnl_data_type_t type = half && !weights ? dnnl_bf16 : dnnl_f32;
+        const bool rounds = half && !(weights && kind == CONV_BY_WEIGHTS);
         dnnl_memory_desc_t md;
-        dnnl_memory_desc_init_by_tag(&md, five ? 5 : 4, dim[five ? 3 : i], dnnl_f32,
+        dnnl_memory_desc_init_by_tag(&md, five ? 5 : 4, dim[five ? 3 : i], type,
                                      five ? dnnl_abcde : dnnl_abcd);
-        dnnl_memory_desc_init_by_tag(&any[i], five ? 5 : 4, dim[five ? 3 : i], dnnl_f32,
-                                     dnnl_format_tag_any);
+        dnnl_memory_desc_init_by_tag(&any[i], five ? 5 : 4, dim[five ? 3 : i],
+                                     rounds ? dnnl_bf16 : dnnl_f32, dnnl_format_tag_any);
         dnnl_memory_create(&conv.plain[i], &md, conv.engine, data[i]);
     }
     dnnl_primitive_desc_t pd = describe(kind, s, any);
@@ -157,9 +159,9 @@ const char *conv_open(void)
     return NULL;
 }
 
-bool conv_prepare(const ConvShape *shape, ConvKind kind, float *x, float *w, float *y)
+bool conv_prepare(const ConvShape *shape, ConvKind kind, bool half, void *x, void *w, void *y)
 {
-    (void)shape, (void)kind, (void)x, (void)w, (void)y;
+    (void)shape, (void)kind, (void)half, (void)x, (void)w, (void)y;
     return false;
 }
 

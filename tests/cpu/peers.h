@@ -19,9 +19,10 @@ typedef struct {
     int64_t n, c, size, o, kernel, stride, pad, groups;
 } ConvShape;
 
-/* Plain tensors in and out: turning them into the library's own order and back counts. */
+/* Plain tensors in and out: turning them into the library's own order and back counts. half: images
+ * are bf16, and weights f32, which are rounded, as are those of a model in bf16. */
 const char *conv_open(void);
-bool conv_prepare(const ConvShape *shape, ConvKind kind, float *x, float *w, float *y);
+bool conv_prepare(const ConvShape *shape, ConvKind kind, bool half, void *x, void *w, void *y);
 void conv_run(void);
 void conv_end(void);
 

@@ -42,6 +42,7 @@ static void pick(int64_t outer, int64_t n, int64_t inner, int64_t picks, int32_t
         sum.at[(int64_t)index.at[i / inner] * inner + i % inner] += up.at[i];
     CROSS(GP_SCATTER_LANES, inner);
     t = (Case){.kernel = gp_scatter_add,
+               .half_in = 4,
                .ins = 3,
                .outs = 1,
                .in = {x, index, up},
@@ -49,6 +50,9 @@ static void pick(int64_t outer, int64_t n, int64_t inner, int64_t picks, int32_t
                .in_type = {0, picks % 2 ? GP_I32 : GP_I64},
                .over = {1}};
     try_more(&t, "scatter_add %d x %d, %d", (int)n, (int)inner, (int)updates);
+    t.half_in = 5, t.over[0] = 0; /* the result is f32 */
+    try_more(&t, "scatter_add to 16 bits %d x %d, %d", (int)n, (int)inner, (int)updates);
+    t.half_in = 4, t.over[0] = 1;
     for (int k = 0; k < 4; k++) { /* the first micro-batch may begin the sum */
         const gp_scatter_accumulate_attr begins = {k / 2};
         Array own = zeros(DIMS(n, inner));
@@ -97,6 +101,8 @@ static void pick_each(int64_t outer, int64_t n, int64_t inner, int64_t picks, in
     }
     CROSS(GP_PICK_LANES, inner);
     const Case t = {.kernel = gather ? gp_gather_elements : gp_scatter,
+                    .half_in = gather,
+                    .half_out = gather,
                     .attr = gather ? (const void *)&a : &s,
                     .ins = gather ? 2 : 3,
                     .outs = 1,
@@ -149,6 +155,7 @@ static void best(int64_t outer, int64_t n, int64_t inner, int64_t k, int largest
         }
     }
     const Case t = {.kernel = gp_top_indices,
+                    .half_in = k % 2,
                     .attr = &a,
                     .ins = 1,
                     .outs = 1,
@@ -231,6 +238,8 @@ static void margin(int64_t a, int64_t b, int64_t c, Layout as, int32_t type)
         y.at[i] = inside ? x.at[(h * b + j) * c + k] : 3;
     }
     const Case t = {.kernel = gp_pad,
+                    .half_in = type == GP_F32,
+                    .half_out = type == GP_F32,
                     .attr = &p,
                     .ins = 1,
                     .outs = 1,
@@ -250,7 +259,10 @@ static void window(int64_t a, int64_t b, Layout as)
     memcpy(y.at, x.at, (size_t)x.count * sizeof *x.at);
     for (int64_t i = 0; i < dy.count; i++)
         y.at[(2 * (i / (b - 1)) + 1) * b + 1 + i % (b - 1)] += dy.at[i];
+    CROSS(GP_WINDOW_LANES, b - 1);
     const Case t = {.kernel = gp_add_window,
+                    .half_in = 3,
+                    .half_out = 1,
                     .attr = &w,
                     .ins = 2,
                     .outs = 1,
@@ -275,6 +287,8 @@ static void rotate(int64_t outer, int64_t length, int64_t half, int back, Layout
         }
     const Case t = {.kernel = gp_rope,
                     .space = gp_rope_workspace,
+                    .half_in = 1,
+                    .half_out = 1,
                     .attr = &a,
                     .ins = 1,
                     .outs = 1,
@@ -396,6 +410,8 @@ int main(void)
         margin(30, 20, 40, (Layout)as, GP_F32);
         window(4, 6, (Layout)as);
         window(200, 101, (Layout)as);
+        for (int64_t off = 0; off <= 2; off++)
+            window(3, GP_WINDOW_LANES + off, (Layout)as);
         for (int back = 0; back <= 1; back++) {
             rotate(3, 7, 4, back, (Layout)as);
             rotate(2, 60, 8, back, (Layout)as);

@@ -113,7 +113,8 @@ static void reduce(Array x, int64_t axes, Layout as, int32_t type)
                   .in_type = {type},
                   .out_type = {w >= ARGMAX ? GP_I32 : type},
                   .aside = w == SUM && type == GP_F32,
-                  .half_in = type == GP_F32 && (w == SUM || w == MEAN || w == VAR),
+                  .half_in = type == GP_F32,
+                  .half_out = w == MAX || w == MIN,
                   .slack = w == MEAN || w == VAR ? 40 : 0,
                   .terms = 2};
         try_more(&t, "reduction %d of %d x %d x %d x %d over %d, laid %d, type %d", w,
@@ -168,6 +169,7 @@ static void running(int64_t outer, int64_t n, int64_t inner, int32_t type)
         }
     CROSS(GP_CUMSUM_LANES, inner);
     const Case t = {.kernel = gp_cumsum,
+                    .half_in = type == GP_F32,
                     .attr = &a,
                     .ins = 1,
                     .outs = 1,

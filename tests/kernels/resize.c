@@ -38,7 +38,10 @@ static void resize(int64_t outers, int64_t in, int64_t inners, int64_t out, int 
         y.at[at] += w * x.at[from];
         dx.at[from] += w * dy.at[at];
     }
+    CROSS(GP_RESIZE_LANES, inners);
     Case t = {.kernel = gp_resize_axis,
+              .half_in = 1,
+              .half_out = 1,
               .space = gp_resize_axis_workspace,
               .attr = &a,
               .ins = 1,
@@ -61,5 +64,7 @@ int main(void)
         resize(draw(1, 4), draw(1, 20), draw(1, 5), draw(1, 30), (int)draw(0, 1));
     resize(3, 40, 41, 97, 0);
     resize(60, 40, 1, 13, 1);
+    for (int64_t off = -1; off <= 1; off++)
+        resize(2, 7, GP_RESIZE_LANES + off, 5 + off, 1);
     return finish();
 }

@@ -55,6 +55,9 @@ static void along(int64_t outer, int64_t n, int64_t inner)
     else
         CROSS(GP_SOFTMAX_LANES, inner);
     const Case t = {.kernel = gp_softmax,
+                    .space = gp_softmax_workspace,
+                    .half_in = 1,
+                    .half_out = 1,
                     .attr = &a,
                     .ins = 1,
                     .outs = 1,
@@ -62,16 +65,19 @@ static void along(int64_t outer, int64_t n, int64_t inner)
                     .want = {y},
                     .over = {1},
                     .slack = 60};
-    const Case l = {.kernel = gp_log_softmax,
-                    .attr = &a,
-                    .ins = 1,
-                    .outs = 1,
-                    .in = {x},
-                    .want = {logs},
-                    .over = {1},
-                    .slack = 20};
+    Case l = {.kernel = gp_log_softmax,
+              .space = gp_log_softmax_workspace,
+              .attr = &a,
+              .ins = 1,
+              .outs = 1,
+              .in = {x},
+              .want = {logs},
+              .over = {1},
+              .slack = 20};
     try_more(&t, "softmax %d x %d x %d", (int)outer, (int)n, (int)inner);
-    try(&l, "log_softmax %d x %d x %d", (int)outer, (int)n, (int)inner);
+    try_more(&l, "log_softmax %d x %d x %d", (int)outer, (int)n, (int)inner);
+    l.half_in = 1, l.over[0] = 0; /* the result is f32 */
+    try(&l, "log_softmax of 16 bits %d x %d x %d", (int)outer, (int)n, (int)inner);
 }
 
 static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t type)

@@ -149,6 +149,7 @@ OP_CASES(attention) = {
      "heads = 4, kv_heads = 1, causal = true", attention},
     {"rope", "f32[2, 3, 5, 8]", "", rope},
     {"rope", "f32[7, 2]", "base = 100", rope},
+    {"rope", "bf16[2, 5, 8]", "", rope, 1. / 64},
     {"rope", "f32[2, 70, 6]", "offset = 1000", rope, 1e-4},
     {0},
 };

@@ -55,6 +55,7 @@ static Tensor scatter_add(const Case *c)
 {
     Tensor y = case_like(c, 0);
     int64_t width = y.count / y.dim[0];
+    y.dtype = F32;
     memcpy(y.at, c->in[0].at, (size_t)y.count * sizeof *y.at);
     for (int64_t i = 0; i < c->in[2].count; i++)
         y.at[from_start(c->in[1].at[i / width], y.dim[0]) * width + i % width] += c->in[2].at[i];
@@ -91,6 +92,8 @@ OP_CASES(index) = {
     {"scatter_add", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "", scatter_add},
     {"scatter_add", "f32[4] i64[2, 9]:0..3 f32[2, 9]", "", scatter_add},
     {"scatter_add", "f32[5, 3] i32[9]:-5..4 f32[9, 3]", "", scatter_add},
+    {"scatter_add", "f32[5, 3] i32[9]:-5..4 bf16[9, 3]", "", scatter_add},
+    {"scatter_add", "f16[5, 3] i32[9]:-5..4 f16[9, 3]", "", scatter_add},
     {"scatter_add", "f32[3, 5, 30] i32[40]:0..2 f32[40, 5, 30]", "", scatter_add},
     {"scatter_accumulate", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "", scatter_add},
     {"scatter_accumulate", "f32[5, 3] i32[7]:0..4 f32[7, 3]", "begins = true", scatter_begin},

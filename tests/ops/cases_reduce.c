@@ -118,9 +118,16 @@ static Tensor mean(const Case *c)
     return reduce_with(c, F32, average);
 }
 
+/* Sums, products and logarithms of 16 bits are f32. */
+static Tensor wide(Tensor y)
+{
+    y.dtype = dtype_is_narrow((Dtype)y.dtype) ? F32 : y.dtype;
+    return y;
+}
+
 static Tensor prod(const Case *c)
 {
-    return reduce_with(c, count_dtype(c), multiply);
+    return wide(reduce_with(c, count_dtype(c), multiply));
 }
 
 static Tensor max(const Case *c)
@@ -225,8 +232,8 @@ static void run_down_before(double *x, int64_t n)
 static Tensor cumsum(const Case *c)
 {
     if (case_int(c, "exclusive"))
-        return along_axis(c, case_int(c, "reverse") ? run_down_before : run_up_before);
-    return along_axis(c, case_int(c, "reverse") ? run_down : run_up);
+        return wide(along_axis(c, case_int(c, "reverse") ? run_down_before : run_up_before));
+    return wide(along_axis(c, case_int(c, "reverse") ? run_down : run_up));
 }
 
 static Tensor softmax(const Case *c)
@@ -236,7 +243,7 @@ static Tensor softmax(const Case *c)
 
 static Tensor log_softmax(const Case *c)
 {
-    return along_axis(c, log_share);
+    return wide(along_axis(c, log_share));
 }
 
 OP_CASES(reduce) = {
@@ -267,10 +274,12 @@ OP_CASES(reduce) = {
     {"mean", "i32[3, 5]", "axis = 1", mean},
     {"prod", "f32[3, 5, 7]", "axis = 1", prod},
     {"prod", "f32[13]:0.9..1.1", "", prod},
+    {"prod", "f16[5, 3]", "axis = 0", prod},
     {"prod", "i32[4, 3]:-3..3", "axis = 1", prod},
     {"max", "f32[3, 5, 7]", "axis = 2", max},
     {"max", "f32[3, 5, 7]", "axis = 0", max},
     {"max", "f32[200, 3]", "", max},
+    {"max", "f16[3, 5, 7]", "axis = 1", max},
     {"max", "i64[3, 5]", "axis = 1", max},
     {"max", "bool[3, 5]", "axis = 1", max},
     {"min", "f32[3, 5, 7]", "axis = [1, 2], keepdims = true", min},
@@ -280,17 +289,20 @@ OP_CASES(reduce) = {
     {"var", "f32[3, 5, 7]", "axis = 1", var},
     {"var", "f32[3, 5, 7]", "axis = [0, 2], correction = 1", var},
     {"var", "f32[40, 90]:1000..1001", "", var},
+    {"var", "bf16[4, 9]", "axis = 1", var},
     {"var", "f32[2, 66000]:3..4", "axis = 1", var},
     {"argmax", "f32[3, 5, 7]", "axis = 2", argmax},
     {"argmax", "f32[3, 5, 7]", "axis = 0", argmax},
     {"argmax", "f32[3, 5, 7]", "axis = [0, 1]", argmax},
     {"argmax", "f32[300]", "", argmax},
+    {"argmax", "bf16[3, 5, 7]", "axis = 1", argmax},
     {"argmax", "i32[8, 9]:0..3", "axis = 1", argmax},
     {"argmin", "f32[3, 5, 7]", "axis = 1, keepdims = true", argmin},
     {"argmin", "f32[130, 2]", "axis = -2", argmin},
     {"argmin", "i64[8, 9]:0..3", "", argmin},
     {"cumsum", "f32[9]", "", cumsum},
     {"cumsum", "f32[260]", "", cumsum},
+    {"cumsum", "bf16[3, 20]", "", cumsum},
     {"cumsum", "f32[3, 5, 7]", "axis = 1", cumsum},
     {"cumsum", "f32[2, 4, 33]", "axis = 0", cumsum},
     {"cumsum", "i32[3, 5]", "axis = 1", cumsum},
@@ -307,9 +319,12 @@ OP_CASES(reduce) = {
     {"softmax", "f32[3, 5]", "", softmax},
     {"softmax", "f32[3, 1030]:-30..30", "", softmax},
     {"softmax", "f32[3, 5, 7]", "axis = 0", softmax},
+    {"softmax", "bf16[3, 70]", "", softmax, .tolerance = 1. / 128},
+    {"softmax", "f16[3, 5, 7]", "axis = 1", softmax, .tolerance = 1. / 1024},
     {"softmax", "f32[2, 5, 37]", "axis = 1", softmax},
     {"softmax", "f32[4, 6]:900..1000", "", softmax},
     {"log_softmax", "f32[3, 17]", "", log_softmax},
+    {"log_softmax", "bf16[3, 17]", "", log_softmax},
     {"log_softmax", "f32[3, 5, 40]", "axis = 1", log_softmax},
     {"log_softmax", "f32[4, 6]:-1000..-900", "", log_softmax},
     {0},

@@ -122,6 +122,7 @@ static const char *const recipes[] = {
     "rope({3})",
     "embedding(i, table)",
     "embedding(i, count = 5, size = {n8})",
+    "embedding(i, large)",
     "gather(table, i)",
     "one_hot(i, 5) @ table",
     "scatter_add(table, y, {e2})",
@@ -143,6 +144,8 @@ static const char *const recipes[] = {
     "concat([tanh({*})], axis = {a})",
     "concat([relu({4}), conv2d({s}, 3, kernel = 1)], axis = 1)",
     "concat([{e}, dense({s}, 5), {s} * 0.5], axis = -1)",
+    "cast(tanh(cast({*}, bf16)), f32)",
+    "cast(cast({*}, f16) * 0.5, f32) + {s}",
 };
 enum { RECIPES = sizeof recipes / sizeof *recipes };
 
@@ -156,6 +159,7 @@ static const char head[] =
     "param w : [8, 8]\n"
     "param b : [8]\n"
     "param table : [5, 8]\n"
+    "param large : [512, 8]\n"
     "block mlp(z, n = 12) {\n  h = gelu(dense(z, n))\n  return z + dense(h, dim(z, -1))\n}\n"
     "shared block tie(z) {\n  return tanh(dense(z, 8))\n}\n"
     "checkpoint block ck(z) {\n  h = relu(dense(layernorm(z), 16))\n"
@@ -528,6 +532,10 @@ static char *train(Writer *w)
         "rmsprop(lr = 0.01, eps = 0.1, momentum = 0.9)",
         "adagrad(lr = 0.02, eps = 0.1)",
         "lion(lr = 0.001, weight_decay = 0.1)",
+        "adam(lr = 0.01, eps = 0.01, state = 8bit)",
+        "adamw(lr = 0.01, eps = 0.01, weight_decay = 0.1, state = 8bit)",
+        "sgd(lr = 0.05, momentum = 0.9, state = 8bit)",
+        "lion(lr = 0.001, state = 8bit)",
     };
     static const char *const settings[] = {
         "clip = 0.7",
@@ -537,6 +545,7 @@ static char *train(Writer *w)
         "group \"?able\" { lr = 0.03 }",
         "schedule = cosine(steps = 10, warmup = 2)",
     };
+    static const char *const kept_wide[] = {"dense*", "conv2d*", "mlp*", "attention*"};
     char *text = arena_printf(w->arena, "%strain %s using %s {\n", w->text, loss(w),
                               optimizers[below(w, sizeof optimizers / sizeof *optimizers)]);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
@@ -545,6 +554,9 @@ static char *train(Writer *w)
     const unsigned precision = below(w, 4); /* half of them in f32 */
     if (precision < 2)
         text = arena_printf(w->arena, "%s  precision = %s\n", text, precision ? "f16" : "bf16");
+    if (precision < 2 && chance(w, 20))
+        text = arena_printf(w->arena, "%s  precision \"%s\" = f32\n", text,
+                            kept_wide[below(w, sizeof kept_wide / sizeof *kept_wide)]);
     return arena_printf(w->arena, "%s}\n", text);
 }
 

@@ -72,6 +72,9 @@ static void count_model(const char *text, const Case *model)
         "schedule",
         "precision = bf16",
         "precision = f16",
+        "precision \"",
+        "cast(",
+        "state = 8bit",
         "sgd(",
         "adam(",
         "adamw(",
@@ -129,7 +132,7 @@ static bool lower_model(Arena *arena, const char *text, Case *model)
                 continue;
             model->at[model->count++] = (Lowered){how, g, model_run(arena, g)};
         }
-    model->narrow = strstr(text, "precision = ") != NULL;
+    model->narrow = strstr(text, "precision = ") || strstr(text, "cast(") || strstr(text, "= 8bit");
     model->micro_alike = !strstr(text, "over = micro");
     return model->count > 0 && model->at[0].how.times == 1 && !model->at[0].how.chunked_loss;
 }

@@ -186,6 +186,25 @@ alike() { # PRECISION MODEL OPTIONS...
 # shellcheck disable=SC2086
 check 'gpt2 in bf16, planned in three ways' alike bf16 gpt2 $gpt2
 check 'resnet50 in f16, planned in three ways' alike f16 resnet50 -D B=2 -D S=32 -D W=4 -D K=10
+check 'bert in bf16, planned in three ways' alike bf16 bert -D B=2 -D T=16 -D L=2 -D V=200 -D C=32 -D H=4
+
+# Each op with a kernel for 16 bits, in a model that has no other: its branches are planned by it
+# alone.
+alone() { # CALL...: of x in bf16, [B, 4, 6, 6]
+    for call; do
+        printf '%s\n' 'model alone(batch B = 4)' 'input x : f32[B, 4, 6, 6]' 'input y : i32[B]' \
+            "h = $call" \
+            'train cross_entropy(dense(flatten(h), 4), y) using sgd(lr = 0.1)' |
+            sed "s/X/cast(x * w, bf16)/g; 3a param w : [6]" >alone.g
+        emit alone alone.g --precision bf16 && build alone trainer alone -O0 &&
+            ./alone 2 alone.safetensors || { echo "$call"; return 1; }
+    done
+}
+check "ops alone in bf16" alone 'upsample2d(X, scale = 2)' 'global_maxpool(X)' 'global_avgpool(X)' \
+    'softmax(X, axis = 1)' 'log_softmax(X)' 'pad(X, [0, 0, 1, 1])' 'maxpool2d(X, 2)' 'avgpool2d(X, 2)' \
+    'max(X, axis = 2)' 'rope(X)' 'cumsum(X, axis = 1)' 'layernorm(X)' 'batchnorm(X)' \
+    'resize(X, size = [4, 9], mode = linear)' 'X[:, :, 1:3] + X[:, :, 3:5]' 'gather(X, y, axis = 1)' \
+    'concat([X, X], axis = 1)' 'prod(sigmoid(X), axis = 2)' 'conv2d(X, 8, kernel = 3, groups = 4)'
 
 # ---- Micro-batches, and batches that are not full ----------------------------------------------
 
