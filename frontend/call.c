@@ -430,11 +430,9 @@ static bool copy_strided(Graph *g, Call *c)
         Use use = c->use.at[i];
         if (use.value == NONE || (c->op->flags & OP_ELEMENTWISE && !is_updated(c->op, i)))
             continue;
-        bool may = i < 32 ? c->op->strided >> i & 1 : c->op->strided == UINT32_MAX;
-        if (!is_literal(g, use) && (use.view == NONE || may))
-            continue;
         View view = use_view(g, use);
-        if (!is_literal(g, use) && view_is_dense(&view))
+        const bool any = !(c->op->flags & OP_ELEMENTWISE) && op_takes_view(c->op, (Id)i, &view);
+        if (!is_literal(g, use) && (any || view_is_dense(&view)))
             continue;
         c->use.at[i] = call_op(g, c, "copy", 1, &use);
         if (c->use.at[i].value == NONE)

@@ -540,6 +540,8 @@ struct OpRow {
     uint8_t rate;     /* RATE_PRODUCT, ...: which of a machine's rates its flops run at */
     uint8_t ranks;    /* RANKS_PART, ...: what goes over the link to other ranks */
     uint32_t strided; /* bit i: operand i may have any view; elementwise rows: all may */
+    uint32_t apart; /* bit i: samples (axis 0) of operand i may lie apart, each contiguous: as in a
+                       window along axis 1 */
     uint32_t inplace; /* bit i: output 0 may take the bytes of operand i, if it dies here */
     uint8_t updates[MAX_OUTPUTS]; /* outputs are new versions of operands updates[i] - 1, in their
                                      bytes; of those that are given: see node_updates */
@@ -564,8 +566,9 @@ const OpRow *op_find(const char *name);
 const OpRow *op_at(size_t i);                  /* in order of name; NULL past the end */
 int op_arg(const OpRow *op, const char *name); /* its place in args, or -1 */
 bool op_takes(const OpRow *op, Dtype dtype);   /* as an operand */
-bool op_has_kernel(const OpRow *op);           /* rather than an expression or other ops */
-bool arg_is_setting(const Arg *arg);           /* that the kernel or the expression gets */
+bool op_takes_view(const OpRow *op, Id operand, const View *view); /* where its kernel reads it */
+bool op_has_kernel(const OpRow *op); /* rather than an expression or other ops */
+bool arg_is_setting(const Arg *arg); /* that the kernel or the expression gets */
 
 /* ---- Building: for lowering and for the rows' own functions (graph.c, call.c) ---------------- */
 

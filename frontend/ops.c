@@ -153,6 +153,21 @@ int op_arg(const OpRow *op, const char *name)
     return -1;
 }
 
+static bool bit_of(uint32_t bits, Id operand)
+{
+    return operand < 32 ? bits >> operand & 1 : bits == UINT32_MAX;
+}
+
+bool op_takes_view(const OpRow *op, Id operand, const View *view)
+{
+    View sample = *view;
+    if (op->flags & OP_ELEMENTWISE || bit_of(op->strided, operand) || view_is_dense(view))
+        return true;
+    if (sample.rank > 0)
+        sample.dim[0] = 1;
+    return bit_of(op->apart, operand) && view_is_dense(&sample);
+}
+
 bool op_takes(const OpRow *op, Dtype dtype)
 {
     const uint32_t narrow = OP_ELEMENTWISE | OP_HALF | OP_STORED;

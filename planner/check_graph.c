@@ -78,7 +78,6 @@ static bool check_views(GraphCheck *v, const Node *node)
         if (use.value == NONE)
             continue;
         View view = use_view(v->g, use);
-        bool strided = i < 32 ? node->op->strided >> i & 1 : node->op->strided == UINT32_MAX;
         if (elementwise && !same_dims(&view, &v->g->value.at[node->value]))
             return fail(v, "%s: an operand has other dims than the output", node->name);
         if (!elementwise && v->g->value.at[use.value].kind == VALUE_LITERAL)
@@ -86,7 +85,7 @@ static bool check_views(GraphCheck *v, const Node *node)
         if (!op_takes(node->op, (Dtype)v->g->value.at[use.value].dtype))
             return fail(v, "%s: %s does not take %s, a storage-only dtype", node->name,
                         node->op->name, use_text(v->g, use));
-        if (!elementwise && !strided && !view_is_dense(&view))
+        if (!op_takes_view(node->op, i, &view))
             return fail(v, "%s: %s needs its operand %u contiguous", node->name, node->op->name, i);
     }
     return true;

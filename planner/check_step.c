@@ -164,8 +164,9 @@ static bool check_gaps(Check *c, const Occurrence *o, uint32_t time)
         bool loop = node->op->flags & OP_ELEMENTWISE;
         for (Id i = 0; i < node->uses; i++) {
             Use use = node_use(c->g, node, i);
-            bool takes = loop || node->op->strided >> (i < 31 ? i : 31) & 1;
-            if (has_gaps(c, argument(c, use.value, time)) && (!takes || use.view != NONE))
+            const Id buffer = argument(c, use.value, time);
+            if (has_gaps(c, buffer) &&
+                (use.view != NONE || !op_takes_view(node->op, i, &c->plan->buffer[buffer].layout)))
                 return check_fail(c, "step %u: %s needs operand %u contiguous", time, node->name,
                                   i);
         }

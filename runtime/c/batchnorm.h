@@ -1,8 +1,8 @@
 /* Batch normalization in training, over all axes but the channel axis 1 of [N, C, ...].
  *
  * batchnorm_train: y, and the mean and inverse standard deviation of each channel (outputs 1 and
- * 2). batchnorm_grad: of x, scale and bias. running_stats: what inference uses. A channel is summed
- * sample by sample, in double, by one thread. */
+ * 2). batchnorm_grad: of x, scale and bias. Samples of x and dy may lie apart. running_stats: what
+ * inference uses. A channel is summed sample by sample, in double, by one thread. */
 #ifndef GP_BATCHNORM_H
 #define GP_BATCHNORM_H
 
@@ -61,13 +61,15 @@ GP_FUNCTION size_t gp_batchnorm_work(const gp_call *c)
                          : 0;
 }
 
-/* A channel of a sample of operand i: where it lies, or in f32. */
-GP_FUNCTION gp_real *gp_batchnorm_x(const gp_call *c, int i, int64_t row, int64_t n)
+/* Channel k of sample n of operand i: where it lies, or in f32. Samples may lie apart. */
+GP_FUNCTION gp_real *gp_batchnorm_x(const gp_call *c, int i, int64_t n, int64_t k, int64_t width)
 {
-    gp_real *x = (gp_real *)c->in[i].data + row * n;
+    const gp_tensor *t = &c->in[i];
+    gp_real *x = gp_element(t, n * t->stride[0] + k * width);
     if (GP_WAY(batchnorm_half, gp_is_half(c))) {
-        x = (gp_real *)c->work + (2 * gp_thread() + i) * gp_widened_room(n);
-        gp_load_row(x, &c->in[i], row, n);
+        const void *from = x;
+        x = (gp_real *)c->work + (2 * gp_thread() + i) * gp_widened_room(width);
+        gp_get_row(x, from, width, t->dtype);
     }
     return x;
 }
@@ -111,24 +113,22 @@ GP_KERNEL(batchnorm_train)
     for (int64_t k = 0; k < s.channels; k++) {
         double sum = 0, squares = 0;
         for (int64_t n = 0; n < s.samples; n++)
-            sum += (double)gp_row_sum(gp_batchnorm_x(c, 0, n * s.channels + k, s.width), s.width);
+            sum += (double)gp_row_sum(gp_batchnorm_x(c, 0, n, k, s.width), s.width);
         const gp_real mean = (gp_real)(sum / count);
         for (int64_t n = 0; n < s.samples; n++)
-            squares += (double)gp_row_squares(gp_batchnorm_x(c, 0, n * s.channels + k, s.width),
-                                              mean, s.width);
+            squares += (double)gp_row_squares(gp_batchnorm_x(c, 0, n, k, s.width), mean, s.width);
         if (!(squares <=
               GP_LARGEST)) { /* over a row they overflow: an inverse of 0 would hide it */
             squares = 0;
             for (int64_t n = 0; n < s.samples; n++)
-                squares += gp_row_large_squares(gp_batchnorm_x(c, 0, n * s.channels + k, s.width),
-                                                mean, s.width);
+                squares += gp_row_large_squares(gp_batchnorm_x(c, 0, n, k, s.width), mean, s.width);
         }
         const gp_real inverse = (gp_real)(1 / sqrt(squares / count + a->eps));
         const gp_real factor = inverse * gp_get_real(c->in[1].data, k, c->in[1].dtype);
         const gp_real shift = gp_get_real(c->in[2].data, k, c->in[2].dtype);
         for (int64_t n = 0; n < s.samples && out; n++) {
             const int64_t row = n * s.channels + k;
-            gp_real *x = gp_batchnorm_x(c, 0, row, s.width);
+            gp_real *x = gp_batchnorm_x(c, 0, n, k, s.width);
             gp_real *y = gp_batchnorm_y(c, x, row, s.width);
             gp_batchnorm_row(x, y, s.width, mean, factor, shift, streams);
             gp_batchnorm_made(c, y, row, s.width);
@@ -168,16 +168,16 @@ GP_KERNEL(batchnorm_grad)
         const gp_real factor = inverse * gp_get_real(c->in[2].data, k, c->in[2].dtype);
         double sum = 0, along = 0;
         for (int64_t n = 0; n < s.samples; n++) {
-            const gp_real *x = gp_batchnorm_x(c, 0, n * s.channels + k, s.width);
-            const gp_real *dy = gp_batchnorm_x(c, 1, n * s.channels + k, s.width);
+            const gp_real *x = gp_batchnorm_x(c, 0, n, k, s.width);
+            const gp_real *dy = gp_batchnorm_x(c, 1, n, k, s.width);
             sum += (double)gp_row_sum(dy, s.width);
             along += (double)gp_row_along(dy, x, mean, s.width) * (double)inverse;
         }
         const gp_real shift = (gp_real)(sum / count), slope = (gp_real)(along / count) * inverse;
         for (int64_t n = 0; n < s.samples && out; n++) {
             const int64_t row = n * s.channels + k;
-            gp_real *x = gp_batchnorm_x(c, 0, row, s.width),
-                    *dy = gp_batchnorm_x(c, 1, row, s.width);
+            gp_real *x = gp_batchnorm_x(c, 0, n, k, s.width),
+                    *dy = gp_batchnorm_x(c, 1, n, k, s.width);
             gp_real *dx = gp_batchnorm_y(c, x, row, s.width);
             gp_batchnorm_back(x, dy, dx, s.width, mean, factor, shift, slope, streams);
             gp_batchnorm_made(c, dx, row, s.width);

@@ -1,17 +1,32 @@
 /* Batch normalization in training, over all axes but the channel axis 1 of [N, C, ...].
  *
  * batchnorm_train: y, and the mean and inverse standard deviation of each channel (outputs 1 and
- * 2). batchnorm_grad: of x, scale and bias. running_stats: what inference uses. Blocks sum parts of
- * a channel in double; the parts of a channel are added in order. */
+ * 2). batchnorm_grad: of x, scale and bias. Samples of x and dy may lie apart. running_stats: what
+ * inference uses. Blocks sum parts of a channel in double; the parts of a channel are added in
+ * order. */
 #ifndef GP_BATCHNORM_CUH
 #define GP_BATCHNORM_CUH
 
 #include "base.cuh"
 
-/* The offset of element j of channel k. */
-GP_DEVICE int64_t gp_channel_at(const gp_channels *s, int64_t k, int64_t j)
+/* Where element j of channel k lies in x, and in dy. */
+typedef struct {
+    int64_t x, dy;
+} gp_channel_place;
+
+GP_DEVICE gp_channel_place gp_channel_at(const gp_channels *s, int64_t k, int64_t j)
 {
-    return (j / s->width * s->channels + k) * s->width + j % s->width;
+    const int64_t n = j / s->width, within = k * s->width + j % s->width;
+    const gp_channel_place place = {n * s->apart[0] + within, n * s->apart[1] + within};
+    return place;
+}
+
+/* Where element i of a dense tensor lies there. */
+GP_DEVICE gp_channel_place gp_channel_of(const gp_channels *s, int64_t i)
+{
+    const int64_t size = s->channels * s->width, n = i / size, within = i % size;
+    const gp_channel_place place = {n * s->apart[0] + within, n * s->apart[1] + within};
+    return place;
 }
 
 GP_DEVICE double gp_channel_join(const gp_channels *s, const double *part, int64_t k)
@@ -36,27 +51,35 @@ __device__ inline double gp_channel_sum(const gp_channels *s, int64_t k, int64_t
 
 struct gp_channel_value {
     const gp_real *x;
-    __device__ double operator()(int64_t at) const
+    __device__ double operator()(gp_channel_place at) const
     {
-        return (double)x[at];
+        return (double)x[at.x];
     }
 };
 
 struct gp_channel_square {
     const gp_real *x;
     gp_real mean;
-    __device__ double operator()(int64_t at) const
+    __device__ double operator()(gp_channel_place at) const
     {
-        return gp_square(x[at] - mean);
+        return gp_square(x[at.x] - mean);
+    }
+};
+
+struct gp_channel_slope {
+    const gp_real *dy;
+    __device__ double operator()(gp_channel_place at) const
+    {
+        return (double)dy[at.dy];
     }
 };
 
 struct gp_channel_along {
     const gp_real *dy, *x;
     gp_real mean;
-    __device__ double operator()(int64_t at) const
+    __device__ double operator()(gp_channel_place at) const
     {
-        return (double)(dy[at] * (x[at] - mean));
+        return (double)(dy[at.dy] * (x[at.x] - mean));
     }
 };
 
@@ -106,7 +129,8 @@ static __global__ void gp_batchnorm_apply(gp_channels s, const gp_real *x, const
 {
     for (GP_EACH(i, s.samples * s.channels * s.width)) {
         const int64_t k = i / s.width % s.channels;
-        y[i] = (x[i] - stats[2 * k]) * stats[2 * k + 1] + bias[k];
+        const gp_real unit = (x[gp_channel_of(&s, i).x] - stats[2 * k]) * stats[2 * k + 1];
+        y[i] = unit + bias[k];
     }
 }
 
@@ -137,10 +161,10 @@ static __global__ void gp_batchnorm_grad_sums(gp_channels s, const gp_real *x, c
 {
     for (GP_EACH_BLOCK(task, s.channels * s.chunks)) {
         const int64_t k = task / s.chunks, chunk = task % s.chunks;
-        const gp_channel_value value = {dy};
-        const gp_channel_along slope = {dy, x, means[k]};
-        const double sum = gp_channel_sum(&s, k, chunk, value);
-        const double along = gp_channel_sum(&s, k, chunk, slope);
+        const gp_channel_slope slope = {dy};
+        const gp_channel_along product = {dy, x, means[k]};
+        const double sum = gp_channel_sum(&s, k, chunk, slope);
+        const double along = gp_channel_sum(&s, k, chunk, product);
         if (threadIdx.x == 0) {
             sums[task] = sum;
             alongs[task] = along;
@@ -173,14 +197,16 @@ static __global__ void gp_batchnorm_grad_apply(gp_channels s, const gp_real *x, 
     for (GP_EACH(i, s.samples * s.channels * s.width)) {
         const int64_t k = i / s.width % s.channels;
         const gp_real factor = inverses[k] * scale[k];
-        dx[i] = factor * (dy[i] - stats[2 * k] - (x[i] - means[k]) * stats[2 * k + 1]);
+        const gp_channel_place at = gp_channel_of(&s, i);
+        dx[i] = factor * (dy[at.dy] - stats[2 * k] - (x[at.x] - means[k]) * stats[2 * k + 1]);
     }
 }
 
 /* Operands: x, dy, scale, mean, inverse standard deviation. May run in place of x or dy. */
 GP_KERNEL(batchnorm_grad)
 {
-    const gp_channels s = gp_channels_of(&c->in[0]);
+    gp_channels s = gp_channels_of(&c->in[0]);
+    s.apart[1] = c->in[1].stride[0];
     const int64_t tasks = s.channels * s.chunks, count = gp_count(&c->in[0]);
     const gp_real *x = (const gp_real *)c->in[0].data, *dy = (const gp_real *)c->in[1].data;
     const gp_real *scale = (const gp_real *)c->in[2].data;

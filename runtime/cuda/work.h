@@ -80,6 +80,7 @@ GP_WORKSPACE(norm_grad)
 typedef struct {
     int64_t samples, channels, width; /* width: elements of a channel in a sample */
     int64_t chunks;                   /* parts that a channel is split into */
+    int64_t apart[2];                 /* elements from a sample to the next, of x and of dy */
 } gp_channels;
 
 GP_FUNCTION gp_channels gp_channels_of(const gp_tensor *t)
@@ -90,6 +91,7 @@ GP_FUNCTION gp_channels gp_channels_of(const gp_tensor *t)
     s.width = gp_span(t, 2, t->rank);
     s.chunks = (s.samples * s.width + 4095) / 4096;
     s.chunks = s.chunks < 64 ? s.chunks : 64;
+    s.apart[0] = s.apart[1] = t->stride[0];
     return s;
 }
 

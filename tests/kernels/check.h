@@ -34,9 +34,9 @@ typedef struct {
     double *at;
 } Array;
 
-/* How a tensor lies: dense, with gaps after rows and planes, with the last two axes exchanged, or
- * as one that is broadcast along its first axis. */
-typedef enum { DENSE, GAPS, SWAPPED, SHARED, LAYOUTS } Layout;
+/* How a tensor lies: dense, with gaps after rows and planes, with the last two axes exchanged, as
+ * one that is broadcast along its first axis, or with gaps along that alone. */
+typedef enum { DENSE, GAPS, SWAPPED, SHARED, APART } Layout;
 
 enum { MOST_INS = 8, MOST_OUTS = 3 };
 
@@ -158,6 +158,7 @@ static Laid lay(const Array *a, Layout how, int32_t type)
         size = 1; /* elements side by side, rows not */
     for (int i = 0; i < a->rank; i++) {
         const int d = order[i];
+        size += how == APART && d == 0 ? 5 : 0;
         l.t.dim[d] = a->dim[d];
         l.t.stride[d] = how == SHARED && d == 0 ? 0 : size;
         last += (a->dim[d] - 1) * l.t.stride[d];

@@ -154,6 +154,13 @@ static void channels(int64_t samples, int64_t count, int64_t width)
                        .over = {1 + (int)(width % 2)},
                        .slack = 300,
                        .terms = 4};
+    Case window = t, back_window = back; /* of x, and of dy */
+    window.in_as[0] = back_window.in_as[width % 2] = APART;
+    window.over[0] = 0;
+    back_window.over[0] = 2 - (int)(width % 2); /* the one that lies dense */
+    try_more(&window, "batchnorm of a window, %d x %d x %d", (int)samples, (int)count, (int)width);
+    try_more(&back_window, "batchnorm_grad of a window, %d x %d x %d", (int)samples, (int)count,
+             (int)width);
     try_more(&t, "batchnorm of %d x %d x %d", (int)samples, (int)count, (int)width);
     try(&back, "batchnorm_grad of %d x %d x %d", (int)samples, (int)count, (int)width);
 }

@@ -195,7 +195,8 @@ static void read_settings(Call *call, const char *text)
 
 /* ---- A call's graph ------------------------------------------------------------------------- */
 
-static const char *const way_name[WAYS] = {"plain", "transposed", "spaced", "flipped"};
+static const char *const way_name[WAYS] = {"plain", "transposed", "spaced", "flipped",
+                                           "in a window"};
 
 /* An input that holds the operand in this way, and the view that shows it. */
 static Use add_input(Graph *g, const Tensor *t, int number, Way way)
@@ -205,6 +206,7 @@ static Use add_input(Graph *g, const Tensor *t, int number, Way way)
     for (int d = 0; d < t->rank; d++) {
         dim[d] = way == REVERSED_AXES ? t->dim[t->rank - 1 - d] : t->dim[d];
         dim[d] = way == SPACED ? 2 * dim[d] + 1 : dim[d];
+        dim[d] += way == WINDOW && d == 1 ? 2 : 0; /* along axis 1, as of a concat of channels */
         view.dim[d] = t->dim[d];
     }
     for (int d = t->rank; d-- > 0; step *= dim[d])
@@ -217,6 +219,8 @@ static Use add_input(Graph *g, const Tensor *t, int number, Way way)
         } else if (way == FLIPPED) {
             view.offset += (dim[d] - 1) * stride[d];
             view.stride[d] *= -1;
+        } else if (way == WINDOW && d == 1) {
+            view.offset += stride[d];
         }
     }
     const char *name = arena_printf(g->arena, "x%d", number);

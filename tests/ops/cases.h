@@ -82,7 +82,7 @@ void case_ops(Arena *arena, const OpCase *row, void (*visit)(void *to, const OpR
 /* ---- A case's graph, for other checks of the same cases ------------------------------------- */
 
 /* How an operand lies in the input that holds it. */
-typedef enum { PLAIN, REVERSED_AXES, SPACED, FLIPPED, WAYS } Way;
+typedef enum { PLAIN, REVERSED_AXES, SPACED, FLIPPED, WINDOW, WAYS } Way;
 typedef struct {
     Arena *arena;
     Graph *graph;

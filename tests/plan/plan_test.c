@@ -176,6 +176,32 @@ Test(plan, a_chain_of_concats_lies_in_one_buffer)
     planned_free(&p);
 }
 
+Test(plan, a_chain_of_concats_lies_in_one_buffer_where_batches_are_normalized)
+{
+    Planned p =
+        planned_training("model t\ninput x : f32[2, 8, 40, 40]\n"
+                         "a = concat(x, conv2d(relu(batchnorm(x)), 4, kernel = 1), axis = 1)\n"
+                         "b = concat(a, conv2d(relu(batchnorm(a)), 4, kernel = 1), axis = 1)\n"
+                         "c = concat(b, conv2d(relu(batchnorm(b)), 4, kernel = 1), axis = 1)\n"
+                         "train mean(conv2d(relu(batchnorm(c)), 1, kernel = 1)) using sgd()\n",
+                         NULL);
+    cr_expect_eq(planned_root(&p, "a"), planned_root(&p, "c"));
+    cr_expect_eq(planned_root(&p, "b"), planned_root(&p, "c"));
+    planned_free(&p);
+}
+
+/* A window along another axis has gaps within a sample. */
+Test(plan, what_normalizes_batches_reads_no_window_with_gaps_in_a_sample)
+{
+    Planned p = planned_training(
+        IMAGE "a = conv2d(x, 4, kernel = 1)\nb = conv2d(x, 4, kernel = 1)\n"
+              "c = concat(a, b, axis = 2)\n"
+              "train mean(conv2d(c, 1, kernel = 1)) + mean(batchnorm(a)) using sgd()\n",
+        NULL);
+    cr_expect_neq(planned_root(&p, "a"), planned_root(&p, "c"));
+    planned_free(&p);
+}
+
 Test(plan, a_skip_connection_waits_in_the_concat_that_takes_it)
 {
     Planned p = planned(IMAGE "a = relu(conv2d(x, 8, kernel = 3, pad = same))\n"
