@@ -87,6 +87,8 @@ typedef struct {
     const void *epilogue_args;
     int32_t aside; /* what the output lies over is read by the epilogue: until that has run, sums
                       are kept in the workspace */
+    int32_t half;  /* its reals are numbers of these 16 bits, widened, and may be multiplied as such
+                      (gemm_half.h); 0, GP_F32: they are not */
 } gp_call;
 
 /* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */

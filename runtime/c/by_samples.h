@@ -102,6 +102,7 @@ GP_FUNCTION int64_t gp_samples_at(gp_samples *s, int64_t first, int64_t count)
             s->out[i].data = gp_element(t, first * t->stride[0]);
         s->out[i].dim[0] = count;
     }
+    s->part.half = s->half;
     s->part.in = s->in;
     s->part.out = s->out;
     s->part.work = work ? work + used : NULL;

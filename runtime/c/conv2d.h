@@ -2,13 +2,14 @@
  *
  * A matrix product for each group: weights [O, K] times the patches [K, N * OH * OW] (im2col, but
  * packed straight into panels, a block of output positions at a time; a block may span images). A
- * 1x1 window mostly reads the image in place. Depthwise convolution is in depthwise.h. */
+ * 1x1 window mostly reads the image in place. Images that were widened from 16 bits are multiplied
+ * as such. Depthwise convolution is in depthwise.h. */
 #ifndef GP_CONV2D_H
 #define GP_CONV2D_H
 
 #include "by_samples.h"
-#include "conv_points.h"
 #include "depthwise.h"
+#include "gemm_half.h"
 #include "patch_panels.h"
 #include "settings.h"
 #include "winograd.h"
@@ -39,6 +40,7 @@ typedef struct {
     int64_t height;              /* output channels of a block */
     int64_t down, across;        /* blocks of a group: by channels, by positions */
     int direct;                  /* patches are read in place */
+    int half;                    /* gp_call.half */
 } gp_conv;
 
 /* The first position of block i. */
@@ -79,19 +81,20 @@ GP_FUNCTION void gp_conv_cut(gp_conv *v, int64_t threads)
 static GP_NOINLINE gp_conv gp_conv_plan(const gp_call *c, gp_sliding in, int64_t groups)
 {
     const gp_tensor *y = &c->out[0];
-    gp_conv v = {.call = c, .in = in, .b = &c->in[2], .y = y, .groups = groups};
+    gp_conv v = {.call = c, .in = in, .b = &c->in[2], .y = y, .groups = groups, .half = c->half};
     const int even = y->dim[2] == 1 || y->stride[2] == y->dim[3] * y->stride[3];
     v.rows = y->dim[1] / groups;
     v.depth = in.x->dim[1] / groups * in.kernel[0] * in.kernel[1];
     v.span = even ? in.outputs : y->dim[3];
     v.places = y->dim[0] * in.outputs;
-    v.direct = in.plain && in.x->stride[3] == 1 && v.rows <= GP_CONV_IN_PLACE * GP_MR;
-    v.few = v.places % GP_LANES <= GP_FEW ? v.places % GP_LANES : 0;
+    v.direct = !v.half && in.plain && in.x->stride[3] == 1 && v.rows <= GP_CONV_IN_PLACE * GP_MR;
+    v.few = !v.half && v.places % GP_LANES <= GP_FEW ? v.places % GP_LANES : 0;
     gp_conv_cut(&v, c->run->threads);
     return v;
 }
 
-/* Whether Winograd is faster. */
+/* Whether Winograd is faster. So it is of 16 bits, with sums of f32: as fast as direct products by
+ * vdpbf16ps, and twice as fast where there is none; the choice must not hang on that. */
 GP_FUNCTION int gp_conv_is_wino(const gp_conv *v)
 {
     const gp_sliding *in = &v->in;
@@ -337,6 +340,28 @@ GP_FUNCTION void gp_conv_panels(const gp_conv *v, const gp_real *x, int64_t out,
     }
 }
 
+/* The same of units of 16 bits. */
+static GP_NOINLINE void gp_conv_units_panels(const gp_conv *v, int64_t out, int64_t m,
+                                             const gp_real *rows, const gp_real *patches,
+                                             int64_t at, int64_t n, int64_t k, int add)
+{
+    const gp_tensor *y = v->y;
+    const int even = v->span == v->in.outputs && y->stride[3] == 1;
+    const int64_t deep = gp_units(k, v->half);
+    gp_real tile[GP_MR * GP_NR];
+    for (int64_t j = 0; j < n; j += GP_NR, patches += GP_NR * deep) {
+        const int64_t width = gp_least(GP_NR, n - j);
+        const gp_conv_outputs s = gp_conv_outputs_at(v, out, at + j, width);
+        if (even && width == GP_NR && s.count == width) {
+            gp_half_panel(s.at, y->stride[1], rows, m, patches, deep, v->half, add);
+            continue;
+        }
+        gp_conv_fetch(v, out, m, at + j, width);
+        gp_half_panel(tile, GP_NR, rows, m, patches, deep, v->half, 0);
+        gp_conv_store(v, out, m, at + j, width, tile, GP_NR, 1, add);
+    }
+}
+
 /* The same for the last few positions, which are packed as lines. */
 GP_FUNCTION void gp_conv_few(const gp_conv *v, int64_t out, int64_t m, const gp_real *rows,
                              const gp_real *lines, int64_t k, int add)
@@ -425,7 +450,8 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     const int64_t at = gp_conv_begin(v, block, v->across);
     const int64_t n = gp_conv_begin(v, block + 1, v->across) - at;
     const int64_t few = at + n == v->places ? v->few : 0;
-    const int64_t group = unit / v->across / v->down, depth = gp_even(v->depth, GP_KC);
+    const int64_t group = unit / v->across / v->down;
+    const int64_t depth = v->half ? gp_half_depth(v->depth) : gp_even(v->depth, GP_KC);
     const int64_t m = gp_least(v->height, v->rows - i0);
     gp_real *rows = work, *lines = rows + GP_GEMM_ROWS, *patches = lines + GP_FEW * GP_LINE;
     gp_real *line = patches + gp_gemm_columns(v->places, v->depth);
@@ -435,6 +461,8 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
     for (int64_t p = 0; p < v->depth; p += depth) {
         const int64_t k = gp_least(depth, v->depth - p);
         gp_conv_pack(v, x, p, k, at, n, line, patches);
+        if (GP_WAY(conv_half, v->half))
+            gp_half_columns_of(patches, n, k, v->half);
         if (GP_WAY(conv_few, few))
             gp_conv_take(v, patches, n, k, lines);
         for (int64_t i = 0, from = 0, to; from < m; from = to) {
@@ -443,8 +471,13 @@ GP_FUNCTION void gp_conv_unit(const gp_conv *v, int64_t unit, gp_real *work)
             gp_conv_pack_weights(rows, v, group, i0 + from, to - from, p, k);
             if (bias && p == 0)
                 gp_conv_store(v, out, to - from, at, n, bias + out, 1, 0, 0);
-            gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
-                           patches, at, n - few, p, k, p > 0 || bias);
+            if (GP_WAY(conv_half, v->half)) {
+                gp_half_rows_of(rows, to - from, k, v->half);
+                gp_conv_units_panels(v, out, to - from, rows, patches, at, n, k, p > 0 || bias);
+            } else {
+                gp_conv_panels(v, x, out, to - from, rows, gp_conv_next(v, group, i0, to, m, p, k),
+                               patches, at, n - few, p, k, p > 0 || bias);
+            }
             if (GP_WAY(conv_few, few))
                 gp_conv_few(v, out, to - from, rows, lines, k, p > 0 || bias);
             if (p + k == v->depth)
@@ -499,7 +532,11 @@ GP_FUNCTION void gp_conv_ways(const gp_conv *v, gp_ways *ways)
         gp_few_ways(ways, "wino_few", w.tiles);
         return;
     }
-    gp_few_ways(ways, "conv_few", v->places);
+    gp_way(ways, "conv_half", v->half);
+    if (v->half)
+        gp_way(ways, "conv_few", 0);
+    else
+        gp_few_ways(ways, "conv_few", v->places);
     gp_way(ways, "conv_weights_even", gp_conv_step(v) != 0);
     gp_way(ways, "patch_splits", gp_patch_splits(&v->in));
 }
@@ -543,18 +580,10 @@ GP_FUNCTION int gp_conv_is_depthwise(const gp_call *c)
     return c->in[1].dim[1] == 1;
 }
 
-GP_FUNCTION int gp_conv2d_is_points(const gp_call *c)
-{
-    const gp_conv2d_attr *a = c->attr;
-    return gp_is_points(c, a->stride, a->groups);
-}
-
 GP_WORKSPACE(conv2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_conv2d_is_points(c)
-                   ? (size_t)(gp_points_work(c) * c->run->threads) * sizeof(gp_real)
-                   : gp_samples_space(c, 1, gp_conv2d_workspace);
+        return gp_samples_space(c, 1, gp_conv2d_workspace);
     const gp_conv v = gp_conv2d_plan(c);
     return gp_conv_is_depthwise(c) ? 0
                                    : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
@@ -564,8 +593,7 @@ GP_WAYS(conv2d)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
     if (gp_is_half(c)) {
-        if (!gp_conv2d_is_points(c))
-            gp_samples_ways(c, 1, ways, gp_conv2d_ways);
+        gp_samples_ways(c, 1, ways, gp_conv2d_ways);
         return;
     }
     const gp_conv v = gp_conv2d_plan(c);
@@ -579,8 +607,7 @@ GP_WAYS(conv2d)
 GP_KERNEL(conv2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_conv2d_is_points(c) ? gp_points(c, c->in[0].dim[1], 1)
-                                      : gp_by_samples(c, 1, gp_conv2d);
+        return gp_by_samples(c, 1, gp_conv2d);
     const gp_conv v = gp_conv2d_plan(c);
     if (GP_WAY(conv_depthwise, gp_conv_is_depthwise(c))) {
         const gp_depthwise each = gp_conv_each(&v);

@@ -4,7 +4,8 @@
  * stride apart use the same taps, and are a convolution of their own with stride 1: a phase, with
  * its weights flipped. Where the window is no larger than the stride nothing is summed, and with
  * few channels a phase has too small a product: one product for all phases is faster then,
- * spread.h. Depthwise is in depthwise.h. */
+ * spread.h; the former not of 16 bits, which only convolutions multiply as such. Depthwise is in
+ * depthwise.h. */
 #ifndef GP_CONV_TRANSPOSE2D_H
 #define GP_CONV_TRANSPOSE2D_H
 
@@ -167,22 +168,14 @@ GP_FUNCTION int gp_transpose_spreads(const gp_call *c)
 {
     const gp_conv_transpose2d_attr *a = c->attr;
     const gp_tensor *w = &c->in[1];
-    const int apart = w->dim[2] <= a->stride[0] && w->dim[3] <= a->stride[1];
+    const int apart = !c->half && w->dim[2] <= a->stride[0] && w->dim[3] <= a->stride[1];
     return a->stride[0] * a->stride[1] > 1 && (apart || w->dim[1] < GP_PHASE_CHANNELS);
-}
-
-GP_FUNCTION int gp_conv_transpose2d_is_points(const gp_call *c)
-{
-    const gp_conv_transpose2d_attr *a = c->attr;
-    return gp_is_points(c, a->stride, a->groups);
 }
 
 GP_WORKSPACE(conv_transpose2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_conv_transpose2d_is_points(c)
-                   ? (size_t)(gp_points_work(c) * c->run->threads) * sizeof(gp_real)
-                   : gp_samples_space(c, 1, gp_conv_transpose2d_workspace);
+        return gp_samples_space(c, 1, gp_conv_transpose2d_workspace);
     const gp_conv_transpose2d_attr *a = c->attr;
     int64_t own = 0;
     if (gp_transpose_is_depthwise(c))
@@ -230,8 +223,7 @@ GP_WAYS(conv_transpose2d)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
     if (gp_is_half(c)) {
-        if (!gp_conv_transpose2d_is_points(c))
-            gp_samples_ways(c, 1, ways, gp_conv_transpose2d_ways);
+        gp_samples_ways(c, 1, ways, gp_conv_transpose2d_ways);
         return;
     }
     const gp_conv_transpose2d_attr *a = c->attr;
@@ -267,8 +259,7 @@ GP_FUNCTION void gp_transpose_all(const gp_call *c)
 GP_KERNEL(conv_transpose2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_conv_transpose2d_is_points(c) ? gp_points(c, 1, c->out[0].dim[1])
-                                                : gp_by_samples(c, 1, gp_conv_transpose2d);
+        return gp_by_samples(c, 1, gp_conv_transpose2d);
     if (GP_WAY(transpose_depthwise, gp_transpose_is_depthwise(c))) {
         const gp_depthwise each = gp_transpose_each(c);
         if (GP_WAY(depthwise_spreads, gp_transpose_phases(c) > 1))

@@ -15,6 +15,7 @@
 #if defined(__AVX512BF16__) && GP_VECTOR_BYTES == 64 && !defined(GP_WIDE)
 #define GP_DOTS
 typedef int gp_pair __attribute__((may_alias));
+typedef uint32_t gp_pair_lanes __attribute__((vector_size(64), aligned(4), may_alias));
 #endif
 
 enum {
@@ -197,6 +198,45 @@ static GP_NOINLINE void gp_half_pack_b(gp_real *panel, gp_reals b, int64_t k, in
         for (int64_t i = 0; i < lines; i++)
             gp_unit_line(units[i], gp_reals_at(b, 0, j + i), b.row, k, half);
         gp_pack_transposed(panel, GP_NR, units[0], lines, GP_KC, deep);
+    }
+}
+
+/* ---- Panels that were packed as reals, each of which 16 bits hold ------------------------------
+ */
+
+/* Columns of a block of B, k deep: their units, which take the place of the panels. */
+static GP_NOINLINE void gp_half_columns_of(gp_real *panels, int64_t n, int64_t k, int half)
+{
+    const int64_t deep = gp_units(k, half);
+    for (int64_t j = 0; j < n; j += GP_NR) {
+        gp_real *to = panels + j * deep;
+        const gp_real *from = panels + j * k;
+        for (int64_t p = 0; p < k; p += 2, from += 2 * GP_NR) {
+#if defined(GP_DOTS)
+            const uint32_t is_there = p + 1 < k ? 0xffff0000u : 0;
+            const int64_t next = p + 1 < k ? GP_NR : 0;
+            for (int i = 0; half == GP_BF16 && i < GP_NR; i += GP_LANES) {
+                const gp_pair_lanes first = *(const gp_pair_lanes *)(from + i);
+                const gp_pair_lanes second = *(const gp_pair_lanes *)(from + next + i);
+                *(gp_pair_lanes *)(to + p / 2 * GP_NR + i) = (second & is_there) | first >> 16;
+            }
+#endif
+            for (int i = 0; !gp_dots(half) && p + 1 < k && i < GP_NR; i++) {
+                const gp_real first = from[i];
+                to[p * GP_NR + i] = from[GP_NR + i];
+                to[(p + 1) * GP_NR + i] = first;
+            }
+        }
+    }
+}
+
+/* The same of a panel of A: m rows, GP_LINE apart. */
+static GP_NOINLINE void gp_half_rows_of(gp_real *rows, int64_t m, int64_t k, int half)
+{
+    for (int64_t i = 0; i < m; i++, rows += GP_LINE) {
+        gp_real line[GP_KC];
+        memcpy(line, rows, (size_t)k * sizeof *line);
+        gp_unit_line(rows, (gp_reals){line, 0, 1, GP_F32}, 1, k, half);
     }
 }
 

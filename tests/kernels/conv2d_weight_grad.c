@@ -34,8 +34,19 @@ static void weights(Conv v)
                     .want = {p.w},
                     .in_as = {v.x},
                     .aside = 1,
-                    .half_in = cases % 2 ? 3 : 0};
+                    .half_in = v.groups > 1 || cases % 2 ? 3 : 0};
     try(&t, "conv2d_weight_grad of %s", conv_name(&v));
+}
+
+/* A channel of its own for each group, or two: in f32 as in 16 bits. */
+static void depthwise(void)
+{
+    for (int i = 0; i < 24; i++) {
+        Conv v = conv_of(1 + i % 3, 4, 5 + i % 4, 7 + i, i % 2 ? 4 : 8, 3, i % 3);
+        v.groups = 4;
+        v.stride[0] = v.stride[1] = 1 + i / 6 % 2;
+        weights(v);
+    }
 }
 
 /* Depths of dw, with more rows than columns and the other way round. */
@@ -89,7 +100,6 @@ int main(void)
 {
     NOT_HERE(GP_HALF_STRIP);
     NOT_HERE(GP_SAMPLES_REALS);
-    NOT_HERE(GP_POINTS_LEAST);
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_BAND);
@@ -108,6 +118,7 @@ int main(void)
     NOT_HERE(GP_WINO_DEEP);
     columns();
     places();
+    depthwise();
     if (LAYERS || GP_TINY)
         totals();
     if (LAYERS) { /* of networks: ResNet-50's narrowing, VGG's last ones and its first */
