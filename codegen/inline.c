@@ -286,7 +286,7 @@ typedef struct {
 
 static const Condition *list_conditions(Arena *arena, Facts facts)
 {
-    Condition *known = ARENA_ARRAY(arena, Condition, 9);
+    Condition *known = ARENA_ARRAY(arena, Condition, 10);
     known[0] = (Condition){"GP_CUDA", false};
     known[1] = (Condition){"GP_CUDA_ON_CPU", false};
     known[2] = (Condition){"__CUDACC__", false};
@@ -295,6 +295,7 @@ static const Condition *list_conditions(Arena *arena, Facts facts)
     known[5] = (Condition){"GP_RANKS", facts.ranks};
     known[6] = (Condition){"GP_AS_RANKS", facts.as_ranks};
     known[7] = (Condition){"GP_NO_HALF", !facts.halves};
+    known[8] = (Condition){"GP_NO_RANKS", !facts.ranks};
     return known;
 }
 

@@ -121,8 +121,8 @@ static void write_ranks(Report *r)
         r->plain);
     line(r, "on the wire", c.sent * ranks->count, "sent by all of them in a step");
     out(&r->o, "  %-22s %11.2f%%  %sof a step of %.3g s, predicted; of %.3g s %.1f%% overlap%s\n",
-        "communication", 100 * c.lost / c.step, r->dim, c.step, c.link, 100 * (1 - c.lost / c.link),
-        r->plain);
+        "communication", 100 * c.lost / c.step, r->dim, c.step, c.link,
+        c.link > 0 ? 100 * (1 - c.lost / c.link) : 0, r->plain);
     if (c.grown)
         line(r, "grows with ranks", c.grown,
              "running statistics, of each micro-batch of all ranks");

@@ -115,6 +115,8 @@ static Template fill_shared(const Api *api)
     fill_comment(&t, "CONSTANTS_NAME", constants_name(api));
     template_fact(&t, "HAS_MAIN", api->options->main);
     fill_ranks(plan, &t);
+    template_text(&t, "LIBRARIES",
+                  plan->graph->ranks.state == NONE ? "-lcublas" : "-lcublas -lnccl");
     return t;
 }
 

@@ -118,7 +118,7 @@ const TargetRow target_table[] = {
     {.plan = {.name = "cuda", .align = 256, .threads = 1, .dtypes = ALL_DTYPES, .has_op = has_op_cuda,
               .has_half = has_half_cuda,
               .state = sizeof(gp_state), .workspace = workspace_cuda, .ring = data_ring,
-              .readers = 8, .stages = true},
+              .readers = 8, .stages = true, .link = LINK_STREAMED},
      .extension = "cu", .dialect = &dialect_cuda},
 };
 /* clang-format on */

@@ -433,7 +433,8 @@ enum {
     OP_FLAT = 65536,   /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
-    OP_HOST = 1 << 22,     /* its kernel runs on the host alone */
+    OP_HOST = 1 << 22,     /* its kernel needs what an emitted program keeps on the host: it is in
+                              no table of kernels for a device */
     OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */
     OP_CLASSES = 1 << 27,  /* operand 1 has a class for each row of operand 0, below its last dim */
     OP_LARGEST = 1 << 24,  /* takes the first of the largest of each window */
@@ -684,6 +685,7 @@ typedef struct {
     Ring ring;         /* of a model that reads data */
     uint32_t ranks;    /* that divide the batch; 0: one */
     bool as_ranks;     /* one rank does the work of all */
+    bool all_at_once;  /* the parts of a sum over ranks arrive together, not two at a time */
 } Choice;
 
 bool choice_equals(Choice a, Choice b);

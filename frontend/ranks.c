@@ -17,13 +17,16 @@
 #include <string.h>
 
 enum {
-    LAG = 32 << 20,/* bytes that are under way before somebody waits for the first of them */
+    LAG = 32 << 20, /* bytes that are under way before somebody waits for the first of them */
     /* what runtime/c/ranks_state.h lays out, checked where it is compiled */
     STATE_HEAD = 4096,
     STATE_SUM = 24,    /* bytes for each tensor under way */
     STATE_PIECES = 12, /* and pieces, */
     PIECE_LEAST = 256, /* of so many numbers */
     PIECE_MOST = 1 << 16,
+    /* where the parts of a piece arrive together: see runtime/cuda/ranks.cuh */
+    SAID = 32,               /* bytes of what each rank says of a step */
+    TOGETHER_MOST = 1 << 22, /* numbers that arrive at a time */
 };
 
 static bool is_summed(const Graph *g)
@@ -60,8 +63,19 @@ bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Mode
     return true;
 }
 
+/* Pieces whose parts arrive together: each rank owns one of so many numbers, and has room for what
+ * all others say of it. */
+static int64_t together_bytes(Graph *g, int64_t numbers)
+{
+    const int64_t ranks = g->ranks.count, others = ranks > 1 ? ranks - 1 : 1;
+    const int64_t most = TOGETHER_MOST / others / 64 * 64, all = (numbers / ranks + 64) / 64 * 64;
+    const int64_t piece = all < most ? all : most;
+    g->ranks.piece = piece < PIECE_LEAST ? PIECE_LEAST : piece;
+    return STATE_HEAD + (SAID * ranks + 255) / 256 * 256 + others * 4 * g->ranks.piece;
+}
+
 /* Room for all gradients and metrics, and pieces of a size that keeps every rank busy. */
-static int64_t state_bytes(Graph *g)
+static int64_t state_bytes(Graph *g, const Choice *choice)
 {
     int64_t sums = 0, numbers = 0;
     for (size_t v = 0; v < g->value.count; v++) {
@@ -73,9 +87,11 @@ static int64_t state_bytes(Graph *g)
     }
     for (size_t i = 0; i < g->output.count; i++)
         sums += g->output.at[i].metric;
+    g->ranks.sums = (uint32_t)sums;
+    if (choice->all_at_once)
+        return together_bytes(g, numbers);
     int64_t piece = numbers / (4 * (int64_t)g->ranks.count) / 16 * 16;
     piece = piece < PIECE_LEAST ? PIECE_LEAST : piece > PIECE_MOST ? PIECE_MOST : piece;
-    g->ranks.sums = (uint32_t)sums;
     g->ranks.piece = piece;
     return STATE_HEAD + STATE_SUM * sums + STATE_PIECES * 4 * piece;
 }
@@ -89,7 +105,7 @@ void ranks_begin(Graph *g, const Choice *choice, const Model *whole)
                        .whole = whole};
     if (!is_summed(g) || g->ranks.here)
         return;
-    const int64_t bytes = state_bytes(g);
+    const int64_t bytes = state_bytes(g, choice);
     g->ranks.state = graph_value(g, VALUE_GRADIENT, "ranks", U8, 1, &bytes, g->train.span);
 }
 

@@ -244,7 +244,7 @@ int net_seek(net *m, int which, int64_t batch)
 void net_close(net *m)
 {
     data_stop(m);
-#if MODEL_RANKS
+#if MODEL_RANKS && !MODEL_CUDA
     gp_mpi_end(RANKS);
 #endif
 }

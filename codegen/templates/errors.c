@@ -18,7 +18,11 @@ const char *net_strerror(int code)
         "the data has no further batch",
 #endif
 #if MODEL_RANKS
-        [NET_ERANK] = "another rank failed, does not answer, or has another program",
+#if !MODEL_HAS_DATA
+        NULL,
+        NULL,
+#endif
+        "another rank failed, does not answer, or has another program",
 #endif
     };
     return text[NET_ERROR_KIND(code)] ? text[NET_ERROR_KIND(code)] : "an unknown error";
@@ -30,7 +34,7 @@ static GP_UNUSED int failed(net *m, int code)
     return code;
 }
 
-#if MODEL_RANKS
+#if MODEL_RANKS && !MODEL_CUDA
 /* What the sums over ranks came to nothing by. */
 static int rank_failed(net *m)
 {

@@ -111,15 +111,22 @@ int net_save(const net *m, const char *path)
     struct {
         int code;
         char detail[sizeof m->detail];
-    } done = {0};
+    } done;
     net *own = gp_own(m);
+    memset(&done, 0, sizeof done);
     if (net_rank(m) == 0) {
         done.code = save_to(own, path);
         snprintf(done.detail, sizeof done.detail, "%s", m->detail);
     }
+#if MODEL_CUDA
+    const int code = share(own, &done, sizeof done);
+    if (code != NET_OK)
+        return code;
+#else
     if (gp_ranks_share(RANKS, &done, sizeof done) != GP_OK)
         return rank_failed(own);
     RANKS->heard = done.code != NET_OK && net_rank(m) > 0;
+#endif
     snprintf(own->detail, sizeof own->detail, "%s", done.detail);
     return done.code;
 #else

@@ -1,6 +1,6 @@
 /* The model MODEL_NAME, compiled by gplan from MODEL_SOURCE. Its API is in MODEL_HEADER_NAME.
  *
- * Compile with nvcc -O3 -arch=native, and link with -lcublas. -DGPLAN_PROFILE adds a time per op,
+ * Compile with nvcc -O3 -arch=native, and link with MODEL_LIBRARIES. -DGPLAN_PROFILE adds a time per op,
  * -DGPLAN_CHECK_NAN stops at the first op that makes a NaN (both wait for the device after each
  * op), -DGPLAN_POISON fills dead buffers with NaN.
  *
@@ -13,6 +13,13 @@
 
 #include MODEL_HEADER
 
+#if MODEL_RANKS
+#define GP_RANKS
+#ifdef GPLAN_MPI
+#include <mpi.h>
+#endif
+#include <time.h>
+#endif
 MODEL_INCLUDES
 
 /* A kernel that is here came with those of its kind. */
@@ -64,6 +71,9 @@ MODEL_PROGRAM
 #if MODEL_HAS_DATA
 #include "runtime/c/data_ring.h"
 #endif
+#if MODEL_RANKS
+#include "runtime/cuda/ranks.cuh"
+#endif
 MODEL_KERNELS
 
 /* ---- Ops: kernels with the shapes of this model, and loops over elements ---- */
@@ -76,6 +86,10 @@ MODEL_FUNCTIONS
 
 /* ---- Calls of CUDA ---- */
 
+#if MODEL_RANKS
+static int give_up(net *m, int code);
+static int rank_failed(net *m);
+#endif
 #include "errors.c"
 
 #define STREAM ((cudaStream_t)m->stream)
@@ -103,11 +117,22 @@ static int checked(net *m, int why)
 #define HERE                            \
     const gp_on_device here(m->device); \
     CHECK(here.why)
-#define WAIT \
-    HERE;    \
-    CHECK(cudaStreamSynchronize(STREAM))
 /* A launch of one thread. */
 #define START(kernel, ...) CHECK(GP_START(kernel, 1, 1, 0, STREAM, __VA_ARGS__))
+
+#if MODEL_RANKS
+#include "ranks.cu"
+#else
+static int await(net *m, cudaStream_t stream)
+{
+    return checked(m, cudaStreamSynchronize(stream));
+}
+
+#endif
+#define WAIT \
+    HERE;    \
+    if ((code = await(m, STREAM)) != NET_OK) \
+    return code
 
 /* ---- After each op: checks and the progress function ---- */
 
@@ -195,12 +220,14 @@ static GP_UNUSED void op_begin(const gp_run *run, int op)
 static int device_failed(net *m, const gp_run *run, int op)
 {
     const char *const why = gp_why(((const gp_device *)run->device)->why);
-    if (gp_is_broken(STREAM)) {
-        snprintf(m->detail, sizeof m->detail, "the device failed before %s: %s", op_name[op], why);
-        return NET_EDEVICE | NET_OPS << 4;
-    }
-    snprintf(m->detail, sizeof m->detail, "a call of CUDA failed in %s: %s", op_name[op], why);
-    return NET_EDEVICE | op << 4;
+    const int broken = gp_is_broken(STREAM);
+    snprintf(m->detail, sizeof m->detail,
+             broken ? "the device failed before %s: %s" : "a call of CUDA failed in %s: %s",
+             op_name[op], why);
+#if MODEL_RANKS
+    give_up(m, NET_EDEVICE);
+#endif
+    return NET_EDEVICE | (broken ? NET_OPS : op) << 4;
 }
 
 static GP_NOINLINE int op_end(net *m, const gp_run *run, int op, int code)
@@ -219,8 +246,13 @@ static GP_NOINLINE int op_end(net *m, const gp_run *run, int op, int code)
     if ((code = clock_op(m, op)) != NET_OK)
         return code;
 #endif
+#if MODEL_RANKS
+    if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)
+        return give_up(m, failed(m, NET_ECANCEL));
+#else
     if (m->progress && m->progress(m->user, m->step, ++m->done, m->ops) != 0)
         return failed(m, NET_ECANCEL);
+#endif
     return NET_OK;
 }
 
@@ -232,7 +264,7 @@ static GP_NOINLINE int op_end(net *m, const gp_run *run, int op, int code)
 #endif
 /* ---- Memory ---- */
 
-int net_init(net *m, void *arena, size_t bytes, void *stream)
+static int initialize_model(net *m, void *arena, size_t bytes, void *stream)
 {
     int code;
     cudaPointerAttributes where;
@@ -271,13 +303,35 @@ int net_init(net *m, void *arena, size_t bytes, void *stream)
     return NET_OK;
 }
 
+#if MODEL_RANKS
+int net_init(net *m, void *arena, size_t bytes, void *stream, void *communicator)
+{
+    int code = initialize_model(m, arena, bytes, stream);
+    if (code != NET_OK || (code = link_begin(m, communicator)) == NET_OK)
+        return code;
+    net_free(m);
+    return code;
+}
+
+int net_create(net *m, void *stream, void *communicator)
+#else
+int net_init(net *m, void *arena, size_t bytes, void *stream)
+{
+    return initialize_model(m, arena, bytes, stream);
+}
+
 int net_create(net *m, void *stream)
+#endif
 {
     int code;
     void *arena = NULL;
     memset(m, 0, sizeof *m);
     CHECK(cudaMalloc(&arena, NET_ARENA_BYTES));
+#if MODEL_RANKS
+    code = net_init(m, arena, NET_ARENA_BYTES, stream, communicator);
+#else
     code = net_init(m, arena, NET_ARENA_BYTES, stream);
+#endif
     if (code == NET_OK)
         m->owned = arena;
     else
@@ -292,6 +346,9 @@ void net_free(net *m)
     const gp_on_device here(m->device);
 #if MODEL_HAS_DATA
     data_stop(m);
+#endif
+#if MODEL_RANKS
+    link_end(m);
 #endif
     (void)cudaStreamSynchronize(STREAM);
 #if MODEL_HAS_DATA
@@ -362,7 +419,12 @@ static int finish(net *m, float *loss)
     int code;
     gp_state now;
     CHECK(cudaMemcpyAsync(&now, STATE, sizeof now, cudaMemcpyDeviceToHost, STREAM));
-    CHECK(cudaStreamSynchronize(STREAM));
+    if ((code = await(m, STREAM)) != NET_OK)
+        return code;
+#if MODEL_RANKS
+    if (now.heard != 0)
+        return heard(m, &now);
+#endif
     if (now.error != 0) {
         m->ran = 0;
         CHECK(cudaMemsetAsync(&STATE->error, 0, sizeof now.error, STREAM));
@@ -378,7 +440,7 @@ int net_sync(net *m)
     int code;
     m->detail[0] = 0;
     HERE;
-    return m->told ? finish(m, NULL) : checked(m, cudaStreamSynchronize(STREAM));
+    return m->told ? finish(m, NULL) : await(m, STREAM);
 }
 
 /* What kernels are called with on the host. */
@@ -413,7 +475,13 @@ static int run_begin(net *m, int ops, int micros)
     if ((code = clock_op(m, -1)) != NET_OK)
         return code;
 #endif
-    START(gp_state_begin, STATE, micros);
+#if MODEL_RANKS
+    if ((code = is_connected(m)) != NET_OK)
+        return code;
+    START(gp_state_begin, STATE, micros, m->rank, MODEL_RANKS_COUNT);
+#else
+    START(gp_state_begin, STATE, micros, 0, 1);
+#endif
     poison(m, -1);
     return NET_OK;
 }
@@ -477,6 +545,10 @@ static int put_eval(net *m)
 {
     int code;
     gp_device device = device_of(m);
+#if MODEL_RANKS
+    gp_nccl link = link_of(m);
+    device.ranks = &link;
+#endif
     gp_run run = run_of(&device, MODEL_EVAL_MICROS);
     if ((code = run_begin(m, MODEL_EVAL_OPS, run.micros)) != NET_OK)
         return code;
@@ -507,7 +579,11 @@ static int put_eval(net *m)
 #endif
     START(gp_state_loss, STATE, (const gp_real *)AT(MODEL_EVAL_LOSS));
 #endif
+#if MODEL_RANKS
+    return total_loss(m);
+#else
     return NET_OK;
+#endif
 }
 
 int net_eval(net *m, float *loss)
@@ -536,6 +612,10 @@ static int put_step(net *m, int part)
 {
     int code;
     gp_device device = device_of(m);
+#if MODEL_RANKS
+    gp_nccl link = link_of(m);
+    device.ranks = &link;
+#endif
     gp_run run = run_of(&device, MODEL_STEP_MICROS);
     if (part == 0 && (code = run_begin(m, MODEL_STEP_OPS, run.micros)) != NET_OK)
         return code;
@@ -556,6 +636,10 @@ static int put_step(net *m, int part)
 #if MODEL_HAS_UPDATE
     poison(m, -1);
     if ((code = update(m, &run)) != NET_OK)
+        return code;
+#endif
+#if MODEL_RANKS
+    if ((code = total_loss(m)) != NET_OK)
         return code;
 #endif
     START(gp_state_end, STATE);

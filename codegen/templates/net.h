@@ -109,6 +109,13 @@ typedef struct {
     void *owned;          /* the arena of net_create */
     void *graph[MODEL_STEP_PARTS]; /* cudaGraphExec_t of the step */
     uint64_t told, bound; /* hashes of what the device knows, of what the graph holds */
+#if MODEL_RANKS
+    void *communicator, *link;       /* an ncclComm_t; the cudaStream_t that bytes move on */
+    void *ready;                     /* a cudaEvent_t: one of the two waits for the other */
+    void *summed[MODEL_RANKS_SUMS]; /* likewise: a sum is there */
+    int rank;
+    double timeout;
+#endif
 #else
     int threads;
 #endif
@@ -162,12 +169,35 @@ typedef struct {
 } net;
 
 #if MODEL_CUDA
+#if MODEL_RANKS
+/* Takes memory of the current device, which is neither read nor written yet. All work is put on
+ * the stream, a cudaStream_t of this device; NULL: its default stream. The model stays on this
+ * device: every function makes it the current one while it runs.
+ *
+ * The communicator is an ncclComm_t of NET_RANKS ranks, each with a device: this one is the
+ * current device. It stays the caller's, and net_free comes before ncclCommDestroy. What fails on
+ * one rank, or is not answered within so many seconds (300 unless net_timeout sets others), ends
+ * all of them with NET_ERANK, and the communicator is aborted: net_is_connected says no, and it is
+ * not to be destroyed. step, replay, eval and save are called by all ranks, in one order. */
+int net_init(net *m, void *arena, size_t bytes, void *stream, void *communicator);
+/* The same with one cudaMalloc of NET_ARENA_BYTES; net_free gives back what either took. */
+int net_create(net *m, void *stream, void *communicator);
+int net_rank(const net *m); /* this one, of NET_RANKS */
+void net_timeout(net *m, double seconds);
+int net_is_connected(const net *m);
+#ifdef GPLAN_MPI
+/* Compiled with -DGPLAN_MPI: makes a communicator for the current device over the ranks of an
+ * MPI_Comm, of which it gets a pointer. Returns what NCCL does: 0, ncclSuccess. */
+int net_connect(void **communicator, const void *world);
+#endif
+#else
 /* Takes memory of the current device, which is neither read nor written yet. All work is put on
  * the stream, a cudaStream_t of this device; NULL: its default stream. The model stays on this
  * device: every function makes it the current one while it runs. */
 int net_init(net *m, void *arena, size_t bytes, void *stream);
 /* The same with one cudaMalloc of NET_ARENA_BYTES; net_free gives back what either took. */
 int net_create(net *m, void *stream);
+#endif
 void net_free(net *m);
 /* Waits for the stream; returns what went wrong since the last wait. */
 int net_sync(net *m);

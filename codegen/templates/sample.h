@@ -169,6 +169,7 @@
 #define MODEL_RANKS_AT 0
 #define MODEL_RANKS_BYTES 65536
 #define MODEL_RANKS_SUMS 1
+#define MODEL_LIBRARIES "-lcublas"
 #define MODEL_PLAN_HASH 0x1
 
 /* ---- Its data ---- */

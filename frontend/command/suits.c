@@ -29,9 +29,11 @@ static bool may_have_ranks(Diag *diag, const Model *model, const Options *o)
         diag_error(diag, (Span){0}, "--ranks and --as-ranks: either several ranks, or one for all");
     else if (!model_trains(model))
         diag_error(diag, (Span){0}, "--%s: the model has no train statement", option);
-    else if (find_target(o)->plan.link == LINK_NONE)
-        diag_error(diag, (Span){0}, "--%s: the target %s does not sum over ranks", option,
+    else if (o->as_ranks && find_target(o)->plan.link != LINK_POLLED)
+        diag_error(diag, (Span){0}, "--as-ranks: the target %s has no program of one rank for all",
                    find_target(o)->plan.name);
+    else if (o->ranks && find_target(o)->plan.link == LINK_STREAMED && model_reads_data(model))
+        diag_error(diag, (Span){0}, "--ranks: only the target c reads data on several ranks");
     else if (o->ranks && (o->io_external || o->params_external))
         diag_error(diag, (Span){0}, "--ranks: what is summed over ranks lies in the arena");
     else

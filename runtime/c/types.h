@@ -49,7 +49,7 @@ typedef struct {
 #ifndef GP_ONE_BATCH       /* gplan knows a program without micro-batches */
     int32_t micro, micros; /* index and number of micro-batches; 0 of 0 without any */
 #endif
-#ifdef GP_RANKS          /* likewise */
+#ifndef GP_NO_RANKS      /* likewise */
     int32_t part, parts; /* the same of all ranks together */
 #endif
     int64_t batch, valid; /* samples of the whole batch, and how many are valid; 0: all */

@@ -228,15 +228,21 @@ GP_KERNEL(batchnorm_grad)
 
 static __global__ void gp_running_stats_move(const gp_real *old_mean, const gp_real *old_var,
                                              const gp_real *mean, const gp_real *inverse,
-                                             int64_t count, gp_running_stats_attr a,
+                                             int64_t count, int64_t rows, gp_running_stats_attr a,
                                              gp_real *running_mean, gp_real *running_var)
 {
     const gp_real part = (gp_real)a.momentum;
     const double sample = a.count > 1 ? a.count / (a.count - 1) : 1;
     for (GP_EACH(k, count)) {
-        const double var = 1 / ((double)inverse[k] * (double)inverse[k]) - a.eps;
-        running_mean[k] = old_mean[k] + part * (mean[k] - old_mean[k]);
-        running_var[k] = old_var[k] + part * ((gp_real)(var * sample) - old_var[k]);
+        gp_real to_mean = old_mean[k], to_var = old_var[k];
+        for (int64_t row = 0; row < rows; row++) { /* of each batch */
+            const gp_real by = inverse[row * count + k];
+            const double var = 1 / ((double)by * (double)by) - a.eps;
+            to_mean = to_mean + part * (mean[row * count + k] - to_mean);
+            to_var = to_var + part * ((gp_real)(var * sample) - to_var);
+        }
+        running_mean[k] = to_mean;
+        running_var[k] = to_var;
     }
 }
 
@@ -251,7 +257,8 @@ GP_KERNEL(running_stats)
     const gp_real *mean = (const gp_real *)c->in[2].data;
     const gp_real *inverse = (const gp_real *)c->in[3].data;
     GP_LAUNCH(c, gp_running_stats_move, gp_blocks(count, GP_WARP), GP_WARP, 0, old_mean, old_var,
-              mean, inverse, count, *a, (gp_real *)c->out[0].data, (gp_real *)c->out[1].data);
+              mean, inverse, count, gp_count(&c->in[2]) / count, *a, (gp_real *)c->out[0].data,
+              (gp_real *)c->out[1].data);
     return GP_OK;
 }
 

@@ -63,10 +63,15 @@ static __global__ GP_UNUSED void gp_state_set(gp_state *to, gp_state from, int a
     to->error = error;
 }
 
-static __global__ GP_UNUSED void gp_state_begin(gp_state *s, int32_t micros)
+/* The micro-batches of a rank stand one after the other among those of all. */
+static __global__ GP_UNUSED void gp_state_begin(gp_state *s, int32_t micros, int32_t rank,
+                                                int32_t ranks)
 {
+    const int32_t own = micros > 0 ? micros : 1;
     s->run.micro = 0;
-    s->run.micros = micros;
+    s->run.micros = ranks > 1 ? own : micros;
+    s->run.part = rank * own;
+    s->run.parts = ranks * own;
     s->run.lr = s->lr * gp_schedule(s->schedule, s->warmup, s->steps, s->share, s->run.step);
     s->sum = 0;
 }
@@ -74,6 +79,7 @@ static __global__ GP_UNUSED void gp_state_begin(gp_state *s, int32_t micros)
 static __global__ GP_UNUSED void gp_state_next(gp_state *s)
 {
     s->run.micro++;
+    s->run.part++;
 }
 
 /* After a micro-batch: adds its partial mean. */
@@ -81,6 +87,7 @@ static __global__ GP_UNUSED void gp_state_loss(gp_state *s, const gp_real *loss)
 {
     s->sum += (double)*loss;
     s->run.micro++;
+    s->run.part++;
 }
 
 static __global__ GP_UNUSED void gp_state_end(gp_state *s)

@@ -15,6 +15,8 @@ typedef struct {
     double sum;      /* sum of the losses of the micro-batches so far */
     double power[2]; /* shared by adam's updates: see update.cuh */
     int32_t nan;     /* an op produced a NaN (-DGPLAN_CHECK_NAN) */
+    int32_t heard;   /* 1 + the rank that failed or is at another step; 0: none */
+    int32_t reason;  /* of that rank: its error; 0: another seed or step */
 } gp_state;
 
 #endif

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Emitted CUDA through nvcc: tests/cuda/nvcc.sh GPLAN all|some
 # Compiles and links the examples without a warning, and without a register that is spilled. all:
-# every example, for the oldest and the newest out of the architectures that architectures.sh knows,
+# every example and a program for two ranks, for the oldest and the newest out of the architectures that architectures.sh knows,
 # and four of them for each. some: two, for the oldest. The programs are run too: on a machine
 # without a GPU they must say so, with a code and in words. Without nvcc there is nothing to do, and
 # that is said.
@@ -27,10 +27,17 @@ if [ "$which" = one ]; then
     flags=$FEW
     case $model in bert | lenet | mlp | unet) flags=$ALL ;; esac
     images=
-    grep -q '= images(' "$examples/$model.g" && images='-ljpeg -lpng'
+    source=$examples/$model.g
+    options=
+    if [ "$model" = ranks ]; then # not an example: a program that NCCL connects
+        source=$here/../ranks/dense.g
+        options='--ranks 2 --prefix ranks'
+        images='-lnccl -DFOR_RANKS'
+    fi
+    grep -q '= images(' "$source" && images='-ljpeg -lpng'
     # shellcheck disable=SC2086
     mkdir -p "$model" && cd "$model" &&
-        "$gplan" "$examples/$model.g" --effort 1 --quiet -o "$model.cu" >log 2>&1 &&
+        "$gplan" "$source" $options --effort 1 --quiet -o "$model.cu" >log 2>&1 &&
         "$nvcc" -Werror all-warnings -Xptxas -warn-spills -O1 $flags -c "$model.cu" -o model.o \
             >>log 2>&1 &&
         "$nvcc" -Werror all-warnings $flags "-DMODEL=$model" "-DCAPITALS=$capitals" \
@@ -60,6 +67,11 @@ else
     FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest" "$newest")
     ALL=$("$here/architectures.sh" "$nvcc" flags)
     examples_wanted=$(basename -s .g "$examples"/*.g)
+fi
+if echo '#include <nccl.h>' | "$nvcc" -x cu -E - -o nccl.i >nccl.log 2>&1; then
+    examples_wanted="$examples_wanted ranks"
+else
+    echo 'there is no nccl.h: a program for several ranks was not compiled for a GPU'
 fi
 export FEW ALL
 echo "nvcc: $(echo "$ALL" | tr "\n" " ")"

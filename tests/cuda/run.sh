@@ -121,6 +121,12 @@ fed_from() { "$gplan" "$root/tests/feed/$1.g" -o fed.cu && compiles fed; }
 check 'data from tokens' fed_from tokens
 check 'data from images' fed_from photos
 
+# ---- Ranks ------------------------------------------------------------------------------------
+
+# shellcheck source=tests/cuda/ranks.sh
+. "$here/ranks.sh"
+nccl
+
 # ---- More than 32 bits count ------------------------------------------------------------------
 
 big() {

@@ -6,10 +6,12 @@
 
 enum { CUDA_ON_CPU_DEVICES = 2 };
 
-/* Something for a stream. A kernel reaches the memory of its own device alone. */
+/* Something for a stream. A kernel reaches the memory of its own device alone. What waits for
+ * another process has `poll`, which does what it can and says whether all is done. */
 struct Work {
     std::function<void()> run;
-    bool kernel;
+    bool kernel = false;
+    std::function<bool()> poll = nullptr;
 };
 
 /* ---- runtime.cpp ---------------------------------------------------------------------------- */

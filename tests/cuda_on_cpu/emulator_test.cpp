@@ -274,6 +274,45 @@ Test(emulator, replays_what_was_captured)
     cudaFree(to);
 }
 
+/* A stream that waits for one that is captured is captured too, until the first waits for it. */
+Test(emulator, captures_streams_that_events_join)
+{
+    float *x = device_floats(3), host[3];
+    cudaStream_t first, second;
+    cudaEvent_t fork, join;
+    cudaGraph_t graph, loose;
+    cudaGraphExec_t exec;
+    cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+    cudaEventCreate(&fork);
+    cudaEventCreate(&join);
+    cudaMemsetAsync(x, 0, 12, first);
+    cudaStreamSynchronize(first);
+    cudaStreamBeginCapture(first, cudaStreamCaptureModeRelaxed);
+    cudaMemsetAsync(x, 1, 4, first);
+    cudaEventRecord(fork, first);
+    cudaStreamWaitEvent(second, fork);
+    cudaMemcpyAsync(x + 1, x, 4, cudaMemcpyDeviceToDevice, second);
+    cudaEventRecord(join, second);
+    cudaStreamWaitEvent(first, join);
+    cudaMemcpyAsync(x + 2, x + 1, 4, cudaMemcpyDeviceToDevice, first);
+    cr_assert_eq(cudaStreamEndCapture(first, &graph), cudaSuccess);
+    cr_assert_eq(cudaGraphInstantiate(&exec, graph), cudaSuccess);
+    cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+    cr_expect_eq(host[0], 0); /* captured, not run */
+    cudaGraphLaunch(exec, first);
+    cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, first);
+    cudaStreamSynchronize(first);
+    cr_expect(host[0] > 0 && host[1] == host[0] && host[2] == host[0]);
+    cudaStreamBeginCapture(first, cudaStreamCaptureModeRelaxed);
+    cudaEventRecord(fork, first);
+    cudaStreamWaitEvent(second, fork);
+    cudaMemsetAsync(x, 1, 4, second); /* nobody waits for it */
+    cr_expect_eq(cudaStreamEndCapture(first, &loose), cudaErrorStreamCaptureUnsupported);
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+}
+
 /* ---- Streams -------------------------------------------------------------------------------- */
 
 static cudaStream_t stream_new(unsigned flags)

@@ -3,18 +3,18 @@
  * Work of a stream is done in its order; beyond that it waits for what CUDA promises and nothing
  * else. Work on the default stream comes after all that was put on the blocking streams of its
  * device before, and they go on after it; a stream that was created as non-blocking keeps to
- * itself. An event orders two streams where one waits for it. */
+ * itself. An event orders two streams where one waits for it. A graph has a lane for each stream
+ * that was captured, ordered by the same events, and each lane runs on a stream of its own. */
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <vector>
-
-typedef std::vector<Work> Works;
 
 /* How far a stream must have come. */
 struct Mark {
@@ -27,26 +27,50 @@ struct Queued {
     std::vector<Mark> after;
 };
 
+/* How far a lane of a graph must have come. */
+struct LaneMark {
+    size_t lane;
+    uint64_t count;
+};
+
+/* Work of a graph, in the order in which it was captured; each stream has a lane of its own, the
+ * one that the capture began on the first. */
+struct Captured {
+    Work work;
+    size_t lane;
+    std::vector<LaneMark> after;
+};
+
+struct Capture {
+    std::vector<Captured> works;
+    std::vector<uint64_t> put, joined; /* by lane: pieces of work; those that the first waits for */
+    std::vector<std::shared_ptr<CUstream_st>> streams;
+};
+
 struct CUstream_st {
     int device;
     bool blocking;
-    std::deque<Queued> queue;
-    uint64_t put, done; /* pieces of work */
-    Works captured;
-    bool capturing, spoiled;
+    std::deque<Queued> queue = {};
+    uint64_t put = 0, done = 0; /* pieces of work */
+    std::shared_ptr<Capture> capture = nullptr;
+    size_t lane = 0;
+    bool spoiled = false;
 };
 struct CUgraph_st {
     int device;
-    Works works;
+    std::shared_ptr<Capture> capture;
 };
 struct CUgraphExec_st {
     int device;
-    Works works;
+    std::shared_ptr<Capture> capture;
+    std::vector<std::shared_ptr<CUstream_st>> streams; /* of lanes behind the first */
 };
 struct CUevent_st {
     int device;
     Mark mark; /* where it was recorded; no stream: nowhere yet */
     std::shared_ptr<std::chrono::steady_clock::time_point> when;
+    std::shared_ptr<Capture> capture; /* or in which */
+    LaneMark in_capture;
 };
 
 typedef std::vector<std::shared_ptr<CUstream_st>> Streams;
@@ -57,8 +81,7 @@ static Streams &streams()
 {
     static Streams all;
     for (int i = (int)all.size(); i < CUDA_ON_CPU_DEVICES; i++)
-        all.push_back(
-            std::make_shared<CUstream_st>(CUstream_st{i, true, {}, 0, 0, {}, false, false}));
+        all.push_back(std::make_shared<CUstream_st>(CUstream_st{i, true}));
     return all;
 }
 
@@ -80,17 +103,25 @@ static bool is_default(const CUstream_st *stream)
 
 /* ---- When work is done ---------------------------------------------------------------------- */
 
-static void reach(CUstream_st *stream, uint64_t count)
+/* Whether the stream has come so far; `waits`: it does, however long that takes. */
+static bool reach(CUstream_st *stream, uint64_t count, bool waits = true)
 {
     while (stream->done < count) {
-        const Queued next = std::move(stream->queue.front());
-        stream->queue.pop_front();
+        Queued &next = stream->queue.front();
         for (const Mark &mark : next.after)
-            reach(mark.stream.get(), mark.count);
-        if (!cuda_on_cpu_fault())
+            if (!reach(mark.stream.get(), mark.count, waits))
+                return false;
+        while (next.work.poll && !cuda_on_cpu_fault() && !next.work.poll()) {
+            if (!waits)
+                return false;
+            usleep(20);
+        }
+        if (next.work.run && !cuda_on_cpu_fault())
             device_run(stream->device, next.work);
+        stream->queue.pop_front();
         stream->done++;
     }
+    return true;
 }
 
 /* With CUDA_ON_CPU_STREAMS=shuffled some of what waits is done whenever somebody calls; otherwise
@@ -112,7 +143,7 @@ static void let_some_run()
         if (state >> 62 == 0)
             return;
         if (!stream->queue.empty())
-            reach(stream, stream->done + 1);
+            reach(stream, stream->done + 1, false);
     }
 }
 
@@ -131,11 +162,29 @@ static void put(const std::shared_ptr<CUstream_st> &stream, const Work &work)
     stream->put++;
 }
 
+static void capture(const CUstream_st *on, const Work &work, const std::vector<LaneMark> &after)
+{
+    on->capture->works.push_back(Captured{work, on->lane, after});
+    on->capture->put[on->lane]++;
+}
+
+/* A stream is captured too when it waits for one that is. */
+static void join_capture(const std::shared_ptr<CUstream_st> &on,
+                         const std::shared_ptr<Capture> &capture)
+{
+    on->capture = capture;
+    on->lane = capture->streams.size();
+    on->spoiled = false;
+    capture->streams.push_back(on);
+    capture->put.push_back(0);
+    capture->joined.push_back(0);
+}
+
 void streams_put(cudaStream_t stream, const Work &work)
 {
     const auto on = find(stream);
-    if (on->capturing)
-        on->captured.push_back(work);
+    if (on->capture)
+        capture(on.get(), work, {});
     else
         put(on, work);
     let_some_run();
@@ -150,7 +199,7 @@ bool streams_spoil_captures()
 {
     bool any = false;
     for (const auto &stream : streams())
-        if (stream->capturing)
+        if (stream->capture)
             any = stream->spoiled = true;
     return any;
 }
@@ -174,8 +223,7 @@ int streams_device(cudaStream_t stream)
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     const bool blocking = !(flags & cudaStreamNonBlocking);
-    streams().push_back(std::make_shared<CUstream_st>(
-        CUstream_st{device_current(), blocking, {}, 0, 0, {}, false, false}));
+    streams().push_back(std::make_shared<CUstream_st>(CUstream_st{device_current(), blocking}));
     *stream = streams().back().get();
     return device_answer(cudaSuccess);
 }
@@ -202,7 +250,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     const auto on = find(stream);
     if (!on)
         return device_answer(cudaErrorInvalidResourceHandle);
-    if (on->capturing) {
+    if (on->capture) {
         on->spoiled = true;
         return device_answer(cudaErrorStreamCaptureUnsupported);
     }
@@ -216,10 +264,12 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     const auto on = find(stream);
     if (!on)
         return device_answer(cudaErrorInvalidResourceHandle);
-    if (on->capturing) {
+    if (on->capture) {
         on->spoiled = true;
         return device_answer(cudaErrorStreamCaptureUnsupported);
     }
+    if (!on->queue.empty()) /* who asks again and again waits */
+        reach(on.get(), on->done + 1, false);
     const cudaError_t error = device_answer(cudaSuccess);
     return error == cudaSuccess && !on->queue.empty() ? cudaErrorNotReady : error;
 }
@@ -229,7 +279,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     const auto on = find(stream);
     if (!on)
         return device_answer(cudaErrorInvalidResourceHandle);
-    put(on, Work{[] {}, false});
+    if (event->capture) {
+        if (event->capture->streams.empty()) /* it is over */
+            return device_answer(cudaErrorStreamCaptureUnsupported);
+        if (!on->capture)
+            join_capture(on, event->capture);
+        if (on->capture != event->capture)
+            return device_answer(cudaErrorStreamCaptureUnsupported);
+        uint64_t &joined = on->capture->joined[event->in_capture.lane];
+        if (on->lane == 0 && joined < event->in_capture.count)
+            joined = event->in_capture.count;
+        capture(on.get(), Work{}, {event->in_capture});
+        return device_answer(cudaSuccess);
+    }
+    if (on->capture) /* what was done before the capture began is no part of the graph */
+        return device_answer(event->mark.stream ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+    put(on, Work{});
     if (event->mark.stream)
         on->queue.back().after.push_back(event->mark);
     return device_answer(cudaSuccess);
@@ -242,38 +307,50 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     const auto on = find(stream);
     if (!on)
         return device_answer(cudaErrorInvalidResourceHandle);
-    *status = !on->capturing ? cudaStreamCaptureStatusNone
-              : on->spoiled  ? cudaStreamCaptureStatusInvalidated
-                             : cudaStreamCaptureStatusActive;
+    *status = !on->capture  ? cudaStreamCaptureStatusNone
+              : on->spoiled ? cudaStreamCaptureStatusInvalidated
+                            : cudaStreamCaptureStatusActive;
     return device_answer(cudaSuccess);
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
-    if (!stream || stream->capturing)
+    const auto on = stream ? find(stream) : NULL;
+    if (!on || on->capture)
         return device_answer(cudaErrorStreamCaptureUnsupported);
-    stream->capturing = true;
-    stream->spoiled = false;
+    join_capture(on, std::make_shared<Capture>());
     return device_answer(cudaSuccess);
 }
 
+/* All streams that joined it must have come back: the first waits for the last work of each. */
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     *graph = NULL;
-    if (!stream || !stream->capturing)
+    const auto on = stream ? find(stream) : NULL;
+    if (!on || !on->capture || on->lane != 0)
         return device_answer(cudaErrorInvalidValue);
-    stream->capturing = false;
-    Works works;
-    works.swap(stream->captured);
-    if (stream->spoiled)
+    const auto capture = on->capture;
+    bool good = true;
+    for (const auto &one : capture->streams) {
+        good = good && !one->spoiled &&
+               (one->lane == 0 || capture->joined[one->lane] == capture->put[one->lane]);
+        one->capture = nullptr;
+    }
+    capture->streams.clear();
+    if (!good)
         return device_answer(cudaErrorStreamCaptureUnsupported);
-    *graph = new CUgraph_st{stream->device, works};
+    *graph = new CUgraph_st{on->device, capture};
     return device_answer(cudaSuccess);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
-    *exec = new CUgraphExec_st{graph->device, graph->works};
+    *exec = new CUgraphExec_st{graph->device, graph->capture, {}};
+    for (size_t i = 1; i < graph->capture->put.size(); i++) {
+        (*exec)->streams.push_back(
+            std::make_shared<CUstream_st>(CUstream_st{graph->device, false}));
+        streams().push_back((*exec)->streams.back());
+    }
     return device_answer(cudaSuccess);
 }
 
@@ -282,8 +359,23 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     const auto on = find(stream);
     if (!on || on->device != exec->device)
         return device_answer(cudaErrorInvalidResourceHandle);
-    for (const Work &work : exec->works)
-        put(on, work);
+    put(on, Work{});
+    std::vector<Mark> begin = {Mark{on, on->put}};
+    for (const auto &one : exec->streams) {
+        put(one, Work{});
+        one->queue.back().after.push_back(begin[0]);
+        begin.push_back(Mark{one, one->put});
+    }
+    for (const Captured &next : exec->capture->works) {
+        const auto to = begin[next.lane].stream;
+        put(to, next.work);
+        for (const LaneMark &mark : next.after)
+            to->queue.back().after.push_back(
+                Mark{begin[mark.lane].stream, begin[mark.lane].count + mark.count});
+    }
+    put(on, Work{});
+    for (const auto &one : exec->streams)
+        on->queue.back().after.push_back(Mark{one, one->put});
     let_some_run();
     return device_answer(cudaSuccess);
 }
@@ -296,6 +388,10 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    for (const auto &one : exec->streams)
+        for (size_t i = 0; i < streams().size(); i++)
+            if (streams()[i] == one)
+                streams().erase(streams().begin() + (long)i);
     delete exec;
     return device_answer(cudaSuccess);
 }
@@ -304,8 +400,11 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
-    *event = new CUevent_st{
-        device_current(), {NULL, 0}, std::make_shared<std::chrono::steady_clock::time_point>()};
+    *event = new CUevent_st{device_current(),
+                            {NULL, 0},
+                            std::make_shared<std::chrono::steady_clock::time_point>(),
+                            nullptr,
+                            {0, 0}};
     return device_answer(cudaSuccess);
 }
 
@@ -319,6 +418,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     const auto on = find(stream);
     if (!on || on->device != event->device)
         return device_answer(cudaErrorInvalidResourceHandle);
+    event->capture = on->capture;
+    if (on->capture) {
+        event->in_capture = LaneMark{on->lane, on->capture->put[on->lane]};
+        return device_answer(cudaSuccess);
+    }
     const auto when = event->when;
     put(on, Work{[=] { *when = std::chrono::steady_clock::now(); }, false});
     event->mark = Mark{on, on->put};

@@ -55,7 +55,7 @@ refuses() { # MESSAGE OPTIONS...
 check 'a batch that ranks do not divide' refuses 'the batch B = 16 is not a multiple of 3 ranks' \
     "$here/dense.g" --ranks 3
 check 'ranks of inference' refuses 'the model has no train statement' "$here/dense.g" --infer --ranks 2
-check 'ranks of another target' refuses 'the target cuda does not sum over ranks' "$here/dense.g" --as-ranks 2 \
+check 'ranks of another target' refuses 'the target cuda has no program of one rank for all' "$here/dense.g" --as-ranks 2 \
     --target cuda
 check 'ranks twice' refuses 'either several ranks' "$here/dense.g" --ranks 2 --as-ranks 2
 
