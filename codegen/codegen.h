@@ -16,6 +16,7 @@ typedef struct {
     const char *programs;     /* that were asked for; NULL: all that there are */
     Choice choice;            /* that the plan is of */
     Reasons why;
+    uint64_t stage[SHARDS]; /* what each way to shard takes without recomputation; 0: unknown */
     Search search;      /* for the plan; nothing is said of it where least_cost is 0 */
     LivePeak live_peak; /* that the check saw */
     uint32_t depth;     /* levels of blocks that a drawing of the graph opens; 0: all */

@@ -281,12 +281,12 @@ static void cut_ways(Inliner *n, Ways *ways)
 typedef struct {
     bool one;    /* batch at a time */
     bool halves; /* some numbers have 16 bits */
-    bool ranks, as_ranks;
+    bool ranks, as_ranks, shards;
 } Facts;
 
 static const Condition *list_conditions(Arena *arena, Facts facts)
 {
-    Condition *known = ARENA_ARRAY(arena, Condition, 10);
+    Condition *known = ARENA_ARRAY(arena, Condition, 11);
     known[0] = (Condition){"GP_CUDA", false};
     known[1] = (Condition){"GP_CUDA_ON_CPU", false};
     known[2] = (Condition){"__CUDACC__", false};
@@ -296,6 +296,7 @@ static const Condition *list_conditions(Arena *arena, Facts facts)
     known[6] = (Condition){"GP_AS_RANKS", facts.as_ranks};
     known[7] = (Condition){"GP_NO_HALF", !facts.halves};
     known[8] = (Condition){"GP_NO_RANKS", !facts.ranks};
+    known[9] = (Condition){"GP_SHARDS", facts.shards};
     return known;
 }
 
@@ -339,7 +340,8 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
     static const Condition none = {0};
     const Ranks *ranks = &e->plan->graph->ranks;
     Ways *ways = ways_of_calls(e);
-    const Facts facts = {one, ways->halves, ranks->count > 0, ranks->here};
+    const Facts facts = {one, ways->halves, ranks->count > 0, ranks->here,
+                         tables_has_shards(e->api)};
     return inline_known(e->arena, e->dialect->device ? &none : list_conditions(e->arena, facts),
                         ways, file, count, rest);
 }

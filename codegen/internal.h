@@ -329,6 +329,8 @@ void tables_init(const Emission *e, Out *o);
 void tables_ops(const Emission *e, Out *o);
 void tables_results(const Emission *e, Out *o);
 void tables_deaths(const Emission *e, Out *o);
+bool tables_has_shards(const Api *api); /* each rank has parts of some */
+void tables_shards(const Emission *e, Out *o);
 void tables_constants(const Emission *e, Out *o);
 /* Whether the same bytes die after two calls, and `count` that follow. */
 bool deaths_are_equal(const Emission *e, Id one, Id other, Id count);

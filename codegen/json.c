@@ -397,12 +397,13 @@ static json_t *choice_json(const Plan *plan, const EmitOptions *o)
     put_reason(why, "epilogues", o->why.epilogues);
     put_reason(why, "data", o->why.ring);
     put_reason(why, "precision", o->why.precision);
+    put_reason(why, "shard", o->why.shard);
     const Ranks *ranks = &plan->graph->ranks;
-    return json_pack("{s:I, s:I, s:b, s:b, s:b, s:s, s:o}", "accumulate",
-                     (json_int_t)(times ? times : 1), "ranks",
-                     (json_int_t)(ranks->count ? ranks->count : 1), "as_ranks", ranks->here,
-                     "chunked_loss", o->choice.chunked_loss, "epilogues", o->choice.epilogues,
-                     "precision", dtype_name((Dtype)o->choice.precision), "why", why);
+    return json_pack(
+        "{s:I, s:I, s:b, s:s, s:b, s:b, s:s, s:o}", "accumulate", (json_int_t)(times ? times : 1),
+        "ranks", (json_int_t)(ranks->count ? ranks->count : 1), "as_ranks", ranks->here, "shard",
+        shard_name((Shard)ranks->shard), "chunked_loss", o->choice.chunked_loss, "epilogues",
+        o->choice.epilogues, "precision", dtype_name((Dtype)o->choice.precision), "why", why);
 }
 
 Text emit_json(const Plan *plan, const EmitOptions *options)

@@ -215,8 +215,9 @@ static bool has_list(const Emission *e, const Occurrence *o, const Node *node)
         Id buffer = access_buffer(e->plan, o, use.value, i);
         View view = access_view(e->plan, use, buffer);
         Address a = access_address(e->api, buffer, &view);
+        const uint8_t dtype = e->plan->graph->value.at[use.value].dtype;
         if (!view_is_dense(&view) || a.kind != AT_ARENA || a.micro_stride ||
-            e->plan->graph->value.at[use.value].dtype != F32)
+            (dtype != F32 && dtype != I32))
             return false;
     }
     return true;
@@ -278,7 +279,8 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         emission_address(e, (Address){AT_WHOLE_ARENA, NONE, 0, 0, NONE, NULL, false});
     } else if (node->op->flags & OP_FLAT) {
         const Value *first = &g->value.at[node_use(g, node, 0).value];
-        p.count = first->rank ? value_count(first) : 0; /* one number is no list */
+        if (first->rank && first->dtype == F32) /* one number is no list */
+            p.count = value_count(first);
     }
     for (Id i = 0; i < node->uses && !list; i++)
         write_operand(e, o, node, i, &p);

@@ -105,6 +105,24 @@ static void write_ring(Report *r, const char *why)
         line(r, "pinned on the host", bytes.host, "the ring and what fills it, beside the budget");
 }
 
+/* What each rank has a part of, why, and what the other ways take. */
+static void write_shards(Report *r, Shard is)
+{
+    static const char *const what[SHARDS] = {
+        "each rank holds all", "each rank holds its part of the optimizer's state",
+        "each rank holds its part of the optimizer's state and gradients"};
+    const char *why = r->p->options->why.shard;
+    const uint64_t *stage = r->p->options->stage;
+    out(&r->o, "  %-22s %12s  %s%s%s%s%s\n", "sharded", shard_name(is), r->dim, what[is],
+        why ? "; " : "", why ? why : "", r->plain);
+    if (stage[is])
+        out(&r->o,
+            "  %-22s %12s  %swithout recomputation: %s with none, %s state, %s gradients%s\n",
+            "bytes a rank", size_text(r->g->arena, stage[is]), r->dim,
+            size_text(r->g->arena, stage[SHARD_NONE]), size_text(r->g->arena, stage[SHARD_STATE]),
+            size_text(r->g->arena, stage[SHARD_GRADIENTS]), r->plain);
+}
+
 /* What goes over the link, and what it costs; what grows with the number of ranks. */
 static void write_ranks(Report *r)
 {
@@ -126,6 +144,8 @@ static void write_ranks(Report *r)
     if (c.grown)
         line(r, "grows with ranks", c.grown,
              "running statistics, of each micro-batch of all ranks");
+    if (ranks->count > 1)
+        write_shards(r, (Shard)ranks->shard);
 }
 
 /* How the model was cut, and why. */

@@ -117,6 +117,7 @@ static Template fill_shared(const Api *api)
     fill_ranks(plan, &t);
     template_text(&t, "LIBRARIES",
                   plan->graph->ranks.state == NONE ? "-lcublas" : "-lcublas -lnccl");
+    template_fact(&t, "SHARDS", tables_has_shards(api));
     return t;
 }
 
@@ -359,6 +360,7 @@ static void fill_tables(const Emission *e, Template *t)
     fill_table(e, t, "RESULTS", tables_results);
     fill_table(e, t, "DEATHS", tables_deaths);
     fill_table(e, t, "CONSTANTS", tables_constants);
+    fill_table(e, t, "SHARD_ROWS", tables_shards);
     fill_table(e, t, "ACCESSORS", write_accessors);
 }
 

@@ -106,6 +106,31 @@ void tables_init(const Emission *e, Out *o)
     rows_write(&rows, o, "", "");
 }
 
+bool tables_has_shards(const Api *api)
+{
+    for (size_t i = api->saved_begin; i < api->saved_end; i++)
+        if (api->plan->graph->value.at[api->tensor[i].value].all)
+            return true;
+    return false;
+}
+
+void tables_shards(const Emission *e, Out *o)
+{
+    const Api *api = e->api;
+    TableRows rows = {.arena = e->arena, .macro = "SHARDS"};
+    for (size_t i = api->saved_begin; i < api->saved_end; i++) {
+        const View *all = e->plan->graph->value.at[api->tensor[i].value].all;
+        if (!all)
+            continue;
+        Out dims = out_new(e->arena);
+        for (int d = 0; d < all->rank; d++)
+            out(&dims, "%s%lld", d ? ", " : "", (long long)all->dim[d]);
+        rows_add(&rows, "{" ROW_NUMBER "%zu, %d, {%s}}", i - api->saved_begin, all->rank, dims.at);
+    }
+    if (tables_has_shards(api))
+        rows_write(&rows, o, "", "");
+}
+
 void tables_constants(const Emission *e, Out *o)
 {
     for (size_t i = e->api->saved_begin; i < e->api->saved_end; i++)

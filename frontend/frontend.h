@@ -127,6 +127,7 @@ typedef struct {
     uint8_t program; /* that was being lowered when it was made */
     bool frozen;     /* a parameter that takes no gradient */
     bool fed;        /* an input that data fills: it is in a slot of the ring */
+    const View *all; /* state of which this rank has a shard: the shape on all of them; NULL */
     uint8_t arg;     /* of `layer`: which of its arguments it is */
     uint8_t hint;    /* HINT_KEEP, HINT_RECOMPUTE */
     int64_t dim[MAX_RANK];
@@ -220,10 +221,15 @@ typedef struct {
     ARRAY(TrainSetting) setting; /* of the optimizer's brackets and of the statement's body */
 } Train;
 
+/* What each rank holds a part of: nothing; the state of the optimizer; gradients, too. */
+typedef enum { SHARD_NONE, SHARD_STATE, SHARD_GRADIENTS, SHARDS } Shard;
+const char *shard_name(Shard shard);
+
 /* A batch that several ranks divide: see ranks.c. */
 typedef struct {
     uint32_t count;            /* of ranks; 0: this program is alone */
     bool here;                 /* one rank does the work of all of them, with the same sums */
+    uint8_t shard;             /* Shard */
     Id state;                  /* what the engine keeps, and pieces of messages; NONE */
     Id last;                   /* the version of it that the program being lowered has come to */
     uint32_t sums;             /* tensors that can be under way at a time */
@@ -509,6 +515,8 @@ enum {
     RANKS_PART = 1,  /* each rank's part goes to the owner, who adds them */
     RANKS_WHOLE = 2, /* what the owner has goes to all others */
     RANKS_END = 4,   /* waits for what began first of what has not ended */
+    RANKS_LAST = 8,  /* all of it in the last micro-batch alone */
+    RANKS_BEGINS = RANKS_PART | RANKS_WHOLE,
 };
 
 /* In which operands an op is linear, for losses that are summed up from shares. */
@@ -686,6 +694,7 @@ typedef struct {
     uint32_t ranks;    /* that divide the batch; 0: one */
     bool as_ranks;     /* one rank does the work of all */
     bool all_at_once;  /* the parts of a sum over ranks arrive together, not two at a time */
+    uint8_t shard;     /* of several: Shard */
 } Choice;
 
 bool choice_equals(Choice a, Choice b);
@@ -725,16 +734,28 @@ bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Mode
 /* Before the programs that train: what sums over ranks need. `whole`: the model with the batch of
  * all of them. */
 void ranks_begin(Graph *g, const Choice *choice, const Model *whole);
-/* A metric that this rank has summed up, summed over ranks. */
-Use ranks_metric(Graph *g, const Output *metric, Use sum);
+/* A metric of a micro-batch, summed over ranks and micro-batches; where it is kept, it has the name.
+ */
+Use ranks_metric(Graph *g, const Output *metric, const char *name);
 /* What the step has staged, of all ranks: until ranks_unstage it stands in the place of gradients,
  * and is summed as they are. False with a message where it cannot be. */
 bool ranks_stage(Graph *g, Use *gradient);
 void ranks_unstage(Graph *g, Use *gradient);
-/* Gradients, by value, are summed over ranks from here on, as they come; and are there after
- * ranks_end, which stands in the program that updates. */
-void ranks_reduce(Graph *g, Use *gradient, size_t values);
-void ranks_end(Graph *g, Use *gradient);
+/* Gradients, by value, become those of all ranks and micro-batches; by `sharded`, a Shard, whole,
+ * or this rank's shard in its place or apart. */
+void ranks_reduce(Graph *g, Use *gradient, const uint8_t *sharded, size_t values);
+/* Whether argument i of an optimizer is state that this call keeps, like the parameter. */
+bool optimizer_keeps(const Call *c, int i);
+/* The numbers of so many that each of `ranks` owns; 0: they are not divided. And of a parameter of
+ * the graph. */
+int64_t ranks_cut(int64_t count, int64_t ranks);
+int64_t ranks_part(const Graph *g, int64_t count);
+/* Parameters of which each rank has updated its shard; then all ranks have all of them. */
+void ranks_gather(Graph *g, const Use *updated, size_t count);
+/* For the norm of all gradients, what it needs of those that are sharded; value NONE: none is. */
+Use ranks_squares(Graph *g, const Use *gradient, const uint8_t *sharded, size_t values);
+/* What a node has to do with other ranks, in a micro-batch: RANKS_PART, ...; 0: nothing. */
+uint8_t ranks_does(const Graph *g, Id node, bool last);
 /* Micro-batches as the train statement has them: accumulate = K, or 1; whether it leaves them open;
  * and whether it says anything of them. */
 uint32_t train_stated(const Graph *g);

@@ -9,7 +9,7 @@ bool choice_equals(Choice a, Choice b)
     return a.micro == b.micro && a.chunked_loss == b.chunked_loss && a.epilogues == b.epilogues &&
            a.precision == b.precision && a.ring.depth == b.ring.depth &&
            a.ring.workers == b.ring.workers && a.ranks == b.ranks && a.as_ranks == b.as_ranks &&
-           a.all_at_once == b.all_at_once;
+           a.all_at_once == b.all_at_once && a.shard == b.shard;
 }
 
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value)

@@ -1,15 +1,18 @@
 /* A batch that several ranks divide: sums over ranks, as ops.
  *
  * A rank is lowered for its part of the batch, as one of so many micro-batches: what proves that
- * micro-batches are independent proves it of ranks. Each sums up the gradients of its own
- * micro-batches, and these sums are added in rank order: ((g0 + g1) + g2) + ... That tree is the
- * same however the sum is computed, and with one micro-batch on each rank it is that of as many
- * micro-batches on one, where each adds to a gradient once.
+ * micro-batches are independent proves it of ranks. The gradients of the first micro-batch of each
+ * rank are added in rank order, and then those of the second to what there is:
+ * (((g00 + g10) + g20) + g01) + g11 ..., where gij is of micro-batch j on rank i. That tree is the
+ * same however the sum is computed, so nobody needs to hold what one rank has come to; and with one
+ * micro-batch on each rank it is that of as many micro-batches on one, where each adds to a
+ * gradient once.
  *
  * Two ops stand for a sum over ranks, reduce_begin and reduce_end, which have the engine's state as
  * a value that changes: so all of them are in one order. In between the gradient is a value that
  * nobody but reduce_end reads. Ends lag behind begins by some bytes, so that messages are under way
- * while the backward pass goes on. Linear in gradients.
+ * while the backward pass goes on. Over micro-batches, sum_begin and sum_end add to what their
+ * owners keep. Linear in gradients.
  */
 #include "frontend/frontend.h"
 
@@ -20,7 +23,7 @@ enum {
     LAG = 32 << 20, /* bytes that are under way before somebody waits for the first of them */
     /* what runtime/c/ranks_state.h lays out, checked where it is compiled */
     STATE_HEAD = 4096,
-    STATE_SUM = 24,    /* bytes for each tensor under way */
+    STATE_SUM = 56,    /* bytes for each tensor under way */
     STATE_PIECES = 12, /* and pieces, */
     PIECE_LEAST = 256, /* of so many numbers */
     PIECE_MOST = 1 << 16,
@@ -40,6 +43,12 @@ static bool is_trained(const Value *value)
 }
 
 /* ---- Before the programs -------------------------------------------------------------------- */
+
+const char *shard_name(Shard shard)
+{
+    static const char *const name[SHARDS] = {"none", "state", "gradients"};
+    return name[shard];
+}
 
 bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Model *part)
 {
@@ -100,6 +109,7 @@ void ranks_begin(Graph *g, const Choice *choice, const Model *whole)
 {
     g->ranks = (Ranks){.count = choice->ranks,
                        .here = choice->as_ranks,
+                       .shard = choice->as_ranks ? SHARD_NONE : choice->shard,
                        .state = NONE,
                        .last = NONE,
                        .whole = whole};
@@ -111,22 +121,34 @@ void ranks_begin(Graph *g, const Choice *choice, const Model *whole)
 
 /* ---- One sum -------------------------------------------------------------------------------- */
 
-/* Whether micro-batches have summed it where it stays. */
+/* Whether micro-batches have filled it in where it stays. */
 static bool is_kept(const Graph *g, Use sum)
 {
     return g->value.at[value_first(g, sum.value)].kind == VALUE_GRADIENT;
 }
 
-static Use reduce(Graph *g, const char *op, const char *name, Use sum)
+static Call begin(Graph *g, const char *op, const char *name, Use sum)
 {
     const Call from = {.span = g->value.at[sum.value].span, .phase = PHASE_UPDATE};
     Call c = call_begin(g, &from, op);
     c.name = arena_printf(g->arena, "%s.%s", name, op);
+    return c;
+}
+
+/* The engine's state is the last operand and the last result. */
+static Use finish(Graph *g, Call *c)
+{
+    call_use(g, c, use_of(g->ranks.last));
+    call_finish(g, c);
+    g->ranks.last = c->result.at[c->result.count - 1].value;
+    return c->result.at[0];
+}
+
+static Use reduce(Graph *g, const char *op, const char *name, Use sum)
+{
+    Call c = begin(g, op, name, sum);
     call_use(g, &c, sum);
-    call_use(g, &c, use_of(g->ranks.last));
-    call_finish(g, &c);
-    g->ranks.last = c.result.at[1].value;
-    return c.result.at[0];
+    return finish(g, &c);
 }
 
 static Use reduce_begin(Graph *g, const char *name, Use sum)
@@ -139,31 +161,57 @@ static Use reduce_end(Graph *g, const char *name, Use sum)
     return reduce(g, is_kept(g, sum) ? "reduce_end_kept" : "reduce_end", name, sum);
 }
 
-/* One rank in place of all: the sum over them is kept beside that of each. */
-static Use accumulate(Graph *g, const char *name, Use sum)
+/* What is summed up in the place of `one`, from the first micro-batch on. */
+static Use keep(Graph *g, const char *name, Use one)
 {
-    const Value is = g->value.at[sum.value];
-    const Call from = {.span = is.span, .phase = PHASE_UPDATE};
-    const Use all =
-        use_of(graph_value(g, VALUE_GRADIENT, name, (Dtype)is.dtype, is.rank, is.dim, is.span));
+    const Value is = g->value.at[one.value];
+    return use_of(graph_value(g, VALUE_GRADIENT, name, (Dtype)is.dtype, is.rank, is.dim, is.span));
+}
+
+/* A sum that has begun: what is under way, and what it is added to, or becomes; NONE: the same. */
+typedef struct {
+    Use of, sum;
+} Begun;
+
+/* Over micro-batches, too. */
+static Begun sum_begin(Graph *g, const char *name, Use one, Use all, int64_t part)
+{
+    Call c = begin(g, "sum_begin", name, one);
+    call_set(&c, "part", (double)part);
+    call_set(&c, "spreads", part == 0);
+    call_use(g, &c, one);
+    call_use(g, &c, all);
+    one = finish(g, &c);
+    return (Begun){one, c.result.at[1]};
+}
+
+static Use sum_end(Graph *g, const char *name, Begun begun)
+{
+    Call c = begin(g, "sum_end", name, begun.of);
+    call_use(g, &c, begun.of);
+    call_use(g, &c, begun.sum);
+    return finish(g, &c);
+}
+
+/* One rank in place of all. */
+static Use accumulate(Graph *g, const char *name, Use one)
+{
+    const Call from = {.span = g->value.at[one.value].span, .phase = PHASE_UPDATE};
+    const Use all = keep(g, name, one);
     Call c = call_begin(g, &from, "accumulate_ranks");
     c.name = arena_printf(g->arena, "%s.accumulate", name);
     call_use(g, &c, all);
-    call_use(g, &c, sum);
+    call_use(g, &c, one);
     call_finish(g, &c);
     return c.result.at[0];
 }
 
-Use ranks_metric(Graph *g, const Output *metric, Use sum)
+Use ranks_metric(Graph *g, const Output *metric, const char *name)
 {
-    if (!is_summed(g) || sum.value == NONE)
-        return sum;
-    if (!g->ranks.here)
-        return reduce_end(g, metric->name, reduce_begin(g, metric->name, sum));
-    return accumulate(g,
-                      arena_printf(g->arena, "%s.%s", metric->name,
-                                   g->program == PROGRAM_EVAL ? "of_eval.ranks" : "of_step.ranks"),
-                      sum);
+    if (g->ranks.here)
+        return accumulate(g, name, metric->use);
+    const Use all = keep(g, name, metric->use);
+    return sum_end(g, metric->name, sum_begin(g, metric->name, metric->use, all, 0));
 }
 
 /* ---- Running statistics ---------------------------------------------------------------------- */
@@ -238,55 +286,153 @@ static Arrival *list_arrivals(const Graph *g, const Use *gradient, size_t values
     return list;
 }
 
-/* Whether gradients are summed and applied in one program. */
-static bool is_one_program(const Graph *g)
-{
-    return program_times(g, PROGRAM_STEP) <= 1;
-}
-
 /* What is summed for a parameter, or for a running statistic. */
-static uint64_t begun_bytes(const Graph *g, Id value)
+static uint64_t sum_bytes(const Graph *g, Id value)
 {
     const bool rows = g->value.at[value].kind == VALUE_STATE;
     return value_bytes(&g->value.at[value]) * (rows ? g->ranks.count * g->train.times : 1);
 }
 
-/* Ends the sum that began as number i; its bytes. */
-static uint64_t end_next(Graph *g, Use *gradient, size_t i)
+/* Each rank's shard is in the place of what all of it would be, or apart from it. */
+static Begun shard_begin(Graph *g, const char *name, Use one, int64_t part, bool apart)
 {
-    const Id parameter = g->ranks.begun.at[i];
-    gradient[parameter] = reduce_end(g, g->value.at[parameter].name, gradient[parameter]);
-    return begun_bytes(g, parameter);
+    if (g->train.times > 1) {
+        const Value is = g->value.at[one.value];
+        const char *as = arena_printf(g->arena, "%s.gradient", name);
+        return sum_begin(g, name, one,
+                         apart ? use_of(graph_value(g, VALUE_GRADIENT, as, F32, 1, &part, is.span))
+                               : keep(g, as, one),
+                         part);
+    }
+    Call c = begin(g, apart ? "scatter_begin" : "reduce_begin", name, one);
+    call_set(&c, "part", (double)part);
+    call_set(&c, "spreads", false);
+    call_use(g, &c, one);
+    one = finish(g, &c);
+    return (Begun){one, apart ? c.result.at[1] : (Use){NONE, NONE}};
 }
 
-void ranks_reduce(Graph *g, Use *gradient, size_t values)
+/* Begins the sum of a gradient, or of what a running statistic is moved by. */
+static Begun begin_next(Graph *g, Id of, Use one, uint8_t sharded)
+{
+    const char *name = g->value.at[of].name;
+    if (sharded)
+        return shard_begin(g, name, one, ranks_part(g, value_count(&g->value.at[of])),
+                           sharded == SHARD_GRADIENTS);
+    if (g->train.times <= 1 || is_kept(g, one))
+        return (Begun){reduce_begin(g, name, one), {NONE, NONE}};
+    return sum_begin(g, name, one, keep(g, arena_printf(g->arena, "%s.gradient", name), one), 0);
+}
+
+static Use end_next(Graph *g, Id of, Begun begun)
+{
+    const char *name = g->value.at[of].name;
+    if (begun.sum.value == NONE)
+        return reduce_end(g, name, begun.of);
+    if (is_kept(g, begun.sum))
+        return sum_end(g, name, begun);
+    Call c = begin(g, "scatter_end", name, begun.of);
+    call_use(g, &c, begun.of);
+    call_use(g, &c, begun.sum);
+    return finish(g, &c);
+}
+
+void ranks_reduce(Graph *g, Use *gradient, const uint8_t *sharded, size_t values)
 {
     size_t count, ended = 0;
-    uint64_t behind = 0; /* bytes that began behind the first that has not ended */
+    uint64_t behind = 0; /* bytes that began after the first that has not ended */
     if (!is_summed(g))
         return;
     const Arrival *list = list_arrivals(g, gradient, values, &count);
+    Begun *begun = ARENA_ARRAY(g->arena, Begun, count + 1);
     for (size_t i = 0; i < count; i++) {
-        Use *sum = &gradient[list[i].parameter];
-        const char *name = g->value.at[list[i].parameter].name;
+        const Id of = list[i].parameter;
         if (g->ranks.here) {
-            *sum = accumulate(g, arena_printf(g->arena, "%s.gradient.ranks", name), *sum);
+            const char *name = arena_printf(g->arena, "%s.gradient", g->value.at[of].name);
+            gradient[of] = accumulate(g, name, gradient[of]);
             continue;
         }
-        *sum = reduce_begin(g, name, *sum);
-        ARRAY_PUSH(g->arena, &g->ranks.begun, list[i].parameter);
-        behind += begun_bytes(g, list[i].parameter);
-        for (; behind > LAG && ended < i && is_one_program(g); ended++)
-            behind -= end_next(g, gradient, ended);
+        begun[i] = begin_next(g, of, gradient[of], sharded[of]);
+        ARRAY_PUSH(g->arena, &g->ranks.begun, of);
+        behind += sum_bytes(g, of);
+        for (; behind > LAG && ended < i; ended++) {
+            gradient[list[ended].parameter] = end_next(g, list[ended].parameter, begun[ended]);
+            behind -= sum_bytes(g, list[ended].parameter);
+        }
     }
-    if (is_one_program(g))
-        for (; ended < g->ranks.begun.count; ended++)
-            end_next(g, gradient, ended);
+    for (; ended < count && !g->ranks.here; ended++)
+        gradient[list[ended].parameter] = end_next(g, list[ended].parameter, begun[ended]);
 }
 
-/* Over micro-batches they end in the program that updates, each when its parameter comes. */
-void ranks_end(Graph *g, Use *gradient)
+/* ---- Shards ---------------------------------------------------------------------------------- */
+
+/* Shards are cut where the norm of all gradients is (runtime/c/clip_factor.h) and where state of 8
+ * bits has its blocks; what is shorter stays whole. */
+enum { CUT = 4096 };
+
+int64_t ranks_cut(int64_t count, int64_t ranks)
 {
-    for (size_t i = 0; i < g->ranks.begun.count && !is_one_program(g); i++)
-        end_next(g, gradient, i);
+    const int64_t part = ((count + ranks - 1) / ranks + CUT - 1) / CUT * CUT;
+    return part < count ? part : 0;
+}
+
+int64_t ranks_part(const Graph *g, int64_t count)
+{
+    return g->ranks.shard != SHARD_NONE ? ranks_cut(count, g->ranks.count) : 0;
+}
+
+void ranks_gather(Graph *g, const Use *updated, size_t count)
+{
+    Use *whole = ARENA_ARRAY(g->arena, Use, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const Value is = g->value.at[value_first(g, updated[i].value)];
+        Call c = begin(g, "gather_begin", is.name, updated[i]);
+        call_set(&c, "part", (double)ranks_part(g, value_count(&is)));
+        call_use(g, &c, updated[i]);
+        whole[i] = finish(g, &c);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const Value is = g->value.at[value_first(g, updated[i].value)];
+        reduce(g, "gather_end", is.name, whole[i]);
+    }
+}
+
+/* Squares of all shards, of each rank in a row, which all others get. */
+Use ranks_squares(Graph *g, const Use *gradient, const uint8_t *sharded, size_t values)
+{
+    const Call from = {.span = g->train.span, .phase = PHASE_UPDATE, .name = "train"};
+    Call c = call_begin(g, &from, "shard_squares");
+    call_set(&c, "ranks", g->ranks.count);
+    for (Id v = 0; v < values; v++)
+        if (gradient[v].value != NONE && sharded[v]) {
+            call_use(g, &c, use_of(v));
+            call_use(g, &c, gradient[v]);
+        }
+    if (!c.use.count || !call_finish(g, &c))
+        return (Use){NONE, NONE};
+    Call spread = begin(g, "reduce_begin", "train.squares", c.result.at[0]);
+    call_set(&spread, "part", (double)g->value.at[c.result.at[0].value].dim[1]);
+    call_set(&spread, "adds", false);
+    call_use(g, &spread, c.result.at[0]);
+    return reduce_end(g, "train.squares", finish(g, &spread));
+}
+
+/* ---- What it takes --------------------------------------------------------------------------- */
+
+static bool has_off(const Graph *g, Id node, const char *setting)
+{
+    return op_arg(g->node.at[node].op, setting) >= 0 && node_attr(g, node, setting)->number == 0;
+}
+
+uint8_t ranks_does(const Graph *g, Id node, bool last)
+{
+    const OpRow *op = g->node.at[node].op;
+    uint8_t does = op->ranks;
+    if (!last && does & RANKS_LAST)
+        return 0;
+    if (has_off(g, node, "adds"))
+        does &= (uint8_t)~RANKS_PART;
+    if (has_off(g, node, "spreads") || (!last && does & RANKS_PART))
+        does &= (uint8_t)~RANKS_WHOLE; /* sums over micro-batches are sent with the last of them */
+    return does;
 }

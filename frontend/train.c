@@ -86,9 +86,13 @@ static void keep_metric(Graph *g, Output *metric)
     const char *name = arena_printf(g->arena, "%s.%s", metric->name,
                                     g->program == PROGRAM_EVAL ? "of_eval" : "of_step");
     const int64_t *none = g->value.at[metric->use.value].dim; /* it is one number */
+    if (g->ranks.count) {
+        metric->use = ranks_metric(g, metric, name);
+        return;
+    }
     const Use operand[] = {use_of(graph_value(g, VALUE_GRADIENT, name, F32, 0, none, metric->span)),
                            metric->use};
-    metric->use = ranks_metric(g, metric, call_op(g, &from, "accumulate", 2, operand));
+    metric->use = call_op(g, &from, "accumulate", 2, operand);
 }
 
 /* Lowers the program anew, for one of `times` micro-batches, and lists what it leaves: its loss,

@@ -78,20 +78,34 @@ static bool clip_values(Graph *g, Use *gradient, size_t values)
 
 /* The factor that brings the norm of all gradients together to the limit, and takes off the loss
  * scale; nothing: there is neither. */
-static bool clip_norm(Graph *g, const Use *gradient, size_t values, Use *scale)
+static bool clip_norm(Graph *g, const Use *gradient, const uint8_t *sharded, size_t values,
+                      Use *scale)
 {
     double limit = number_of(g, "clip", 0);
     *scale = nothing;
     if (!(limit > 0) && !is_scaled(g))
         return true;
     Call from = {.span = g->train.span, .phase = PHASE_UPDATE, .name = "train"};
-    Call c = call_begin(g, &from, is_scaled(g) ? "unscale" : "clip_factor");
+    const Use squares = ranks_squares(g, gradient, sharded, values); /* of all ranks */
+    const bool shards = squares.value != NONE;
+    Call c = call_begin(g, &from,
+                        is_scaled(g) ? shards ? "unscale_shards" : "unscale"
+                        : shards     ? "clip_factor_shards"
+                                     : "clip_factor");
     call_set(&c, "limit", limit);
     if (is_scaled(g))
         call_use(g, &c, use_of(g->loss_scale));
-    for (Id v = 0; v < values; v++)
-        if (gradient[v].value != NONE)
-            call_use(g, &c, gradient[v]);
+    if (shards) {
+        call_set(&c, "ranks", g->ranks.count);
+        call_use(g, &c, squares);
+    }
+    for (Id v = 0; v < values; v++) {
+        if (gradient[v].value == NONE)
+            continue;
+        if (shards)
+            call_use(g, &c, use_of(v));
+        call_use(g, &c, gradient[v]);
+    }
     if (!c.use.count)
         return true;
     if (!call_finish(g, &c))
@@ -196,7 +210,8 @@ static bool commit_staged(Graph *g, const Use *last, size_t values, Use good)
 
 /* ---- The updates ---------------------------------------------------------------------------- */
 
-static bool update(Graph *g, Id parameter, Use gradient, Use scale)
+/* The call with the settings that this parameter has. */
+static Call begin_optimizer(Graph *g, Id parameter)
 {
     Call c = begin(g, parameter, g->train.optimizer);
     for (int i = 0; i < MAX_ARGS && c.op->args[i].name; i++) {
@@ -208,10 +223,57 @@ static bool update(Graph *g, Id parameter, Use gradient, Use scale)
         if (strcmp(arg->name, "lr") == 0 && g->train.lr != 0)
             call_set(&c, "lr_scale", s->value.number / g->train.lr);
     }
+    return c;
+}
+
+/* Its next version; value NONE where that cannot be. */
+static Use update(Graph *g, Id parameter, Use gradient, Use scale)
+{
+    Call c = begin_optimizer(g, parameter);
     call_use(g, &c, use_of(parameter));
     call_use(g, &c, gradient);
     call_use(g, &c, scale);
-    return call_finish(g, &c);
+    return call_finish(g, &c) ? c.result.at[0] : nothing;
+}
+
+static bool has_state(Graph *g, Id parameter)
+{
+    const Call c = begin_optimizer(g, parameter);
+    for (int i = 0; i < MAX_ARGS && c.op->args[i].name; i++)
+        if (optimizer_keeps(&c, i))
+            return true;
+    return false;
+}
+
+/* By value: whether each rank has a shard alone of its state, or of its gradient too. What has no
+ * state is sharded with its gradient. */
+static uint8_t *find_sharded(Graph *g, const Use *gradient, size_t values)
+{
+    uint8_t *sharded = ARENA_ARRAY(g->arena, uint8_t, values + 1);
+    for (Id v = 0; v < values; v++)
+        if (gradient[v].value != NONE && g->value.at[v].kind == VALUE_PARAM &&
+            ranks_part(g, value_count(&g->value.at[v])))
+            sharded[v] = has_state(g, v) ? g->ranks.shard : SHARD_GRADIENTS;
+    return sharded;
+}
+
+/* All of them; shards are gathered when all are updated. */
+static bool update_all(Graph *g, const Use *gradient, const uint8_t *sharded, size_t values,
+                       Use scale)
+{
+    Use *updated = ARENA_ARRAY(g->arena, Use, values + 1);
+    size_t count = 0;
+    for (Id v = 0; v < values; v++) {
+        if (gradient[v].value == NONE)
+            continue;
+        const Use next = update(g, v, gradient[v], scale);
+        if (next.value == NONE)
+            return false;
+        if (sharded[v])
+            updated[count++] = next;
+    }
+    ranks_gather(g, updated, count);
+    return true;
 }
 
 /* ---- As early as may be --------------------------------------------------------------------- */
@@ -282,18 +344,16 @@ bool updates(Graph *g, const Use *gradients)
     const bool alone = g->ranks.state == NONE; /* then each micro-batch moves them as it comes */
     if (!check_staged(g, gradient) || !ranks_stage(g, gradient) || (alone && !move_staged(g, last)))
         return false;
-    ranks_reduce(g, gradient, values);
+    const uint8_t *sharded = find_sharded(g, gradient, values);
+    ranks_reduce(g, gradient, sharded, values);
     begin_update(g, gradient, values);
-    ranks_end(g, gradient);
     g->staged.count = staged;
     ranks_unstage(g, gradient);
     if (!alone && !move_staged(g, last))
         return false;
-    if (!clip_values(g, gradient, values) || !clip_norm(g, gradient, values, &scale))
+    if (!clip_values(g, gradient, values) || !clip_norm(g, gradient, sharded, values, &scale) ||
+        !update_all(g, gradient, sharded, values, scale))
         return false;
-    for (Id v = 0; v < values; v++)
-        if (gradient[v].value != NONE && !update(g, v, gradient[v], scale))
-            return false;
     if (!commit_staged(g, last, values, is_scaled(g) ? scale : nothing) ||
         (is_scaled(g) && !loss_scale_end(g, scale)))
         return false;

@@ -388,6 +388,8 @@ static bool replay(Check *c)
 {
     c->extents.plan = c->plan;
     c->error = check_graph(c->arena, c->g, c->plan->clusters);
+    if (!c->error)
+        c->error = check_ranks(c->arena, c->g);
     if (c->error || !check_homes(c) || !has_state(c) || !check_times(c) || !check_parts(c) ||
         !check_micros(c))
         return false;

@@ -221,11 +221,15 @@ static bool check_decided(GraphCheck *v)
                             v->g->node.at[i].name);
             decision = v->g->node.at[i].value;
         }
+    bool *reads_it = ARENA_ARRAY(v->arena, bool, v->g->node.count + 1);
     for (Id i = 0; i < v->g->node.count && decision != NONE; i++) {
         const Node *node = &v->g->node.at[i];
-        bool reads = !node_commits(v->g, node);
         for (Id k = 0; k < node->uses; k++)
-            reads |= node_use(v->g, node, k).value == decision;
+            reads_it[i] |= node_use(v->g, node, k).value == decision;
+        if (node->op->ranks) /* what it sends was made by one that reads it */
+            reads_it[i] = v->g->value.at[node_use(v->g, node, 0).value].node != NONE &&
+                          reads_it[v->g->value.at[node_use(v->g, node, 0).value].node];
+        const bool reads = reads_it[i] || !node_commits(v->g, node);
         if (!reads)
             return fail(v, "%s updates state, whether or not the step counts", node->name);
     }

@@ -7,6 +7,9 @@
 
 /* check_graph.c: the graph against the rows, the clusters against the graph. */
 const char *check_graph(Arena *arena, const Graph *g, const Clusters *clusters);
+/* check_ranks.c: what ranks do together, in one order, complete. Requires a graph that check_graph
+ * takes. */
+const char *check_ranks(Arena *arena, const Graph *g);
 /* check_lives.c: what the plan says of its buffers and how long they live, against its steps and
  * against each other. Requires a graph that check_graph takes. */
 const char *check_lives(Arena *arena, const Plan *plan, const Target *target);

@@ -24,6 +24,7 @@ Choice choice_asked(const Model *model, const Target *target, const PlanOptions 
                     .ranks = options->ranks,
                     .as_ranks = options->as_ranks,
                     .all_at_once = target->link == LINK_STREAMED,
+                    .shard = options->shard,
                     .micro = options->micro_auto && !options->micro ? 1 : options->micro,
                     .chunked_loss = options->chunked_loss == WHEN_ALWAYS,
                     .epilogues = target->epilogues && options->epilogues != WHEN_NEVER};
@@ -91,7 +92,8 @@ double choose_least_cost(Chooser *s)
                      .precision = asked.precision,
                      .ranks = asked.ranks,
                      .as_ranks = asked.as_ranks,
-                     .all_at_once = asked.all_at_once};
+                     .all_at_once = asked.all_at_once,
+                     .shard = asked.shard};
     Built plain = build(s->model, s->target, &choice, diag_new(s->arena, NULL, false));
     double cost = plain.graph ? least_cost(plain.graph, plain.clusters, s->target) : 0;
     built_free(&plain);

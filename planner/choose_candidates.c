@@ -59,7 +59,7 @@ static void raise_bounds(Chooser *s, Choice choice, double least)
         Candidate *c = &s->candidate.at[i];
         if (!c->built && c->choice.chunked_loss == choice.chunked_loss &&
             c->choice.precision == choice.precision && c->choice.micro > choice.micro &&
-            c->least < least)
+            c->choice.shard == choice.shard && c->least < least)
             c->least = least;
     }
 }
@@ -68,7 +68,8 @@ static bool is_as_it_stands(const Chooser *s, const Graph *g, Choice choice)
 {
     const Choice asked = choice_asked(s->model, s->target, s->options);
     return (!choice.micro || choice.micro == train_stated(g)) && !choice.chunked_loss &&
-           choice.epilogues == asked.epilogues && choice.precision == asked.precision;
+           choice.epilogues == asked.epilogues && choice.precision == asked.precision &&
+           choice.shard == asked.shard;
 }
 
 /* The clusters of a candidate whose graph is there. */
@@ -156,6 +157,22 @@ static int64_t batch_of(const Graph *g)
     return 1;
 }
 
+static bool may_shard(const Chooser *s)
+{
+    return s->options->shard_auto && s->target->link == LINK_POLLED;
+}
+
+/* One more choice, and the same with each way to shard that is open. */
+static void add_sharded(Chooser *s, Choice choice)
+{
+    const bool open = may_shard(s);
+    for (int shard = open ? SHARD_NONE : choice.shard; shard < (open ? SHARDS : choice.shard + 1);
+         shard++) {
+        choice.shard = (uint8_t)shard;
+        add(s, choice);
+    }
+}
+
 /* Whether nothing is there to be computed in chunks. */
 static bool is_unchunked(const Chooser *s)
 {
@@ -178,9 +195,9 @@ static void list_micro(Chooser *s)
         if (s->batch % times == 0 && times >= 2 * last) {
             last = times;
             choice.micro = (uint32_t)times;
-            add(s, choice);
+            add_sharded(s, choice);
             if (!is_unchunked(s))
-                add(s, chunked(choice));
+                add_sharded(s, chunked(choice));
         }
     for (size_t i = 0; i < known; i++)
         if (s->candidate.at[i].built && s->candidate.at[i].choice.epilogues == choice.epilogues)
@@ -199,6 +216,7 @@ static bool list_narrow(Chooser *s)
         bool first = !s->candidate.at[i].gone;
         for (size_t k = 0; k < i; k++) /* those that differ in what follows once it is lowered */
             first &= s->candidate.at[k].choice.micro != choice.micro ||
+                     s->candidate.at[k].choice.shard != choice.shard ||
                      s->candidate.at[k].choice.chunked_loss != choice.chunked_loss;
         choice.precision = BF16;
         choice.epilogues = s->candidate.at[0].choice.epilogues;
@@ -224,7 +242,12 @@ void candidates_list(Chooser *s)
     if (o->micro_auto || (!o->micro && train_is_auto(g)))
         list_micro(s);
     if (o->chunked_loss == WHEN_AUTO)
-        add(s, chunked(s->candidate.at[0].choice));
+        add_sharded(s, chunked(s->candidate.at[0].choice));
+    for (int shard = SHARD_NONE + 1; shard < SHARDS && may_shard(s); shard++) {
+        Choice choice = s->candidate.at[0].choice;
+        choice.shard = (uint8_t)shard;
+        add(s, choice);
+    }
     if (all)
         list_narrow(s);
 }
@@ -242,7 +265,8 @@ bool candidates_resort(Chooser *s)
  * them. The rest is then mostly ruled out by its floor. */
 static bool is_smaller(const Candidate *x, const Candidate *y)
 {
-    return x->choice.micro != y->choice.micro ? x->choice.micro > y->choice.micro
+    return x->choice.micro != y->choice.micro   ? x->choice.micro > y->choice.micro
+           : x->choice.shard != y->choice.shard ? x->choice.shard > y->choice.shard
            : x->choice.ring.workers != y->choice.ring.workers
                ? x->choice.ring.workers < y->choice.ring.workers
                : x->choice.chunked_loss && !y->choice.chunked_loss;
@@ -252,6 +276,8 @@ static bool is_cheaper(const Candidate *x, const Candidate *y)
 {
     if (x->least != y->least)
         return x->least < y->least;
+    if (x->choice.shard != y->choice.shard)
+        return x->choice.shard < y->choice.shard;
     if (x->choice.micro != y->choice.micro)
         return x->choice.micro < y->choice.micro;
     if (x->choice.chunked_loss != y->choice.chunked_loss)

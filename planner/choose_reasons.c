@@ -67,6 +67,16 @@ static bool reads_further(Choice c, Choice best)
     return best.ring.workers < c.ring.workers;
 }
 
+static bool shards_less(Choice c, Choice best)
+{
+    return c.shard < best.shard;
+}
+
+static bool shards_more(Choice c, Choice best)
+{
+    return c.shard > best.shard;
+}
+
 static bool any_other(const Chooser *s, const ChoiceTrial *best, Other *other)
 {
     for (size_t i = 0; i < s->candidate.count; i++)
@@ -118,6 +128,7 @@ Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
         .chunked_loss = state(s, best, is_stored, "logits are never stored: storing them",
                               is_chunked, "logits are stored: chunks"),
         .micro = state_micro(s, best),
+        .shard = state(s, best, shards_less, "less", shards_more, "more"),
         .precision = state_precision(s, best),
         .ring = state(s, best, reads_further, "more threads", reads_ahead, "fewer threads"),
         .epilogues =

@@ -6,7 +6,8 @@
  * takes the share `link_core` of its time from the cores, additions whole; where bytes move between
  * ops alone (LINK_POLLED), by no more than the pieces that are under way. An op that waits stands
  * still until its sum is there. So what is lost is what is waited for and what the cores take part
- * in; the rest overlaps. At the end of a step the ranks tell each other their losses.
+ * in; the rest overlaps. Each micro-batch sends its parts, and what it began has ended with it; the
+ * last one sends the sums. At the end of a step the ranks tell each other their losses.
  *
  * Left out: which ranks share a link, or are far apart; ranks that are late; other jobs. One walk
  * over the occurrences: nothing here hangs on the number of ranks.
@@ -47,16 +48,15 @@ static double others(const Graph *g)
     return (double)(g->ranks.count - 1) / (double)g->ranks.count;
 }
 
-static void begin_sum(Walk *w, const OpRow *op, int64_t count)
+static void begin_sum(Walk *w, uint8_t does, int64_t count)
 {
     const Profile *p = w->profile;
-    const double sends = !!(op->ranks & RANKS_PART) + !!(op->ranks & RANKS_WHOLE);
+    const double sends = !!(does & RANKS_PART) + !!(does & RANKS_WHOLE);
     const double bytes = sends * 4.0 * (double)count * others(w->g);
     const double pieces = (double)((count + w->g->ranks.piece - 1) / w->g->ranks.piece);
     const double messages = sends * pieces * others(w->g);
     const double moves = bytes / p->link_bytes + messages * p->link_start;
-    const double adds =
-        op->ranks & RANKS_PART ? 3 * 4.0 * (double)count * others(w->g) / p->bytes : 0;
+    const double adds = does & RANKS_PART ? 3 * 4.0 * (double)count * others(w->g) / p->bytes : 0;
     w->all.sent += (uint64_t)bytes;
     w->all.messages += (uint64_t)(messages + 0.5);
     w->queued += moves + adds;
@@ -90,18 +90,32 @@ static void end_sum(Walk *w)
     }
 }
 
-static void visit(Walk *w, Id cluster)
+static void visit(Walk *w, Id cluster, bool last)
 {
-    const Node *node = &w->g->node.at[w->clusters->node[w->clusters->at[cluster].node]];
+    const Id id = w->clusters->node[w->clusters->at[cluster].node];
+    const Node *node = &w->g->node.at[id];
     const double seconds = cluster_cost(w->g, w->clusters, w->target, cluster);
-    const uint8_t ranks = node->op->ranks;
-    w->compute += program_times(w->g, node->program) * seconds;
-    if (ranks & (RANKS_PART | RANKS_WHOLE))
-        begin_sum(w, node->op, value_count(&w->g->value.at[node_value(node, 0)]));
-    else if (ranks & RANKS_END)
+    const uint8_t does = ranks_does(w->g, id, last);
+    w->compute += seconds;
+    if (does & RANKS_BEGINS)
+        begin_sum(w, does, value_count(&w->g->value.at[node_value(node, 0)]));
+    else if (does & RANKS_END)
         end_sum(w);
     else
-        overlap(w, seconds); /* of the last micro-batch: the others have sent nothing yet */
+        overlap(w, seconds);
+}
+
+/* All micro-batches before the last cost what one of them does. */
+static void repeat(Walk *w, uint32_t times)
+{
+    end_sum(w);
+    w->compute *= times;
+    w->all.link = w->queued * times;
+    w->all.lost *= times;
+    w->all.sent *= times;
+    w->all.messages *= times;
+    w->begun = w->ended = 0;
+    w->queued = w->done = w->core = w->pieces = 0;
 }
 
 /* Rank 0 takes the losses of all and sends the sum back, one after the other. */
@@ -110,7 +124,7 @@ static Communication walk_end(Walk *w)
     const Ranks *ranks = &w->g->ranks;
     const double said = 2 * (ranks->count - 1) * w->profile->link_start;
     end_sum(w);
-    w->all.link = w->queued + said;
+    w->all.link += w->queued + said;
     w->all.lost += said;
     w->all.step = w->compute + w->all.lost;
     for (size_t i = 0; i < ranks->begun.count; i++) {
@@ -127,9 +141,14 @@ Communication plan_communication(const Plan *plan, const Target *target)
     if (plan->graph->ranks.state == NONE)
         return (Communication){0};
     Walk w = walk_begin(plan->graph, plan->clusters, target);
-    for (int k = 0; k < 2; k++)
-        for (Id i = 0; i < plan->program[step[k]].count; i++)
-            visit(&w, plan->program[step[k]].at[i].cluster);
+    const uint32_t times = program_times(plan->graph, PROGRAM_STEP);
+    for (int k = times > 1 ? -1 : 0; k < 2; k++) {
+        const Program *program = &plan->program[step[k < 0 ? 0 : k]];
+        for (Id i = 0; i < program->count; i++)
+            visit(&w, program->at[i].cluster, k >= 0);
+        if (k < 0)
+            repeat(&w, times - 1);
+    }
     return walk_end(&w);
 }
 
@@ -139,9 +158,13 @@ double ranks_wait(const Graph *g, const Clusters *clusters, const Target *target
     if (g->ranks.state == NONE)
         return 0;
     Walk w = walk_begin(g, clusters, target);
-    for (int k = 0; k < 2; k++)
+    const uint32_t times = program_times(g, PROGRAM_STEP);
+    for (int k = times > 1 ? -1 : 0; k < 2; k++) {
         for (Id i = 0; i < clusters->count; i++)
-            if (clusters->at[i].program == step[k])
-                visit(&w, i);
+            if (clusters->at[i].program == step[k < 0 ? 0 : k])
+                visit(&w, i, k >= 0);
+        if (k < 0)
+            repeat(&w, times - 1);
+    }
     return walk_end(&w).lost;
 }

@@ -51,22 +51,60 @@ double plan_extra(double cost, double least)
     return cost > least && least > 0 ? 100 * (cost / least - 1) : 0;
 }
 
+/* Bytes of operand i of an optimizer. One that updates a shard counts as one that updates all of
+ * the parameter, so that of plans which do the same otherwise none is the cheaper for its shards:
+ * then the least that a budget asks for is sharded. */
+static double optimizer_bytes(const Graph *g, const Node *node, Id i)
+{
+    const Value *is = &g->value.at[node_use(g, node, i).value];
+    const Value *w = &g->value.at[node_use(g, node, 0).value];
+    if (is->all)
+        return (double)value_bytes(is) / (double)value_count(is) * (double)view_count(is->all);
+    return (double)value_bytes(i == 1 ? w : is);
+}
+
+/* Bytes of what an op of ranks is about: parameters, however they are sharded. */
+static double ranks_moved(const Graph *g, const Node *node)
+{
+    double bytes = 0;
+    for (Id i = 0; i < node->uses; i++) {
+        const Value *value = &g->value.at[node_use(g, node, i).value];
+        bytes += value->kind == VALUE_PARAM ? (double)value_bytes(value) : 0;
+    }
+    return bytes;
+}
+
+/* What a cluster reads and writes. */
+static double moved_bytes(const Graph *g, const Clusters *clusters, const Cluster *c)
+{
+    const Node *first = &g->node.at[clusters->node[c->node]];
+    double bytes = 0;
+    if (first->op->flags & OP_HOST)
+        return ranks_moved(g, first);
+    for (Id i = 0; i < first->uses && first->op->flags & OP_OPTIMIZER; i++)
+        if (node_use(g, first, i).value != NONE)
+            bytes += optimizer_bytes(g, first, i) * (i == 1 || i == 2 ? 1 : 2);
+    if (first->op->flags & OP_OPTIMIZER)
+        return bytes;
+    for (Id k = 0; k < c->operands; k++)
+        bytes += (double)value_bytes(&g->value.at[clusters->operand[c->operand + k]]);
+    for (Id k = 0; k < c->results; k++)
+        bytes += (double)value_bytes(&g->value.at[clusters->result[c->result + k]]);
+    return bytes;
+}
+
 double cluster_cost(const Graph *g, const Clusters *clusters, const Target *target, Id cluster)
 {
     const Profile *p = target->profile ? target->profile : &default_profile;
     const Cluster *c = &clusters->at[cluster];
-    double bytes = 0, compute = 0;
+    double compute = 0;
     if (g->node.at[clusters->node[c->node]].op->ranks) /* what the link does: communication.c */
         return p->start;
     for (Id k = 0; k < c->nodes; k++) {
         Id node = clusters->node[c->node + k];
         compute += node_flops(g, node) / node_rate(p, g->node.at[node].op);
     }
-    for (Id k = 0; k < c->operands; k++)
-        bytes += (double)value_bytes(&g->value.at[clusters->operand[c->operand + k]]);
-    for (Id k = 0; k < c->results; k++)
-        bytes += (double)value_bytes(&g->value.at[clusters->result[c->result + k]]);
-    double move = bytes / p->bytes;
+    double move = moved_bytes(g, clusters, c) / p->bytes;
     return p->start + (compute > move ? compute : move) / target->threads;
 }
 

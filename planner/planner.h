@@ -193,6 +193,8 @@ typedef struct {
     Ring ring;           /* of a graph with data */
     uint32_t ranks;      /* that divide the batch; 0: one */
     bool as_ranks;       /* one rank does the work of all */
+    uint8_t shard;       /* of several: Shard, */
+    bool shard_auto;     /* or the least that the budget takes */
     bool io_external;    /* inputs and outputs are the caller's memory */
     bool params_external;
     bool no_recompute; /* order and place only */
@@ -226,7 +228,7 @@ void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* Why the choice is as it is, in words for the report; NULL: there was nothing to choose. */
 typedef struct {
-    const char *micro, *chunked_loss, *epilogues, *ring, *precision;
+    const char *micro, *chunked_loss, *epilogues, *ring, *precision, *shard;
 } Reasons;
 
 /* A model lowered for a choice, and planned. */
@@ -255,6 +257,9 @@ Built build(const Model *model, const Target *target, const Choice *choice, Diag
  * go to diag. To be freed. */
 Built choose(const Model *model, const Target *target, const PlanOptions *options, Diag *diag);
 void built_free(Built *built);
+/* Bytes of a plan without recomputation for each way to shard, with all else as chosen; 0: none. */
+void choose_stages(const Model *model, const Target *target, const PlanOptions *options,
+                   const Choice *choice, uint64_t arena[SHARDS]);
 
 /* A plan as a point, and the choice that it takes. */
 typedef struct {

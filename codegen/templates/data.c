@@ -60,6 +60,9 @@ static int data_open(net *m, int which)
         .rank = which == NET_PREDICT ? 0 : net_rank(m),
         .ranks = which == NET_PREDICT ? 1 : NET_RANKS,
 #endif
+#if MODEL_AS_RANKS
+        .as_ranks = MODEL_RANKS_COUNT,
+#endif
         .step = which == NET_TRAIN ? (int64_t)m->step : m->source[which].at,
         .fill = m->source[which].fill,
         .user = m->source[which].user,

@@ -4,6 +4,37 @@ static const net *gp_self(const void *gp_model)
     return (const net *)gp_model; /* no model has a name that begins so */
 }
 
+#if MODEL_SHARDS
+/* State of which each rank has a part, with its shape as files have it. */
+static const struct {
+    size_t saved;
+    int rank;
+    int64_t dim[8];
+} shard[] = {
+    MODEL_SHARD_ROWS
+};
+
+/* This rank's part of a tensor: the same numbers of each of its rows. */
+static void find_shard(const net *m, size_t i, gp_item *t)
+{
+    size_t k = 0, bytes = gp_size(t->dtype);
+    while (k < sizeof shard / sizeof *shard && shard[k].saved != i)
+        k++;
+    if (k == sizeof shard / sizeof *shard)
+        return;
+    for (int d = 0; d < shard[k].rank; d++)
+        bytes *= (size_t)shard[k].dim[d];
+    t->rows = t->rank == 2 ? (size_t)t->dim[0] : 1;
+    t->stride = t->bytes / t->rows;
+    const size_t row = bytes / t->rows, before = (size_t)net_rank(m) * t->stride;
+    t->before = before < row ? before : row;
+    t->own = row - t->before < t->stride ? row - t->before : t->stride;
+    t->bytes = bytes;
+    t->rank = shard[k].rank;
+    t->dim = shard[k].dim;
+}
+
+#endif
 /* A parameter or state as files know it. */
 static gp_item item(const void *model, size_t i)
 {
@@ -13,7 +44,12 @@ static gp_item item(const void *model, size_t i)
     const gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes,
                            gp_self(model)->stream};
 #else
+#if MODEL_SHARDS
+    gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes, 0, 0, 0, 0};
+    find_shard(gp_self(model), i, &saved);
+#else
     const gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes};
+#endif
 #endif
     return saved;
 }
@@ -97,7 +133,11 @@ static int save_to(net *m, const char *path)
     const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .detail = m->detail,
                             .detail_size = sizeof m->detail};
 #endif
+#if MODEL_SHARDS
+    return gp_save_shards(RANKS, path, &items);
+#else
     return gp_save(path, &items);
+#endif
 }
 
 static net *gp_own(const net *gp_model)
@@ -107,6 +147,14 @@ static net *gp_own(const net *gp_model)
 
 int net_save(const net *m, const char *path)
 {
+#if MODEL_SHARDS
+    net *own = gp_own(m);
+    const int code = save_to(own, path);
+    if (RANKS->failed)
+        return rank_failed(own);
+    RANKS->heard = code != NET_OK && net_rank(m) > 0;
+    return code;
+#else
 #if MODEL_RANKS
     struct {
         int code;
@@ -131,6 +179,7 @@ int net_save(const net *m, const char *path)
     return done.code;
 #else
     return save_to(gp_own(m), path); /* which changes what net_error says, and nothing else */
+#endif
 #endif
 }
 

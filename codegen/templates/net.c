@@ -78,11 +78,12 @@ static void find_part(gp_run *run, int rank)
 
 #endif
 #if MODEL_AS_RANKS
-/* After the last micro-batch of a rank comes the first of the next. */
+/* After the first micro-batch of all ranks comes the second. */
 static void find_rank(gp_run *run, int *rank)
 {
-    if (run->micro + 1 == run->micros && ++*rank < MODEL_RANKS_COUNT)
-        run->micro = -1;
+    *rank = (*rank + 1) % MODEL_RANKS_COUNT;
+    if (*rank > 0)
+        run->micro--;
 }
 
 #endif
@@ -350,6 +351,9 @@ int net_step(net *m, float *loss)
 #endif
 #if MODEL_RANKS
 #include "runtime/c/ranks_mpi.h"
+#endif
+#if MODEL_SHARDS
+#include "runtime/c/file_shards.h"
 #endif
 MODEL_KERNELS
 

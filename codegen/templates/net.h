@@ -248,8 +248,13 @@ void net_reset(net *m, uint64_t seed);
  * not at all. */
 #endif
 #if MODEL_RANKS
+#if MODEL_SHARDS
+/* The file is that of one rank alone, and loads with any number of them: on all ranks. Each writes
+ * its part of it, so they need one file system. */
+#else
 /* The file is that of one rank alone, and loads with any number of them: on all ranks. Rank 0
  * writes it. */
+#endif
 #endif
 int net_load(net *m, const char *path);
 int net_save(const net *m, const char *path);

@@ -38,6 +38,9 @@
 #ifndef MODEL_RANKS
 #define MODEL_RANKS 0 /* with it, mpi.h is needed: tests/ranks */
 #endif
+#ifndef MODEL_SHARDS
+#define MODEL_SHARDS 0 /* likewise */
+#endif
 #ifndef MODEL_AS_RANKS
 #define MODEL_AS_RANKS 0
 #endif
@@ -170,6 +173,7 @@
 #define MODEL_RANKS_BYTES 65536
 #define MODEL_RANKS_SUMS 1
 #define MODEL_LIBRARIES "-lcublas"
+#define MODEL_SHARD_ROWS {1, 2, {3, 4}}
 #define MODEL_PLAN_HASH 0x1
 
 /* ---- Its data ---- */

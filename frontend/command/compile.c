@@ -103,7 +103,12 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
     EmitOptions emit = emit_options(q->arena, o, q->target, built, live_peak);
     if (o->params_file && !embed(q, plan, &emit))
         return 1;
-    if (o->report || (!o->output && !o->emit && !o->dump && !o->quiet))
+    const bool reports = o->report || (!o->output && !o->emit && !o->dump && !o->quiet);
+    if (reports && o->ranks > 1 && q->target->link == LINK_POLLED) {
+        const PlanOptions how = plan_options(o);
+        choose_stages(q->model, q->target, &how, &built->choice, emit.stage);
+    }
+    if (reports)
         if (!output_write(q->diag, &(OutFile){.text = emit_report(plan, &emit)}, 1))
             return 1;
     if ((o->output || o->emit) && !write_output(q->arena, q->diag, o, q->import, plan, &emit))

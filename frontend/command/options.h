@@ -36,6 +36,7 @@ typedef struct {
     uint32_t accumulate_auto; /* 1: as many as the budget asks for */
     uint32_t ranks;           /* that divide the batch; 0: one */
     uint32_t as_ranks;        /* one does the work of so many; 0 */
+    uint32_t shard;           /* 1 + a Shard; 0: what the budget asks for */
     uint32_t precision;       /* 1 + a dtype; 0: as the model says; PRECISION_AUTO */
     uint32_t chunked_loss;    /* WHEN_AUTO: where the budget asks for it */
     uint32_t epilogues;  /* elementwise ops inside products; WHEN_AUTO: unless the budget is met

@@ -34,6 +34,8 @@ static bool may_have_ranks(Diag *diag, const Model *model, const Options *o)
                    find_target(o)->plan.name);
     else if (o->ranks && find_target(o)->plan.link == LINK_STREAMED && model_reads_data(model))
         diag_error(diag, (Span){0}, "--ranks: only the target c reads data on several ranks");
+    else if (o->shard > 1 && find_target(o)->plan.link == LINK_STREAMED)
+        diag_error(diag, (Span){0}, "--shard: only the target c shards");
     else if (o->ranks && (o->io_external || o->params_external))
         diag_error(diag, (Span){0}, "--ranks: what is summed over ranks lies in the arena");
     else
@@ -52,6 +54,10 @@ bool model_suits(Diag *diag, const Model *model, const Options *o)
     if (trains && o->params_file) {
         diag_error(diag, (Span){0}, "--params embedded: weights in the C file cannot be trained");
         diag_hint(diag, "add --infer to plan the forward pass only");
+        return false;
+    }
+    if (o->shard && !o->ranks) {
+        diag_error(diag, (Span){0}, "--shard: there is nothing to divide without --ranks");
         return false;
     }
     if ((o->ranks || o->as_ranks) && !may_have_ranks(diag, model, o))

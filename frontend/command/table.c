@@ -98,6 +98,11 @@ const Option option_table[] = {
      "are summed in rank order; --accumulate is of each rank. mpicc compiles it and mpirun -n N starts it; "
      "run does both, with what the variables CC and MPIRUN name",
      .kind = OPTION_COUNT, .field = FIELD(ranks), .most = 1 << 14},
+    {COMPILE, 0, "shard", "WHAT",
+     "of --ranks, each holds and updates its part alone of the optimizer's state, or gets its part alone of "
+     "the gradients, too: none, state, gradients, or auto, the least that the budget asks for; the results "
+     "are the same",
+     .kind = OPTION_WORD, .field = FIELD(shard), .words = "auto none state gradients"},
     {COMPILE | RUN, 0, "as-ranks", "N",
      "one program that does the work of N ranks, one after the other, with the same sums: the same bits",
      .kind = OPTION_COUNT, .field = FIELD(as_ranks), .most = 1 << 14},

@@ -105,6 +105,8 @@ PlanOptions plan_options(const Options *o)
                        .epilogues = o->epilogues,
                        .ranks = o->ranks ? o->ranks : o->as_ranks,
                        .as_ranks = o->as_ranks != 0,
+                       .shard = o->shard ? (uint8_t)(o->shard - 1) : SHARD_NONE,
+                       .shard_auto = o->ranks > 1 && !o->shard,
                        .precision = o->precision == PRECISION_AUTO ? 0 : (uint8_t)o->precision,
                        .precision_auto = o->precision == PRECISION_AUTO,
                        .no_recompute = o->no_recompute,

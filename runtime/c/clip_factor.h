@@ -8,7 +8,7 @@
 #include "base.h"
 #include "settings.h"
 
-enum { GP_CLIP_CHUNK = GP_BLOCK(1 << 16, 50), GP_CLIP_LANES = GP_BLOCK(32, 4) };
+enum { GP_CLIP_CHUNK = 1 << 12, GP_CLIP_LANES = GP_BLOCK(32, 4) }; /* ranks have whole chunks */
 
 GP_WORKSPACE(clip_factor)
 {
@@ -19,27 +19,40 @@ GP_WORKSPACE(clip_factor)
     return (size_t)most * sizeof(double);
 }
 
+/* The squares of a chunk. */
+GP_FUNCTION double gp_squares(const gp_real *g, int64_t count)
+{
+    double lane[GP_CLIP_LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + GP_CLIP_LANES <= count; i += GP_CLIP_LANES)
+        for (int j = 0; j < GP_CLIP_LANES; j++)
+            lane[j] += (double)g[i + j] * (double)g[i + j];
+    for (; i < count; i++)
+        sum += (double)g[i] * (double)g[i];
+    for (int j = 0; j < GP_CLIP_LANES; j++)
+        sum += lane[j];
+    return sum;
+}
+
+/* Those of all chunks of so many numbers; how many chunks there are. */
+GP_FUNCTION int64_t gp_squares_of(const gp_call *c, const gp_real *g, int64_t count, double *part)
+{
+    const int64_t parts = (count + GP_CLIP_CHUNK - 1) / GP_CLIP_CHUNK;
+    (void)c;
+    GP_PARALLEL(c->run, parts > 16)
+    for (int64_t p = 0; p < parts; p++) {
+        const int64_t left = count - p * GP_CLIP_CHUNK;
+        part[p] = gp_squares(g + p * GP_CLIP_CHUNK, left < GP_CLIP_CHUNK ? left : GP_CLIP_CHUNK);
+    }
+    return parts;
+}
+
 /* The norm of all from operand `first` on. */
 GP_FUNCTION double gp_norm_of(const gp_call *c, int first)
 {
     double *part = c->work, squares = 0;
     for (int k = first; k < c->ins; k++) {
-        const gp_real *g = c->in[k].data;
-        const int64_t count = gp_count(&c->in[k]), parts = count / GP_CLIP_CHUNK + 1;
-        GP_PARALLEL(c->run, parts > 1)
-        for (int64_t p = 0; p < parts; p++) {
-            const int64_t end = (p + 1) * GP_CLIP_CHUNK < count ? (p + 1) * GP_CLIP_CHUNK : count;
-            double lane[GP_CLIP_LANES] = {0}, sum = 0;
-            int64_t i = p * GP_CLIP_CHUNK;
-            for (; i + GP_CLIP_LANES <= end; i += GP_CLIP_LANES)
-                for (int j = 0; j < GP_CLIP_LANES; j++)
-                    lane[j] += (double)g[i + j] * (double)g[i + j];
-            for (; i < end; i++)
-                sum += (double)g[i] * (double)g[i];
-            for (int j = 0; j < GP_CLIP_LANES; j++)
-                sum += lane[j];
-            part[p] = sum;
-        }
+        const int64_t parts = gp_squares_of(c, c->in[k].data, gp_count(&c->in[k]), part);
         for (int64_t p = 0; p < parts; p++)
             squares += part[p];
     }

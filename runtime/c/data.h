@@ -186,6 +186,7 @@ typedef struct {
     int64_t step;       /* the first slot is that of this step: where a run is resumed */
     int32_t rank;       /* of `ranks`, each of which reads its share of a batch */
     int32_t ranks;      /* 0: one */
+    int32_t as_ranks;   /* it reads the shares of so many: a micro-batch of each in turn; 0: one */
     gp_data_fill *fill; /* callback: and what it is given, and the number of samples */
     void *user;
     int64_t samples;

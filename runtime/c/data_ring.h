@@ -47,8 +47,10 @@ GP_FUNCTION int64_t gp_data_pick(const gp_data *d, int64_t epoch, int64_t positi
 /* The place in its epoch of the first sample of a slot. */
 GP_FUNCTION int64_t gp_data_position(const gp_data *d, int64_t slot)
 {
-    const int64_t step = slot / d->micros, micro = slot % d->micros;
-    return step % d->steps * d->set->batch + (d->start.rank * d->micros + micro) * d->set->slot;
+    const int64_t step = slot / d->micros, turn = slot % d->micros;
+    const int64_t ranks = d->start.as_ranks ? d->start.as_ranks : 1;
+    const int64_t rank = d->start.rank + turn % ranks, micro = turn / ranks;
+    return step % d->steps * d->set->batch + (rank * (d->micros / ranks) + micro) * d->set->slot;
 }
 
 /* How many samples of a slot count. */

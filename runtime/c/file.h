@@ -15,6 +15,10 @@ typedef struct {
     const int64_t *dim;
     void *data;
     size_t bytes;
+#ifdef GP_SHARDS
+    size_t rows;                /* of which this rank has a part each; 0: it has all of it */
+    size_t before, own, stride; /* bytes of a row: before that part, of it; to the next in memory */
+#endif
 #ifdef GP_CUDA
     void *stream; /* the cudaStream_t that its bytes are copied on */
 #endif
@@ -99,7 +103,19 @@ GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset);
 #else
 /* Copies the bytes of a tensor to and from the file. */
 #define gp_write_data(file, t) gp_write_all(file, (t)->data, (t)->bytes)
+#ifdef GP_SHARDS
+GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset)
+{
+    char *at = (char *)t->data;
+    int good = t->rows > 0 || gp_read_at(file, at, t->bytes, offset);
+    for (size_t row = 0; row < t->rows && good; row++)
+        good = gp_read_at(file, at + row * t->stride, t->own,
+                          offset + row * (t->bytes / t->rows) + t->before);
+    return good;
+}
+#else
 #define gp_read_data(file, t, offset) gp_read_at(file, (t)->data, (t)->bytes, offset)
+#endif
 #endif
 
 #endif

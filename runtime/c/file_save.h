@@ -89,7 +89,7 @@ GP_HOST void gp_put_header(gp_file_writer *w, const gp_items *items)
         gp_put(w, " ");
 }
 
-GP_HOST int gp_write_items(int file, const gp_items *items)
+GP_HOST int gp_write_header(int file, const gp_items *items)
 {
     gp_file_writer count = {.file = -1}, w = {.file = file};
     gp_put_header(&count, items);
@@ -100,7 +100,12 @@ GP_HOST int gp_write_items(int file, const gp_items *items)
         return 0;
     gp_put_header(&w, items);
     gp_flush(&w);
-    int good = !w.failed;
+    return !w.failed;
+}
+
+GP_HOST int gp_write_items(int file, const gp_items *items)
+{
+    int good = gp_write_header(file, items);
     for (size_t i = 0; good && i < items->count; i++) {
         gp_item t = items->item(items->model, i);
         good = gp_write_data(file, &t);

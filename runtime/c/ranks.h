@@ -3,29 +3,50 @@
 #define GP_RANKS_H
 
 #include "ranks_state.h"
+#include "settings.h"
 
 #include <time.h>
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
+
+/* Where piece `number` of a tensor is, and how long; 0: it is empty. */
+GP_HOST int64_t gp_ranks_extent(const gp_ranks *r, const gp_ranks_tensor *sum, int64_t number,
+                                int64_t *begin)
+{
+    const int64_t turn = (number - sum->begin) / r->ranks, owner = number % r->ranks;
+    const int64_t in_part = turn * r->length;
+    *begin = sum->part ? owner * sum->part + in_part : (number - sum->begin) * r->length;
+    int64_t count = sum->count - *begin;
+    if (sum->part && count > sum->part - in_part)
+        count = sum->part - in_part;
+    return count < 0 ? 0 : count < r->length ? count : r->length;
+}
 
 /* The next piece that is this rank's, or that is not; 0: none was begun. */
 GP_HOST int gp_ranks_next(gp_ranks *r, gp_pieces *at, int own, gp_piece *p)
 {
     while (at->tensor < r->begun) {
         const gp_ranks_tensor *sum = &GP_RANKS_SUM(r)[at->tensor];
-        if (at->begin >= sum->count) {
+        int64_t begin;
+        if (at->number < sum->begin)
+            at->number = sum->begin;
+        if (at->number >= sum->end) {
             at->tensor++;
-            at->begin = 0;
             continue;
         }
-        const int64_t left = sum->count - at->begin;
+        const int64_t number = at->number++, count = gp_ranks_extent(r, sum, number, &begin);
+        const int32_t owner = (int32_t)(number % r->ranks);
+        if (count == 0 || (owner == r->rank) != own)
+            continue;
         memset(p, 0, sizeof *p);
-        p->at = sum->at + at->begin;
-        p->count = left < r->length ? left : r->length;
-        p->number = at->number++;
-        at->begin += p->count;
-        if ((p->number % r->ranks == r->rank) == own)
-            return p->busy = 1;
+        p->how = (int32_t)sum->how;
+        p->at = sum->at + begin;
+        p->to = sum->to == sum->at ? p->at : sum->to; /* of a shard that is not here: none */
+        if (sum->to != sum->at && (own || !(sum->how & GP_SUM_APART)))
+            p->to += sum->how & GP_SUM_APART ? begin - owner * sum->part : begin;
+        p->count = count;
+        p->number = number;
+        return p->busy = 1;
     }
     return 0;
 }
@@ -40,12 +61,13 @@ GP_HOST int64_t gp_ranks_done(const gp_ranks *r)
     return done;
 }
 
-GP_HOST int gp_ranks_send(gp_ranks *r, const gp_piece *p, int rank, int tag, gp_message *m)
+GP_HOST int gp_ranks_send(gp_ranks *r, const gp_piece *p, const gp_real *from, int rank, int tag,
+                          gp_message *m)
 {
-    const size_t bytes = (size_t)p->count * sizeof *p->at;
+    const size_t bytes = (size_t)p->count * sizeof *from;
     r->told += bytes;
     r->changes++;
-    return r->link.send(r, p->at, bytes, rank, tag + (int)(p->number % GP_TAGS), m);
+    return r->link.send(r, from, bytes, rank, tag + (int)(p->number % GP_TAGS), m);
 }
 
 GP_HOST int gp_ranks_receive(gp_ranks *r, const gp_piece *p, gp_real *to, int rank, int tag,
@@ -79,11 +101,13 @@ GP_HOST int gp_ranks_away(gp_ranks *r, gp_piece *p)
     int code = 1;
     if (p->stage == GP_PIECE_BEGINS) {
         p->stage = GP_PIECE_SENDS;
-        code = gp_ranks_send(r, p, owner, GP_TAG_PART, &p->message[0]);
+        if (p->how & GP_SUM_ADDS)
+            code = gp_ranks_send(r, p, p->at, owner, GP_TAG_PART, &p->message[0]);
     }
     if (code >= 0 && p->stage == GP_PIECE_SENDS && (code = gp_ranks_test(r, &p->message[0])) > 0) {
         p->stage = GP_PIECE_RECEIVES; /* from now on these bytes are the sum's */
-        code = gp_ranks_receive(r, p, p->at, owner, GP_TAG_SUM, &p->message[0]);
+        if (p->how & GP_SUM_SPREADS)
+            code = gp_ranks_receive(r, p, p->to, owner, GP_TAG_SUM, &p->message[0]);
     }
     if (code >= 0 && p->stage == GP_PIECE_RECEIVES && (code = gp_ranks_test(r, &p->message[0])) > 0)
         p->busy = 0;
@@ -99,30 +123,33 @@ GP_HOST void gp_ranks_add(const gp_real *a, const gp_real *b, gp_real *sum, int6
         sum[i] = a[i] + b[i];
 }
 
-/* Where the part of the k-th other rank arrives: that of rank 0 is where the sum begins. */
+/* Where the sum is when the parts of `ranks` ranks are in it. In place of our own part it can only
+ * be when that is in it too. */
+GP_HOST gp_real *gp_ranks_so_far(gp_ranks *r, const gp_piece *p, int ranks)
+{
+    return p->to == p->at && ranks <= r->rank ? gp_ranks_slot(r, p, 0) : p->to;
+}
+
+/* Where the part of the k-th other rank arrives: what begins the sum, where that begins. */
 GP_HOST gp_real *gp_ranks_arrival(gp_ranks *r, const gp_piece *p, int k)
 {
-    return gp_ranks_slot(r, p, k == 0 && r->rank > 0 ? 0 : 1 + k % 2);
+    return k == 0 && r->rank > 0 && !(p->how & GP_SUM_ON) ? gp_ranks_so_far(r, p, 1)
+                                                          : gp_ranks_slot(r, p, 1 + k % 2);
 }
 
 /* Puts the part of the next rank into the sum; 0: it is not here yet. */
 GP_HOST int gp_ranks_take(gp_ranks *r, gp_piece *p)
 {
     const int rank = p->taken, k = rank - (rank > r->rank);
-    gp_real *sum = gp_ranks_slot(r, p, 0);
-    if (rank == r->rank) {
-        if (rank > 0)
-            gp_ranks_add(sum, p->at, p->at, p->count);
-    } else {
-        const int code = k < p->posted ? gp_ranks_test(r, &p->message[k % 2]) : 0;
-        if (code <= 0)
-            return code;
-        const gp_real *part = gp_ranks_arrival(r, p, k);
-        if (rank > r->rank)
-            gp_ranks_add(p->at, part, p->at, p->count);
-        else if (rank > 0)
-            gp_ranks_add(sum, part, sum, p->count);
-    }
+    const int code = rank == r->rank ? 1 : k < p->posted ? gp_ranks_test(r, &p->message[k % 2]) : 0;
+    if (code <= 0)
+        return code;
+    const gp_real *part = rank == r->rank ? p->at : gp_ranks_arrival(r, p, k);
+    gp_real *sum = gp_ranks_so_far(r, p, rank + 1);
+    if (rank > 0 || p->how & GP_SUM_ON)
+        gp_ranks_add(gp_ranks_so_far(r, p, rank), part, sum, p->count);
+    else if (sum != part)
+        memcpy(sum, part, (size_t)p->count * sizeof *sum);
     p->taken++;
     r->changes++;
     return 1;
@@ -141,10 +168,6 @@ GP_HOST int gp_ranks_gather(gp_ranks *r, gp_piece *p)
         }
         code = code < 0 ? code : gp_ranks_take(r, p);
     }
-    if (code > 0) {
-        p->stage = GP_PIECE_SENDS;
-        p->posted = 0;
-    }
     return code;
 }
 
@@ -156,7 +179,7 @@ GP_HOST int gp_ranks_spread(gp_ranks *r, gp_piece *p)
         int code = gp_ranks_test(r, &p->message[i]);
         while (code > 0 && p->posted < r->ranks - 1) {
             const int rank = (r->rank + 1 + p->posted++) % r->ranks;
-            code = gp_ranks_send(r, p, rank, GP_TAG_SUM, &p->message[i]);
+            code = gp_ranks_send(r, p, p->to, rank, GP_TAG_SUM, &p->message[i]);
             code = code < 0 ? code : gp_ranks_test(r, &p->message[i]);
         }
         if (code < 0)
@@ -170,8 +193,16 @@ GP_HOST int gp_ranks_spread(gp_ranks *r, gp_piece *p)
 
 GP_HOST int gp_ranks_own(gp_ranks *r, gp_piece *p)
 {
-    const int code = p->stage == GP_PIECE_BEGINS ? gp_ranks_gather(r, p) : 1;
-    return code > 0 && p->stage == GP_PIECE_SENDS ? gp_ranks_spread(r, p) : code;
+    int code = 1;
+    if (p->stage == GP_PIECE_BEGINS) {
+        code = p->how & GP_SUM_ADDS ? gp_ranks_gather(r, p) : 1;
+        if (code <= 0)
+            return code;
+        p->stage = GP_PIECE_SENDS;
+        p->posted = 0;
+        p->busy = (p->how & GP_SUM_SPREADS) != 0;
+    }
+    return p->busy ? gp_ranks_spread(r, p) : code;
 }
 
 /* ---- Moving and waiting --------------------------------------------------------------------- */
@@ -334,9 +365,11 @@ GP_HOST void gp_ranks_begin(gp_ranks *r, size_t bytes, int sums, int rank, int r
         r->length = GP_RANKS_PIECE;
 }
 
-/* A tensor joins the stream; its bytes are not ours until it has ended. */
-GP_HOST int gp_ranks_sum(gp_ranks *r, gp_real *at, int64_t count)
+/* A tensor joins the stream; its bytes are not ours until it has ended. Given are at, to, count,
+ * part and how. */
+GP_HOST int gp_ranks_join(gp_ranks *r, gp_ranks_tensor given)
 {
+    const int64_t ranks = r->ranks;
     if (r->begun == r->ended) { /* the stream begins anew */
         memset(&r->own, 0, sizeof r->own);
         memset(&r->away, 0, sizeof r->away);
@@ -344,12 +377,22 @@ GP_HOST int gp_ranks_sum(gp_ranks *r, gp_real *at, int64_t count)
     }
     if (r->begun == r->most)
         return gp_ranks_fail(r, "more sums than were planned");
-    gp_ranks_tensor *sum = &GP_RANKS_SUM(r)[r->begun];
-    sum->at = at;
-    sum->count = count;
-    sum->end = (r->begun ? sum[-1].end : 0) + (count + r->length - 1) / r->length;
-    r->begun++;
+    const int64_t last = r->begun ? GP_RANKS_SUM(r)[r->begun - 1].end : 0;
+    const int64_t each = given.part ? given.part : given.count;
+    const int64_t pieces = (each + r->length - 1) / r->length;
+    const int keeps = given.part || given.to != given.at; /* the same owners in each micro-batch */
+    given.begin = keeps ? (last + ranks - 1) / ranks * ranks : last;
+    given.end = given.begin + (given.part ? pieces * ranks : pieces);
+    GP_RANKS_SUM(r)[r->begun++] = given;
     return gp_ranks_poll(r);
+}
+
+/* The sum of all ranks, on all of them, in its place. */
+GP_HOST int gp_ranks_sum(gp_ranks *r, gp_real *at, int64_t count)
+{
+    const gp_ranks_tensor all = {
+        .at = at, .to = at, .count = count, .how = GP_SUM_ADDS | GP_SUM_SPREADS};
+    return gp_ranks_join(r, all);
 }
 
 /* Waits for the tensor that began first of those that did not end. */
@@ -374,6 +417,34 @@ GP_HOST int gp_ranks_share(gp_ranks *r, void *bytes, size_t count)
                         : gp_ranks_await(r, r->rank ? 0 : rank, &m);
     }
     return code;
+}
+
+/* What each rank came to, GP_OK or a code with a text: the first that is none is that of all. */
+GP_HOST int gp_ranks_agree(gp_ranks *r, int code, char *text, size_t size)
+{
+    struct {
+        int code;
+        char text[GP_RANKS_TEXT];
+    } own = {.code = code}, one;
+    int moved = GP_OK;
+    snprintf(own.text, sizeof own.text, "%.*s", (int)size, text);
+    for (int rank = 1; rank < r->ranks && moved == GP_OK; rank++) {
+        gp_message m = 0;
+        if (r->rank != 0 && r->rank != rank)
+            continue;
+        if (r->rank == 0)
+            moved = r->link.receive(r, &one, sizeof one, rank, GP_TAG_SHARE, &m);
+        else
+            moved = r->link.send(r, &own, sizeof own, 0, GP_TAG_SHARE, &m);
+        moved = moved < 0 ? gp_ranks_fail(r, "a message to or from rank %d failed", rank)
+                          : gp_ranks_await(r, r->rank ? 0 : rank, &m);
+        if (moved == GP_OK && r->rank == 0 && own.code == GP_OK)
+            own = one;
+    }
+    if (moved == GP_OK)
+        moved = gp_ranks_share(r, &own, sizeof own);
+    snprintf(text, size, "%s", own.text);
+    return moved == GP_OK ? own.code : moved;
 }
 
 /* What a rank says, and then what all of them do. */
@@ -425,45 +496,131 @@ GP_HOST int gp_ranks_total(gp_ranks *r, double *number, uint64_t same, const cha
 
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
-/* All that is done here waits for the last micro-batch of this rank. */
+/* What is done once waits for the last micro-batch of this rank. */
 GP_FUNCTION int gp_ranks_is_last(const gp_call *c)
 {
     return c->run->micro + 1 >= c->run->micros;
 }
 
+/* Result 0 has the bytes of operand 0. */
+GP_FUNCTION void gp_ranks_keep(const gp_call *c)
+{
+    if (c->in[0].data != c->out[0].data)
+        memcpy(c->out[0].data, c->in[0].data,
+               (size_t)gp_count(&c->in[0]) * gp_size(c->in[0].dtype));
+}
+
 /* Operands: a tensor, the state. */
 GP_KERNEL(reduce_begin)
 {
-    const gp_tensor *x = &c->in[0];
-    if (x->data != c->out[0].data)
-        memcpy(c->out[0].data, x->data, (size_t)gp_count(x) * sizeof(gp_real));
-    return gp_ranks_is_last(c) ? gp_ranks_sum(c->in[1].data, c->out[0].data, gp_count(x)) : GP_OK;
+    const gp_reduce_begin_attr *a = c->attr;
+    const gp_ranks_tensor sum = {.at = c->out[0].data,
+                                 .to = c->out[0].data,
+                                 .count = gp_count(&c->in[0]),
+                                 .part = a->part,
+                                 .how = (a->adds ? GP_SUM_ADDS : 0) |
+                                        (a->spreads ? GP_SUM_SPREADS : 0)};
+    gp_ranks_keep(c);
+    return gp_ranks_join(c->in[1].data, sum);
+}
+
+/* Operands: a parameter, of which this rank has made its shard; the state. */
+GP_KERNEL(gather_begin)
+{
+    const gp_gather_begin_attr *a = c->attr;
+    const gp_ranks_tensor whole = {.at = c->out[0].data,
+                                   .to = c->out[0].data,
+                                   .count = gp_count(&c->in[0]),
+                                   .part = a->part,
+                                   .how = GP_SUM_SPREADS};
+    return gp_ranks_join(c->in[1].data, whole);
+}
+
+GP_KERNEL(gather_end)
+{
+    return gp_ranks_end(c->in[1].data);
 }
 
 /* Operands: the tensor that began first of those that did not end, the state. */
 GP_KERNEL(reduce_end)
 {
-    const gp_tensor *x = &c->in[0];
-    const int code = gp_ranks_is_last(c) ? gp_ranks_end(c->in[1].data) : GP_OK;
-    if (x->data != c->out[0].data)
-        memcpy(c->out[0].data, x->data, (size_t)gp_count(x) * sizeof(gp_real));
+    const int code = gp_ranks_end(c->in[1].data);
+    gp_ranks_keep(c);
     return code;
 }
 
+/* The numbers of a shard that are this rank's: the last ranks may have less, or none. The rest
+ * is 0. */
+GP_FUNCTION void gp_ranks_clear(const gp_ranks *r, gp_real *shard, int64_t part, int64_t count)
+{
+    const int64_t left = count - r->rank * part, own = left < 0 ? 0 : left < part ? left : part;
+    memset(shard + own, 0, (size_t)(part - own) * sizeof *shard);
+}
+
+/* Operands: a tensor, the state. Results: the tensor, its shard. */
+GP_KERNEL(scatter_begin)
+{
+    const gp_scatter_begin_attr *a = c->attr;
+    const gp_ranks_tensor sum = {.at = c->out[0].data,
+                                 .to = c->out[1].data,
+                                 .count = gp_count(&c->in[0]),
+                                 .part = a->part,
+                                 .how = GP_SUM_ADDS | GP_SUM_APART};
+    gp_ranks_keep(c);
+    gp_ranks_clear(c->in[1].data, sum.to, sum.part, sum.count);
+    return gp_ranks_join(c->in[1].data, sum);
+}
+
+/* Operands: the tensor, its shard, the state. */
+GP_KERNEL(scatter_end)
+{
+    const gp_tensor *shard = &c->in[1];
+    const int code = gp_ranks_end(c->in[2].data);
+    if (shard->data != c->out[0].data)
+        memcpy(c->out[0].data, shard->data, (size_t)gp_count(shard) * sizeof(gp_real));
+    return code;
+}
+
+/* Operands: a tensor, what micro-batches before have come to, the state. That is whole, or a
+ * shard. */
+GP_KERNEL(sum_begin)
+{
+    const gp_sum_begin_attr *a = c->attr;
+    const int apart = gp_count(&c->in[1]) < gp_count(&c->in[0]), first = c->run->micro == 0;
+    const gp_ranks_tensor sum = {.at = c->out[0].data,
+                                 .to = c->in[1].data,
+                                 .count = gp_count(&c->in[0]),
+                                 .part = a->part,
+                                 .how = GP_SUM_ADDS | (first ? 0 : GP_SUM_ON) |
+                                        (apart ? GP_SUM_APART : 0) |
+                                        (a->spreads && gp_ranks_is_last(c) ? GP_SUM_SPREADS : 0)};
+    gp_ranks_keep(c);
+    if (apart && first)
+        gp_ranks_clear(c->in[2].data, sum.to, sum.part, sum.count);
+    return gp_ranks_join(c->in[2].data, sum);
+}
+
+GP_KERNEL(sum_end)
+{
+    return gp_ranks_end(c->in[2].data);
+}
+
 /* Operands: a table with a row for each micro-batch of all ranks, the row of this one. Summed over
- * ranks it has all rows, since the others have zeros where this rank has its own. */
+ * ranks it has all rows, since the others have zeros where this rank has its own. Rows are in the
+ * order in which sums are taken: the first micro-batch of each rank, then the second. */
 GP_KERNEL(stage_part)
 {
     const gp_tensor *all = &c->in[0], *part = &c->in[1];
     gp_real *table = c->out[0].data;
+    const int64_t micros = c->run->micros, ranks = GP_PARTS(c->run) / micros;
+    const int64_t row = c->run->micro * ranks + GP_PART(c->run) / micros;
     if (c->run->micro == 0)
         memset(table, 0, (size_t)gp_count(all) * sizeof *table);
-    memcpy(table + GP_PART(c->run) * part->dim[0], part->data,
-           (size_t)part->dim[0] * sizeof *table);
+    memcpy(table + row * part->dim[0], part->data, (size_t)part->dim[0] * sizeof *table);
     return GP_OK;
 }
 
-/* The same of what micro-batches have summed, where it lies. */
+/* The sum over ranks of what all micro-batches of each have filled in, where it lies. */
 GP_KERNEL(reduce_begin_kept)
 {
     return gp_ranks_is_last(c) ? gp_ranks_sum(c->in[1].data, c->in[0].data, gp_count(&c->in[0]))

@@ -6,6 +6,10 @@
  * neither on pieces nor on what arrives first. Messages go from gradients and into gradients; only
  * what an owner receives lies in memory of its own, a few pieces, planned with the rest.
  *
+ * A tensor may be sharded: rank r owns numbers [r * part, (r + 1) * part) of it, and the pieces
+ * of all shards come in turn. Such a sum may stay with its owners, be added to what they have, and
+ * numbers that only their owner knows may be sent to all.
+ *
  * Nothing here waits save gp_ranks_wait: who calls gp_ranks_poll now and then moves what can move.
  */
 #ifndef GP_RANKS_STATE_H
@@ -52,21 +56,26 @@ typedef struct {
     int (*heard)(gp_ranks *r, int tag, char *text);
 } gp_link;
 
-/* A tensor that is being summed. */
+/* What is done with a tensor of the stream: owners add the parts of all ranks, to what they have,
+ * and send the sum to all; `to` is as long as a shard. */
+enum { GP_SUM_ADDS = 1, GP_SUM_ON = 2, GP_SUM_SPREADS = 4, GP_SUM_APART = 8 };
+
 typedef struct {
-    gp_real *at;
-    int64_t count, end; /* the number of the first piece after it */
+    gp_real *at, *to;    /* what this rank has; where its owner's sum is, maybe the same bytes */
+    int64_t count, part; /* numbers; of those, what each rank owns (0: pieces in turn) */
+    int64_t how;         /* GP_SUM_ADDS, ... */
+    int64_t begin, end;  /* numbers of its pieces */
 } gp_ranks_tensor;
 
 /* The next piece of the stream, for those who look for theirs. */
 typedef struct {
-    int64_t tensor, begin, number;
+    int64_t tensor, number;
 } gp_pieces;
 
 /* A piece under way. */
 typedef struct {
-    int32_t busy, stage;
-    gp_real *at;
+    int32_t busy, stage, how;
+    gp_real *at, *to; /* the same bytes where a sum takes the place of what it is of */
     int64_t count, number;
     int32_t posted, taken; /* messages that were begun; ranks whose part is in the sum */
     gp_message message[GP_RANKS_SENDS];

@@ -4,6 +4,7 @@
  * output shares the bytes of the operand it is the next version of. With a loss scale the factor
  * has more after it (scale.h): a step that does not count writes nothing. State of 8 bits is
  * decoded and encoded block by block; what is between, each optimizer's own part, computes in f32.
+ * On several ranks each may have a shard of the state, and then updates that of the parameter.
  */
 #ifndef GP_UPDATE_H
 #define GP_UPDATE_H
@@ -27,12 +28,37 @@ typedef struct {
 } gp_update;
 
 /* What an optimizer does with elements [from, to). */
-typedef void gp_update_part(const gp_update *u, const void *rates, int64_t from, int64_t to);
+typedef void gp_update_rule(const gp_update *u, const void *rates, int64_t from, int64_t to);
+
+/* The numbers of a rank's shard: as many as its state has, or its gradient. */
+GP_FUNCTION int64_t gp_update_part(const gp_call *c)
+{
+    return gp_count(&c->in[c->ins > 3 && c->in[3].data ? 3 : 1]);
+}
+
+GP_FUNCTION int gp_update_sharded(const gp_call *c)
+{
+    return gp_update_part(c) < gp_count(&c->in[0]);
+}
+
+/* The gradient is a shard already, or whole like the parameter. */
+GP_FUNCTION void gp_update_shard(const gp_call *c, gp_update *u)
+{
+    const int64_t part = gp_update_part(c), begin = GP_PART(c->run) / c->run->micros * part;
+    const int64_t at = begin < u->count ? begin : u->count, left = u->count - at;
+    if (gp_count(&c->in[1]) == u->count)
+        u->g += at;
+    u->w += at;
+    u->to += at;
+    u->count = left < part ? left : part;
+}
 
 GP_FUNCTION gp_update gp_update_of(const gp_call *c)
 {
     gp_update u = {.w = c->in[0].data, .g = c->in[1].data, .to = c->out[0].data, .scale = 1};
     u.count = gp_count(&c->in[0]);
+    if (GP_WAY(update_sharded, gp_update_sharded(c)))
+        gp_update_shard(c, &u);
     if (c->in[2].data)
         u.scale = *(const gp_real *)c->in[2].data;
     for (int i = 0; i < 2 && 3 + i < c->ins && 1 + i < c->outs && c->in[3 + i].data; i++) {
@@ -56,7 +82,7 @@ GP_FUNCTION int gp_update_coded(const gp_call *c)
 
 /* A block of the parameter, its state decoded and encoded again. */
 static GP_NOINLINE void gp_update_block(const gp_call *c, const gp_update *all,
-                                        const gp_codes *codes, gp_update_part *part,
+                                        const gp_codes *codes, gp_update_rule *part,
                                         const void *rates, int64_t block)
 {
     const int states = c->outs - 2; /* the last output is absmax */
@@ -79,7 +105,7 @@ static GP_NOINLINE void gp_update_block(const gp_call *c, const gp_update *all,
 }
 
 /* `squares`: bit i of the states that hold no negative numbers. */
-GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_part *part, const void *rates,
+GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_rule *part, const void *rates,
                               int squares)
 {
     const gp_update u = gp_update_of(c);
@@ -92,7 +118,7 @@ GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_part *part, const void
         for (int i = 0; i < c->outs - 2; i++)
             gp_codes_fill(&codes[i], !(squares >> i & 1));
         GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
-        for (int64_t block = 0; block < c->out[c->outs - 1].dim[1]; block++)
+        for (int64_t block = 0; block < (u.count + GP_CODED_BLOCK - 1) / GP_CODED_BLOCK; block++)
             gp_update_block(c, &u, codes, part, rates, block);
         return GP_OK;
     }
@@ -269,34 +295,40 @@ GP_KERNEL(lion)
     return gp_update_all(c, gp_lion_part, &k, 0);
 }
 
-GP_WAYS(sgd)
+GP_FUNCTION void gp_update_ways(const gp_call *c, gp_ways *ways)
 {
     gp_way(ways, "update_coded", gp_update_coded(c));
+    gp_way(ways, "update_sharded", gp_update_sharded(c));
+}
+
+GP_WAYS(sgd)
+{
+    gp_update_ways(c, ways);
 }
 
 GP_WAYS(adam)
 {
-    gp_way(ways, "update_coded", gp_update_coded(c));
+    gp_update_ways(c, ways);
 }
 
 GP_WAYS(adamw)
 {
-    gp_way(ways, "update_coded", gp_update_coded(c));
+    gp_update_ways(c, ways);
 }
 
 GP_WAYS(rmsprop)
 {
-    gp_way(ways, "update_coded", gp_update_coded(c));
+    gp_update_ways(c, ways);
 }
 
 GP_WAYS(adagrad)
 {
-    gp_way(ways, "update_coded", gp_update_coded(c));
+    gp_update_ways(c, ways);
 }
 
 GP_WAYS(lion)
 {
-    gp_way(ways, "update_coded", gp_update_coded(c));
+    gp_update_ways(c, ways);
 }
 
 #endif

@@ -87,15 +87,18 @@ GP_HOST ncclResult_t gp_nccl_join(const gp_nccl *n, cudaStream_t stream)
 
 /* ---- One sum -------------------------------------------------------------------------------- */
 
-/* Adds the parts of all ranks in their order; that of this rank is where the sum will be. */
-static __global__ GP_UNUSED void gp_add_ranks(gp_real *own, const gp_real *parts, int64_t stride,
-                                              int64_t count, int rank, int ranks)
+/* Adds the parts of all ranks in their order, `on` to what is there; the sum may be in the place of
+ * this rank's part. */
+static __global__ GP_UNUSED void gp_add_ranks(gp_real *to, const gp_real *own,
+                                              const gp_real *parts, int64_t stride, int64_t count,
+                                              int rank, int ranks, int on)
 {
     for (GP_EACH(i, count)) {
-        gp_real sum = rank == 0 ? own[i] : parts[i];
+        const gp_real first = rank == 0 ? own[i] : parts[i];
+        gp_real sum = on ? to[i] + first : first;
         for (int k = 1; k < ranks; k++)
             sum += k == rank ? own[i] : parts[(k - (k > rank)) * stride + i];
-        own[i] = sum;
+        to[i] = sum;
     }
 }
 
@@ -157,23 +160,41 @@ GP_UNUSED static inline int64_t gp_nccl_length(const gp_nccl *n, int64_t count)
     return whole < n->length ? whole : n->length;
 }
 
-/* The tensor is summed when the link's stream comes to it, after what `stream` has done so far. */
-GP_HOST ncclResult_t gp_nccl_sum(gp_nccl *n, gp_real *x, int64_t count, cudaStream_t stream)
+/* What is summed, and where: in its place or apart from it. */
+typedef struct {
+    gp_real *of, *to;
+    int64_t count;
+    int on, spreads; /* added to what is there; sent to all, and not left with its owners */
+} gp_nccl_what;
+
+/* One rank adds its own part alone. */
+GP_HOST ncclResult_t gp_nccl_add(const gp_nccl *n, const gp_nccl_what *w, int64_t at,
+                                 int64_t length)
 {
-    const int64_t length = gp_nccl_length(n, count);
+    const gp_nccl_piece own = gp_nccl_piece_of(w->of + at, w->count - at, length, n->rank);
+    const gp_nccl_piece to = gp_nccl_piece_of(w->to + at, w->count - at, length, n->rank);
+    if (own.count > 0 && (n->ranks > 1 || w->of != w->to))
+        GP_NCCL_CUDA(GP_START(gp_add_ranks, gp_blocks(own.count, GP_BLOCK), GP_BLOCK, 0, n->stream,
+                              to.at, own.at, gp_nccl_parts(n), n->length, own.count, n->rank,
+                              n->ranks, w->on));
+    return ncclSuccess;
+}
+
+/* The tensor is summed when the link's stream comes to it, after what `stream` has done so far. */
+GP_HOST ncclResult_t gp_nccl_sum(gp_nccl *n, gp_nccl_what w, cudaStream_t stream)
+{
+    const int64_t length = gp_nccl_length(n, w.count);
     if (n->begun == n->ended) /* their events are free again */
         n->begun = n->ended = 0;
     if (n->begun == n->most)
         return ncclInvalidUsage;
     GP_NCCL(gp_nccl_follow(n, stream));
-    for (int64_t at = 0; at < count && n->ranks > 1; at += n->ranks * length) {
-        const gp_nccl_piece own = gp_nccl_piece_of(x + at, count - at, length, n->rank);
-        GP_NCCL(gp_nccl_gather(n, x + at, count - at, length));
-        if (own.count > 0)
-            GP_NCCL_CUDA(GP_START(gp_add_ranks, gp_blocks(own.count, GP_BLOCK), GP_BLOCK, 0,
-                                  n->stream, own.at, gp_nccl_parts(n), n->length, own.count,
-                                  n->rank, n->ranks));
-        GP_NCCL(gp_nccl_spread(n, x + at, count - at, length));
+    for (int64_t at = 0; at < w.count; at += n->ranks * length) {
+        if (n->ranks > 1)
+            GP_NCCL(gp_nccl_gather(n, w.of + at, w.count - at, length));
+        GP_NCCL(gp_nccl_add(n, &w, at, length));
+        if (n->ranks > 1 && w.spreads)
+            GP_NCCL(gp_nccl_spread(n, w.to + at, w.count - at, length));
     }
     GP_NCCL_CUDA(cudaEventRecord((cudaEvent_t)n->summed[n->begun++], n->stream));
     return ncclSuccess;
@@ -264,20 +285,17 @@ GP_UNUSED static inline int gp_ranks_code(const gp_call *c, ncclResult_t why)
     return why == ncclSuccess ? GP_OK : GP_ERANK;
 }
 
+/* In its place. */
 GP_UNUSED static inline int gp_ranks_begin_sum(const gp_call *c, const gp_tensor *x)
 {
     const gp_device *d = gp_device_of(c);
-    if (!gp_ranks_is_last(c))
-        return GP_OK;
-    return gp_ranks_code(
-        c, gp_nccl_sum((gp_nccl *)d->ranks, (gp_real *)x->data, gp_count(x), d->stream));
+    const gp_nccl_what all = {(gp_real *)x->data, (gp_real *)x->data, gp_count(x), 0, 1};
+    return gp_ranks_code(c, gp_nccl_sum((gp_nccl *)d->ranks, all, d->stream));
 }
 
 GP_UNUSED static inline int gp_ranks_end_sum(const gp_call *c)
 {
     const gp_device *d = gp_device_of(c);
-    if (!gp_ranks_is_last(c))
-        return GP_OK;
     return gp_ranks_code(c, gp_nccl_end((gp_nccl *)d->ranks, d->stream));
 }
 
@@ -305,21 +323,39 @@ GP_KERNEL(reduce_end)
     return code == GP_OK ? gp_ranks_move(c) : code;
 }
 
-/* The same of what micro-batches have summed, where it lies. */
+/* Operands: a tensor, what micro-batches before have come to, the state. The first begins it, the
+ * last sends it to all. */
+GP_KERNEL(sum_begin)
+{
+    const gp_device *d = gp_device_of(c);
+    const gp_nccl_what sum = {(gp_real *)c->out[0].data, (gp_real *)c->in[1].data,
+                              gp_count(&c->in[0]), c->run->micro > 0, gp_ranks_is_last(c)};
+    const int code = gp_ranks_move(c);
+    return code == GP_OK ? gp_ranks_code(c, gp_nccl_sum((gp_nccl *)d->ranks, sum, d->stream))
+                         : code;
+}
+
+GP_KERNEL(sum_end)
+{
+    return gp_ranks_end_sum(c);
+}
+
+/* The sum over ranks of what all micro-batches of each have filled in, where it lies. */
 GP_KERNEL(reduce_begin_kept)
 {
-    return gp_ranks_begin_sum(c, &c->in[0]);
+    return gp_ranks_is_last(c) ? gp_ranks_begin_sum(c, &c->in[0]) : GP_OK;
 }
 
 GP_KERNEL(reduce_end_kept)
 {
-    return gp_ranks_end_sum(c);
+    return gp_ranks_is_last(c) ? gp_ranks_end_sum(c) : GP_OK;
 }
 
 static __global__ GP_UNUSED void gp_set_part(gp_real *table, const gp_real *part, int64_t rows,
                                              int64_t width, const gp_run *run)
 {
-    const int64_t first = GP_PART(run) * width;
+    const int64_t micros = run->micros > 0 ? run->micros : 1, ranks = GP_PARTS(run) / micros;
+    const int64_t first = (run->micro * ranks + GP_PART(run) / micros) * width;
     for (GP_EACH(i, rows * width))
         if (i >= first && i < first + width)
             table[i] = part[i - first];

@@ -38,7 +38,7 @@ numbers=2222 # 2,221 that are trained, and a metric
 lost() { # RANKS LINK_BYTES LINK_START LINK_CORE LEAST MOST: of the link's time
     echo "{\"gplan_profile\": 1, $machine, \"link_bytes\": $2, \"link_start\": $3, \"link_core\": $4}" \
         >"$work/link.json"
-    "$gplan" ../ranks/dense.g --ranks "$1" --profile "$work/link.json" --emit json >"$work/ranks.json" &&
+    "$gplan" ../ranks/dense.g -D H=33 --ranks "$1" --profile "$work/link.json" --emit json >"$work/ranks.json" &&
         "$gplan" verify "$work/ranks.json" || return 1
     tr -d '\n ' <"$work/ranks.json" | sed 's/.*"communication":{//; s/}.*//' | tr ',' '\n' | tr -d '"' |
         awk -F: -v R="$1" -v bytes="$2" -v start="$3" -v numbers=$numbers -v least="$5" -v most="$6" '

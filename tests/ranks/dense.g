@@ -1,5 +1,5 @@
 # All that is added up once for each micro-batch: on ranks as in micro-batches, to the bit.
-model dense_layers(batch B = 16, D = 20, H = 33)
+model dense_layers(batch B = 16, D = 20, H = 160)
 
 input x : i32[B, D]
 input labels : i32[B]

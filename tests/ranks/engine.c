@@ -105,27 +105,98 @@ static float number(void)
     return (float)(draw(2000001) - 1000000) / (float)(1 + draw(999)) * (draw(2) ? 1e-6F : 1);
 }
 
-/* Tensors of all ranks, each begun when chance has it, but in one order. */
-static int sums(int ranks, int64_t length, int step)
+/* What ranks do with a tensor, as the ops do it. */
+enum {
+    IN_PLACE = GP_SUM_ADDS | GP_SUM_SPREADS, /* all have the sum */
+    IN_SHARDS = GP_SUM_ADDS,                 /* each its shard of it, in its place */
+    GATHERED = GP_SUM_SPREADS,               /* each has its shard, and then all have all */
+    ALONE = GP_SUM_ADDS | GP_SUM_APART,      /* each its shard of it, apart */
+    MORE = GP_SUM_ADDS | GP_SUM_APART | GP_SUM_ON,
+    MORE_OF_ALL = GP_SUM_ADDS | GP_SUM_SPREADS | GP_SUM_ON, /* to what is there, apart */
+    MODES = 6
+};
+
+static float part[MOST][TENSORS][LONGEST], sum[MOST][TENSORS][LONGEST], want[TENSORS][LONGEST];
+static int64_t count[TENSORS], shard[TENSORS]; /* of each rank; 0: pieces in turn */
+static int how[TENSORS];
+
+static int is_apart(int t)
 {
-    static float part[MOST][TENSORS][LONGEST], want[TENSORS][LONGEST];
-    int64_t count[TENSORS];
-    int begun[MOST] = {0};
+    return how[t] == ALONE || how[t] == MORE || how[t] == MORE_OF_ALL;
+}
+
+static int owner_of(int t, int64_t i)
+{
+    return shard[t] ? (int)(i / shard[t]) : 0;
+}
+
+/* The tensors of all ranks, and what is to come of them. */
+static void make_tensors(int ranks)
+{
+    static const int modes[MODES] = {IN_PLACE, IN_SHARDS, GATHERED, ALONE, MORE, MORE_OF_ALL};
     for (int t = 0; t < TENSORS; t++) {
+        how[t] = modes[draw(MODES)];
         count[t] = draw(4) ? 1 + draw(LONGEST) : 1 + draw(3);
+        shard[t] = (count[t] + ranks - 1) / ranks + draw(9);
+        if (how[t] == IN_PLACE || how[t] == MORE_OF_ALL)
+            shard[t] *= draw(2);
         for (int64_t i = 0; i < count[t]; i++) {
-            for (int k = 0; k < ranks; k++)
+            const int owner = owner_of(t, i);
+            const float before = number();
+            for (int k = 0; k < ranks; k++) {
                 part[k][t][i] = number();
-            want[t][i] = part[0][t][i];
+                sum[k][t][i] = before;
+            }
+            want[t][i] = how[t] & GP_SUM_ON ? before + part[0][t][i] : part[0][t][i];
+            for (int k = 1; k < ranks; k++)
+                want[t][i] += part[k][t][i];
+            if (how[t] == GATHERED)
+                want[t][i] = part[owner][t][i];
+        }
+    }
+    for (int t = 0; t < TENSORS; t++) /* what an owner had, where its shard is apart */
+        for (int64_t i = 0; i < count[t] && how[t] & GP_SUM_APART; i++) {
+            const float before = number();
+            sum[owner_of(t, i)][t][i - owner_of(t, i) * shard[t]] = before;
+            want[t][i] = how[t] & GP_SUM_ON ? before + part[0][t][i] : part[0][t][i];
             for (int k = 1; k < ranks; k++)
                 want[t][i] += part[k][t][i];
         }
+}
+
+static gp_ranks_tensor given(int k, int t)
+{
+    return (gp_ranks_tensor){.at = part[k][t],
+                             .to = is_apart(t) ? sum[k][t] : part[k][t],
+                             .count = count[t],
+                             .part = shard[t],
+                             .how = how[t]};
+}
+
+/* Whether rank k has what it ought to, to the bit. */
+static int is_right(int k, int t)
+{
+    const float *has = is_apart(t) ? sum[k][t] : part[k][t];
+    for (int64_t i = 0; i < count[t]; i++) {
+        if (!(how[t] & GP_SUM_SPREADS) && owner_of(t, i) != k)
+            continue;
+        const int64_t at = how[t] & GP_SUM_APART ? i - k * shard[t] : i;
+        if (memcmp(&has[at], &want[t][i], sizeof *has) != 0)
+            return 0;
     }
+    return 1;
+}
+
+/* Each is begun when chance has it, but in one order. */
+static int sums(int ranks, int64_t length, int step)
+{
+    int begun[MOST] = {0};
+    make_tensors(ranks);
     for (int left = ranks; left > 0;) {
         const int k = draw(ranks);
         gp_ranks *r = at[k];
         if (begun[k] < TENSORS && draw(3) == 0) {
-            gp_ranks_sum(r, part[k][begun[k]], count[begun[k]]);
+            gp_ranks_join(r, given(k, begun[k]));
             left -= ++begun[k] == TENSORS;
         } else if (gp_ranks_poll(r) != GP_OK) {
             return fprintf(stderr, "%s\n", r->text);
@@ -140,10 +211,10 @@ static int sums(int ranks, int64_t length, int step)
     }
     for (int k = 0; k < ranks; k++)
         for (int t = 0; t < TENSORS; t++)
-            if (gp_ranks_end(at[k]) != GP_OK ||
-                memcmp(part[k][t], want[t], (size_t)count[t] * sizeof(float)) != 0)
-                return fprintf(stderr, "%d ranks, pieces of %d, step %d: tensor %d on rank %d\n",
-                               ranks, (int)length, step, t, k);
+            if (gp_ranks_end(at[k]) != GP_OK || !is_right(k, t))
+                return fprintf(stderr,
+                               "%d ranks, pieces of %d, step %d: tensor %d, %d, on rank %d\n",
+                               ranks, (int)length, step, t, how[t], k);
     messages = 0;
     return 0;
 }

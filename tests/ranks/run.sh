@@ -40,6 +40,8 @@ check 'tied parameters, as two' one tied2as "$here/tied.g" --as-ranks 2
 check 'tied parameters in chunks and micro-batches, as two' one tied22as "$here/tied.g" --as-ranks 2 \
     --accumulate 2 --chunked-loss always
 
+check '16 bits and groups, as two, in micro-batches' one narrow2as "$here/narrow.g" --as-ranks 2 --accumulate 2
+
 check 'statistics of four micro-batches' one norm4 "$here/norm.g" --accumulate 4
 check 'statistics of two ranks with two micro-batches' one norm2as "$here/norm.g" --as-ranks 2 --accumulate 2
 
@@ -57,6 +59,7 @@ check 'a batch that ranks do not divide' refuses 'the batch B = 16 is not a mult
 check 'ranks of inference' refuses 'the model has no train statement' "$here/dense.g" --infer --ranks 2
 check 'ranks of another target' refuses 'the target cuda has no program of one rank for all' "$here/dense.g" --as-ranks 2 \
     --target cuda
+check 'shards of one rank' refuses 'nothing to divide without --ranks' "$here/dense.g" --shard state
 check 'ranks twice' refuses 'either several ranks' "$here/dense.g" --ranks 2 --as-ranks 2
 
 # What starts ranks, and what builds them.
@@ -86,25 +89,39 @@ ranks() { # MPI RANKS NAME MODEL OPTIONS...: as one rank that does the work of a
 for mpi in openmpi mpich; do
     command -v "mpicc.$mpi" >/dev/null && command -v "mpirun.$mpi" >/dev/null || continue
     check "$mpi: four ranks are four micro-batches" ranks $mpi 4 dense4 "$here/dense.g"
-    check "$mpi: two ranks of two micro-batches" ranks $mpi 2 dense2as "$here/dense.g" --accumulate 2
-    check "$mpi: tied parameters" ranks $mpi 2 tied2as "$here/tied.g"
+    check "$mpi: two ranks of two micro-batches, gradients sharded" ranks $mpi 2 dense2as "$here/dense.g" \
+        --accumulate 2 --shard gradients
+    check "$mpi: tied parameters, state sharded" ranks $mpi 2 tied2as "$here/tied.g" --shard state
     check "$mpi: running statistics of four ranks" ranks $mpi 4 norm4 "$here/norm.g"
     check "$mpi: tied parameters in chunks and micro-batches" ranks $mpi 2 tied22as "$here/tied.g" \
-        --accumulate 2 --chunked-loss always
+        --accumulate 2 --chunked-loss always --shard none
+    check "$mpi: 16 bits and groups in micro-batches, state sharded" ranks $mpi 2 narrow2as "$here/narrow.g" \
+        --accumulate 2 --shard state
 done
 if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; then
     check 'openmpi: running statistics of two ranks with two micro-batches' \
         ranks openmpi 2 norm2as "$here/norm.g" --accumulate 2
-    check 'openmpi, over TCP' ranks tcp 2 tied2as "$here/tied.g"
+    check 'openmpi, over TCP, gradients sharded' ranks tcp 2 tied2as "$here/tied.g" --shard gradients
+    check 'openmpi: micro-batches, state sharded' ranks openmpi 2 dense2as "$here/dense.g" --accumulate 2 --shard state
+    check 'openmpi: 16 bits and groups in micro-batches, gradients sharded' \
+        ranks openmpi 2 narrow2as "$here/narrow.g" --accumulate 2 --shard gradients
     least() {
         ranks openmpi 4 dense4 "$here/dense.g" --budget "$(least_budget "$here/dense.g" --ranks 4)"
     }
     check 'in the smallest arena' least
 
-    # A file of one rank goes on with another number of them.
+    # A file of one rank goes on with another number of them, and with shards; and the other way.
+    sharded() {
+        set -- "$here/dense.g" --ranks 4 --threads 1 --accumulate 2 --programs step,eval
+        "$gplan" "$@" --quiet --report --budget "$(least_budget "$@")" | grep 'sharded  *gradients'
+    }
+    check 'the smallest budget shards gradients' sharded
     resume() {
         ./dense4as half.st steps=2 >resumed.out && mpirun openmpi 4 openmpi4dense4 resumed.st load=half.st \
-            steps=2 >>resumed.out && cmp resumed.out dense4.out && cmp resumed.st dense4.st
+            steps=2 >>resumed.out && cmp resumed.out dense4.out && cmp resumed.st dense4.st &&
+            mpirun openmpi 4 openmpi4dense4 half.st steps=2 >resumed.out &&
+            ./dense4as resumed.st load=half.st steps=2 >>resumed.out && cmp resumed.out dense4.out &&
+            cmp resumed.st dense4.st
     }
     check 'a run goes on with more ranks' resume
 
@@ -120,6 +137,13 @@ if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; 
     check 'a rank that stops for good' ends 'rank 1 does not answer for 3 s' stop=1 timeout=2
     check 'a rank that is killed' ends 'signal 9' kill=3
     check 'a rank that is cancelled' ends 'rank 1: step: stopped by the progress function' cancel=1
+    unsaved() { # MESSAGE ARGUMENT: the file that was there stays
+        cp dense4.st ended.st
+        ! mpirun openmpi 4 openmpi4dense4 ended.st "$2" >ended 2>&1 && cat ended && grep -q "$1" ended &&
+            cmp ended.st dense4.st && [ -z "$(find . -name 'ended.st.*.tmp')" ]
+    }
+    check 'a rank that cannot write its part' unsaved 'cannot be written by rank 2: File too large' full=2
+    check 'a rank that sees other files' unsaved 'rank 3 does not see the file that rank 0 writes' away=3
     others() {
         ! timeout 120 mpirun.openmpi --oversubscribe -n 2 ./openmpi4dense4 ended.st >ended 2>&1 && cat ended &&
             grep -q 'the program is for 4 ranks, but the communicator has 2' ended

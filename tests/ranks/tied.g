@@ -1,5 +1,5 @@
 # A table that is read and multiplied: its gradient has several parts in each micro-batch.
-model tied(batch B = 16, T = 6, C = 24, V = 17)
+model tied(batch B = 16, T = 6, C = 72, V = 128)
 
 input x : i32[B, T]
 input labels : i32[B]

@@ -1,6 +1,7 @@
 /* Trains net on what each rank has of a batch that is the same everywhere, prints what rank 0 saw
- * to the bit, and saves to FILE: trainer FILE [load=FILE] [steps=N] [index|kill|stop|cancel=RANK]
- * [timeout=S] [time=1]. The fault comes in the second step. */
+ * to the bit, and saves to FILE: trainer FILE [load=FILE] [steps=N] [timeout=S]
+ * [index|kill|stop|cancel=RANK], where the fault comes in the second step, and [full|away=RANK],
+ * where it comes when all save: a limit to files, another folder. */
 #include HEADER
 
 #include <math.h>
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #ifdef NET_RANKS
 #include <mpi.h>
 #endif
@@ -85,6 +88,13 @@ int main(int argc, char **argv)
         if (rank == 0)
             printf("%d %a %a %a %a\n", t, loss, other, share, *net_accuracy(&m));
     }
+    if (rank == atoi(argument(argv, "full", "-1"))) {
+        const struct rlimit most = {4096, 4096};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &most);
+    }
+    if (rank == atoi(argument(argv, "away", "-1")) && chdir("/") != 0)
+        return failed(&m, rank, "chdir");
     if (net_save(&m, argv[1]) != NET_OK)
         return failed(&m, rank, "save");
 #ifdef NET_RANKS

@@ -1,0 +1,147 @@
+/* What ranks do together: the same on all of them, in one order, and complete.
+ *
+ * Every rank runs the same plan, so it is enough that the plan has one order of what goes over the
+ * link: each such op reads the engine's state as the one before it left it, and what began first
+ * ends first. What is under way is read by nobody else. A rank that has a shard of a sum reads no
+ * more than that; one that updates a shard gets the others. Linear in nodes and operands.
+ */
+#include "planner/check_parts.h"
+
+typedef struct {
+    Arena *arena;
+    const Graph *g;
+    Id *begun; /* nodes, in order; those before `ended` have ended */
+    Id count, ended;
+    Id engine;     /* the version of its state that the program has come to; NONE: none yet */
+    bool *partial; /* by value: only this rank's shard of it is the sum */
+    bool *flying;  /* by value: a message may read or write it */
+    bool *updated; /* by value: only this rank's shard of it is new */
+} RanksCheck;
+
+static Id operand(const RanksCheck *c, const Node *node, Id i)
+{
+    return i < node->uses ? node_use(c->g, node, i).value : NONE;
+}
+
+static bool is_partial(const RanksCheck *c, Id value)
+{
+    return value != NONE && (c->partial[value] || c->partial[check_first(c->g, value)]);
+}
+
+static int64_t count_of(const RanksCheck *c, Id value)
+{
+    return value == NONE ? 0 : value_count(&c->g->value.at[value]);
+}
+
+/* It updates as many numbers of its parameter as it has state for, or a gradient. */
+static bool updates_shard(const RanksCheck *c, const Node *node)
+{
+    const Id state = operand(c, node, 3);
+    return count_of(c, state != NONE ? state : operand(c, node, 1)) <
+           count_of(c, operand(c, node, 0));
+}
+
+static const char *check_order(RanksCheck *c, const Node *node)
+{
+    const Id before = operand(c, node, node->uses - 1);
+    const Id after = node->values ? node_value(node, node->values - 1) : NONE;
+    if (before == NONE || after == NONE || c->g->value.at[after].previous != before)
+        return arena_printf(c->arena, "%s has no place in the order of ranks", node->name);
+    if (c->engine != NONE ? before != c->engine : check_first(c->g, before) != before)
+        return arena_printf(c->arena, "%s does not follow what ranks did before", node->name);
+    c->engine = after;
+    return NULL;
+}
+
+static const char *check_begin(RanksCheck *c, Id id, const Node *node)
+{
+    for (Id i = 0; i + 1 < node->values; i++)
+        c->flying[node_value(node, i)] = true;
+    c->begun[c->count++] = id;
+    return NULL;
+}
+
+static const char *check_end(RanksCheck *c, const Node *node)
+{
+    if (c->ended == c->count)
+        return arena_printf(c->arena, "%s ends what did not begin", node->name);
+    const Id id = c->begun[c->ended++];
+    const Node *begin = &c->g->node.at[id];
+    for (Id i = 0; i + 1 < begin->values; i++)
+        if (operand(c, node, i) != node_value(begin, i))
+            return arena_printf(c->arena, "%s ends something else than %s began", node->name,
+                                begin->name);
+    const Id sum = node_value(node, 0);
+    const bool whole = ranks_does(c->g, id, true) & RANKS_WHOLE;
+    c->partial[sum] = !whole;
+    c->partial[check_first(c->g, sum)] |= !whole;
+    if (whole && c->updated[operand(c, begin, 0)])
+        c->updated[operand(c, begin, 0)] = false;
+    return NULL;
+}
+
+/* What reads a shard of a sum, or what is under way. */
+static const char *check_reads(RanksCheck *c, const Node *node)
+{
+    const OpRow *op = node->op;
+    const bool knows = op->flags & OP_HOST || (op->flags & OP_OPTIMIZER && updates_shard(c, node));
+    for (Id i = 0; i < node->uses; i++) {
+        const Id value = operand(c, node, i);
+        if (value == NONE)
+            continue;
+        if (c->flying[value] && !op->ranks)
+            return arena_printf(c->arena, "%s reads what is under way to other ranks", node->name);
+        if (!is_partial(c, value) || knows)
+            continue;
+        if (!(op->flags & OP_ELEMENTWISE))
+            return arena_printf(c->arena, "%s reads all of a sum that this rank has a shard of",
+                                node->name);
+        c->partial[node->value] = true;
+    }
+    if (op->flags & OP_OPTIMIZER && updates_shard(c, node))
+        c->updated[node_value(node, 0)] = true;
+    return NULL;
+}
+
+static const char *check_node(RanksCheck *c, Id id)
+{
+    const Node *node = &c->g->node.at[id];
+    const char *fault = check_reads(c, node);
+    if (!fault && node->op->ranks)
+        fault = check_order(c, node);
+    if (!fault && node->op->ranks)
+        fault = node->op->ranks & RANKS_END ? check_end(c, node) : check_begin(c, id, node);
+    return fault;
+}
+
+static const char *check_program(RanksCheck *c, int program)
+{
+    const char *fault = NULL;
+    c->count = c->ended = 0;
+    c->engine = NONE;
+    for (Id n = 0; n < c->g->node.count && !fault; n++)
+        if (c->g->node.at[n].program == program)
+            fault = check_node(c, n);
+    if (!fault && c->ended < c->count)
+        fault = arena_printf(c->arena, "%s begins and never ends",
+                             c->g->node.at[c->begun[c->ended]].name);
+    for (Id v = 0; v < c->g->value.count && !fault; v++)
+        if (c->updated[v])
+            fault = arena_printf(c->arena, "%s is updated by shards that nobody gathers",
+                                 c->g->value.at[check_first(c->g, v)].name);
+    return fault;
+}
+
+const char *check_ranks(Arena *arena, const Graph *g)
+{
+    RanksCheck c = {.arena = arena,
+                    .g = g,
+                    .begun = ARENA_ARRAY(arena, Id, g->node.count + 1),
+                    .partial = ARENA_ARRAY(arena, bool, g->value.count + 1),
+                    .flying = ARENA_ARRAY(arena, bool, g->value.count + 1),
+                    .updated = ARENA_ARRAY(arena, bool, g->value.count + 1)};
+    const char *fault = NULL;
+    for (int p = 0; p < PROGRAMS && !fault; p++)
+        fault = check_program(&c, p);
+    return fault;
+}
