@@ -80,6 +80,9 @@ static void fill_ranks(const Plan *plan, Template *t)
     fill_number(t, "RANKS_AT", state ? state->offset : 0);
     fill_number(t, "RANKS_BYTES", state ? state->bytes : 0);
     fill_number(t, "RANKS_SUMS", ranks->sums);
+    const bool gathers = ranks->gather != NONE && plan->home[ranks->gather] != NONE;
+    template_fact(t, "RANKS_GATHER", gathers);
+    fill_number(t, "RANKS_GATHER_AT", gathers ? plan->buffer[plan->home[ranks->gather]].offset : 0);
 }
 
 static Template fill_shared(const Api *api)

@@ -471,6 +471,9 @@ static bool lower_whole(Samples *s, const Model *model)
     s->whole->precision = g->precision;
     s->whole->wide_kernels = g->wide_kernels;
     s->spread = ARENA_ARRAY(g->arena, Spread, g->value.count);
+    s->whole->ranks.count = g->ranks.count;
+    s->whole->ranks.here = g->ranks.here;
+    s->whole->ranks.turns = g->ranks.turns;
     graph_program(s->whole, g->program, g->training);
     s->whole->chunked_loss = g->chunked_loss;
     return g->program == PROGRAM_FORWARD ? lower_into(s->whole, model)
@@ -497,7 +500,7 @@ static bool check_staged(const Samples *s)
         bool reached = false;
         for (size_t k = 0; k < c->use.count; k++)
             reached |= s->spread[c->use.at[k].value].kind != SPREAD_SAME;
-        if (!reached)
+        if (!reached && !c->alike)
             return diag_error(g->diag, c->span,
                               "%s would move once for each micro-batch, by what no sample reaches, "
                               "so a step cannot run in %u micro-batches",

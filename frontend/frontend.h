@@ -232,6 +232,8 @@ typedef struct {
     uint8_t shard;             /* Shard */
     Id state;                  /* what the engine keeps, and pieces of messages; NONE */
     Id last;                   /* the version of it that the program being lowered has come to */
+    Id gather, gathered;       /* the same of what gathers come after each other by; or NONE */
+    uint32_t turns;            /* micro-batches on each rank */
     uint32_t sums;             /* tensors that can be under way at a time */
     int64_t piece;             /* numbers that one rank adds at a time */
     ARRAY(Id) begun;           /* parameters whose gradients are, in that order */
@@ -474,6 +476,7 @@ typedef struct Call {
     int outs;
     bool wide;         /* computes in f32, as what it stands for did */
     bool wide_result;  /* of narrow operands: f32. Gradients of f32 operands; see precision.c */
+    bool alike;        /* staged: what it moves by is the same on all ranks */
     ARRAY(Use) result; /* left by call_finish: what the call evaluates to */
 } Call;
 
@@ -737,6 +740,8 @@ void ranks_begin(Graph *g, const Choice *choice, const Model *whole);
 /* A metric of a micro-batch, summed over ranks and micro-batches; where it is kept, it has the name.
  */
 Use ranks_metric(Graph *g, const Output *metric, const char *name);
+/* What each rank has, in rank order, [ranks, ...]. */
+Use ranks_gather(Graph *g, const Call *from, Use part);
 /* What the step has staged, of all ranks: until ranks_unstage it stands in the place of gradients,
  * and is summed as they are. False with a message where it cannot be. */
 bool ranks_stage(Graph *g, Use *gradient);

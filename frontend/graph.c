@@ -13,7 +13,7 @@ Graph *graph_new(Arena *arena, Diag *diag, const Source *source)
     g->source = source;
     g->name = "model";
     g->loss_scale = NONE;
-    g->ranks.state = g->ranks.last = NONE;
+    g->ranks.state = g->ranks.last = g->ranks.gather = g->ranks.gathered = NONE;
     g->names = names_new(arena);
     ARRAY_PUSH(arena, &g->scope, (Scope){.path = "", .parent = NONE, .template = NONE});
     graph_program(g, PROGRAM_FORWARD, false);
@@ -26,6 +26,7 @@ void graph_program(Graph *g, ProgramKind program, bool training)
     g->training = training;
     g->staged.count = 0;
     g->ranks.last = g->ranks.state;
+    g->ranks.gathered = g->ranks.gather;
     g->node_names = names_new(g->arena);
 }
 

@@ -27,6 +27,7 @@ enum {
     STATE_PIECES = 12, /* and pieces, */
     PIECE_LEAST = 256, /* of so many numbers */
     PIECE_MOST = 1 << 16,
+    GATHER_STATE = 64, /* bytes, for a pointer */
     /* where the parts of a piece arrive together: see runtime/cuda/ranks.cuh */
     SAID = 32,               /* bytes of what each rank says of a step */
     TOGETHER_MOST = 1 << 22, /* numbers that arrive at a time */
@@ -112,6 +113,8 @@ void ranks_begin(Graph *g, const Choice *choice, const Model *whole)
                        .shard = choice->as_ranks ? SHARD_NONE : choice->shard,
                        .state = NONE,
                        .last = NONE,
+                       .gather = NONE,
+                       .gathered = NONE,
                        .whole = whole};
     if (!is_summed(g) || g->ranks.here)
         return;
@@ -214,6 +217,27 @@ Use ranks_metric(Graph *g, const Output *metric, const char *name)
     return sum_end(g, metric->name, sum_begin(g, metric->name, metric->use, all, 0));
 }
 
+/* ---- Gathers -------------------------------------------------------------------------------- */
+
+/* They come after each other, but not after sums that are under way: so they have a state of their
+ * own, which knows where the engine is. */
+Use ranks_gather(Graph *g, const Call *from, Use part)
+{
+    const int64_t bytes = GATHER_STATE;
+    if (g->ranks.gather == NONE) {
+        g->ranks.gather =
+            graph_value(g, VALUE_GRADIENT, "ranks.gather", U8, 1, &bytes, g->train.span);
+        g->ranks.gathered = g->ranks.gather;
+    }
+    Call c = call_begin(g, from, "gather_ranks");
+    call_use(g, &c, part);
+    call_use(g, &c, use_of(g->ranks.gathered));
+    if (!call_finish(g, &c))
+        return (Use){NONE, NONE};
+    g->ranks.gathered = c.result.at[1].value;
+    return c.result.at[0];
+}
+
 /* ---- Running statistics ---------------------------------------------------------------------- */
 
 /* A table for a statistic, with a row for each micro-batch of all ranks. */
@@ -237,7 +261,7 @@ bool ranks_stage(Graph *g, Use *gradient)
 {
     for (size_t i = 0; i < g->staged.count && g->ranks.state != NONE; i++) {
         const Call *c = g->staged.at[i];
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 2 && !c->alike; k++) {
             const Id state = c->use.at[k].value;
             if (gradient[state].value != NONE || g->loss_scale != NONE)
                 return diag_error(
@@ -252,7 +276,7 @@ bool ranks_stage(Graph *g, Use *gradient)
 void ranks_unstage(Graph *g, Use *gradient)
 {
     for (size_t i = 0; i < g->staged.count && g->ranks.state != NONE; i++)
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 2 && !g->staged.at[i]->alike; k++) {
             Call *c = g->staged.at[i];
             Use *sum = &gradient[c->use.at[k].value];
             c->use.at[2 + k] = *sum;

@@ -229,6 +229,7 @@ bool train_add(Graph *g, const Model *model, uint32_t times)
     Lowering l = {.g = g, .rank = *model, .micro = *model, .turns = turns, .parts = turns * ranks};
     l.whole = g->ranks.whole ? *g->ranks.whole : *model;
     l.times = g->ranks.here ? l.parts : turns;
+    g->ranks.turns = turns;
     const Dimension *batch = batch_dimension(g);
     if (!check_times(g, l.times))
         return false;

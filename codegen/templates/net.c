@@ -508,6 +508,9 @@ int net_init(net *m, void *arena, size_t bytes)
     if (gp_mpi_begin(RANKS, MODEL_RANKS_BYTES, MODEL_RANKS_SUMS, NET_RANKS,
                      UINT64_C(MODEL_PLAN_HASH), communicator) != GP_OK)
         return rank_failed(m);
+#if MODEL_RANKS_GATHER
+    *(gp_ranks **)(void *)(m->arena + MODEL_RANKS_GATHER_AT) = RANKS;
+#endif
 #endif
     return NET_OK;
 }

@@ -41,6 +41,9 @@
 #ifndef MODEL_SHARDS
 #define MODEL_SHARDS 0 /* likewise */
 #endif
+#ifndef MODEL_RANKS_GATHER
+#define MODEL_RANKS_GATHER MODEL_RANKS
+#endif
 #ifndef MODEL_AS_RANKS
 #define MODEL_AS_RANKS 0
 #endif
@@ -174,6 +177,7 @@
 #define MODEL_RANKS_SUMS 1
 #define MODEL_LIBRARIES "-lcublas"
 #define MODEL_SHARD_ROWS {1, 2, {3, 4}}
+#define MODEL_RANKS_GATHER_AT 0
 #define MODEL_PLAN_HASH 0x1
 
 /* ---- Its data ---- */

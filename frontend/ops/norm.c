@@ -231,30 +231,78 @@ static bool check_running(Graph *g, const Call *c)
     return false;
 }
 
+enum { OVER_BATCH, OVER_MICRO, OVER_RANK };
+
+/* Elements of a channel. */
+static double count_of(const Graph *g, const Call *c)
+{
+    const View x = call_view(g, c, 0);
+    return (double)(view_count(&x) / x.dim[1]);
+}
+
+/* Whether the batch is that of several ranks, each of which has its part at once. */
+static bool is_over_ranks(const Graph *g, const Call *c)
+{
+    return call_attr(c, "over")->number == OVER_BATCH && g->ranks.count && !g->ranks.here &&
+           g->ranks.turns == 1;
+}
+
+/* What is at hand: the whole batch, a micro-batch, or a rank's part where that is no more. */
+static bool normalize_over_batch(Graph *g, Call *c, Use *made)
+{
+    const int over = (int)call_attr(c, "over")->number;
+    const bool part = over == OVER_RANK && g->ranks.count && g->ranks.turns == 1;
+    Call norm = call_begin(g, c, "batchnorm_train");
+    call_set(&norm, "eps", call_attr(c, "eps")->number);
+    call_set(&norm, "over", over == OVER_MICRO || part);
+    for (int i = 0; i < 3; i++)
+        call_use(g, &norm, call_operand(c, i));
+    if (!call_finish(g, &norm))
+        return false;
+    for (int i = 0; i < 3; i++)
+        made[i] = norm.result.at[i];
+    return true;
+}
+
+static bool normalize_over_ranks(Graph *g, Call *c, Use *made)
+{
+    const Use x = call_operand(c, 0), part = call_op(g, c, "batchnorm_part", 1, &x);
+    const Use all = part.value == NONE ? part : ranks_gather(g, c, part);
+    Call merge = call_begin(g, c, "batchnorm_merge");
+    if (all.value == NONE)
+        return false;
+    call_set(&merge, "eps", call_attr(c, "eps")->number);
+    call_use(g, &merge, all);
+    if (!call_finish(g, &merge))
+        return false;
+    made[1] = merge.result.at[0];
+    made[2] = merge.result.at[1];
+    Use operand[5] = {x, call_operand(c, 1), call_operand(c, 2), made[1], made[2]};
+    made[0] = call_op(g, c, "batchnorm_given", 5, operand);
+    return made[0].value != NONE;
+}
+
 /* Training takes the statistics of the batch; the running ones move towards them when the step is
  * sure to succeed: see updates.c. */
 static bool build_batchnorm_train(Graph *g, Call *c)
 {
     if (!check_running(g, c))
         return false;
-    View x = call_view(g, c, 0);
-    double eps = call_attr(c, "eps")->number;
-    Call norm = call_begin(g, c, "batchnorm_train"), *running = ARENA_NEW(g->arena, Call);
+    Call *running = ARENA_NEW(g->arena, Call);
     *running = call_begin(g, c, "running_stats");
-    call_set(&norm, "eps", eps);
-    call_set(&norm, "over", call_attr(c, "over")->number);
-    for (int i = 0; i < 3; i++)
-        call_use(g, &norm, call_operand(c, i));
-    if (!call_finish(g, &norm))
+    const bool shared = is_over_ranks(g, c);
+    Use made[3]; /* the result, mean and inverse standard deviation */
+    if (!(shared ? normalize_over_ranks(g, c, made) : normalize_over_batch(g, c, made)))
         return false;
-    call_set(running, "eps", eps);
+    running->alike = shared;
+    call_set(running, "eps", call_attr(c, "eps")->number);
     call_set(running, "momentum", call_attr(c, "momentum")->number);
-    call_set(running, "count", (double)(view_count(&x) / x.dim[1]));
-    Use operand[4] = {call_operand(c, 3), call_operand(c, 4), norm.result.at[1], norm.result.at[2]};
+    call_set(running, "count", count_of(g, c) * (shared ? g->ranks.count : 1));
+    Use operand[4] = {call_operand(c, 3), call_operand(c, 4), made[1], made[2]};
     for (int i = 0; i < 4; i++)
         call_use(g, running, operand[i]);
     ARRAY_PUSH(g->arena, &g->staged, running);
-    call_result(g, c, norm.result.at[0]);
+    call_result(g, c, made[0]);
     return true;
 }
 
@@ -387,8 +435,10 @@ const OpRow ops_norm[] = {
                .kind = ARG_WORD,
                .flags = ARG_FRONT,
                .fallback = "batch",
-               .words = "batch micro",
-               .help = "what training takes statistics of: the whole batch, or a micro-batch"}},
+               .words = "batch micro rank",
+               .help =
+                   "what training takes statistics of: the whole batch, a micro-batch, or what a "
+                   "rank has of it"}},
      .foreign_unused = "num_batches_tracked",
      .params = params_batchnorm,
      .build = build_batchnorm},

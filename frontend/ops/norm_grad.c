@@ -105,7 +105,7 @@ const OpRow ops_norm_grad[] = {
               {.name = "scale"},
               {.name = "bias"},
               {.name = "eps", .kind = ARG_FLOAT},
-              {.name = "over", .kind = ARG_WORD, .flags = ARG_FRONT, .words = "batch micro"}},
+              {.name = "over", .kind = ARG_BOOL, .flags = ARG_FRONT, .help = "what is at hand"}},
      .shape = shape_channels,
      .grad = grad_batchnorm,
      .flops = flops_norm,

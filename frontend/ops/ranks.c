@@ -57,6 +57,17 @@ static bool shape_part(Graph *g, Call *c)
         .name = "spreads", .kind = ARG_BOOL, .fallback = spreads_ \
     }
 
+/* A row of each rank. */
+static bool shape_gather(Graph *g, Call *c)
+{
+    const View part = call_view(g, c, 0), state = call_view(g, c, 1);
+    int64_t dim[MAX_RANK] = {g->ranks.count};
+    for (int i = 0; i < part.rank; i++)
+        dim[i + 1] = part.dim[i];
+    return call_output(g, c, F32, part.rank + 1, dim) &&
+           call_output(g, c, U8, state.rank, state.dim);
+}
+
 const OpRow ops_ranks[] = {
     {.name = "reduce_begin",
      .help = "the sum of a tensor over ranks begins: its bytes are under way until reduce_end",
@@ -123,6 +134,14 @@ const OpRow ops_ranks[] = {
      .shape = shape_reduce,
      .updates = {1, 2},
      COLLECTIVE(RANKS_END)},
+    {.name = "gather_ranks",
+     .help = "what each rank has, on all of them, in rank order; waits for the last",
+     .kernel = "ranks",
+     .args = {{.name = "part"}, {.name = "state"}},
+     .shape = shape_gather,
+     .updates = {0, 2},
+     .flags = OP_EFFECT | OP_HIDDEN | OP_FLAT | OP_STORED | OP_HOST,
+     .batch = batch_never},
     {.name = "stage_part",
      .help = "what a micro-batch has to say, in its row of a table of all; other ranks add theirs",
      .kernel = "ranks",

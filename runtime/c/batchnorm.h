@@ -91,6 +91,80 @@ GP_FUNCTION void gp_batchnorm_made(const gp_call *c, const gp_real *y, int64_t r
         gp_store_row(&c->out[0], row, y, n);
 }
 
+/* Whether a result this large goes around the caches; `other`: what it may be in place of. */
+GP_FUNCTION int gp_batchnorm_streams(const gp_call *c, const gp_channels *s, const gp_real *other)
+{
+    const gp_real *out = c->out[0].data;
+    return out && !gp_is_half(c) &&
+           gp_streams(out, c->in[0].data, other, s->samples * s->channels * s->width);
+}
+
+/* The mean of channel k, and what its elements are off by, squared and summed. */
+GP_FUNCTION double gp_batchnorm_squares(const gp_call *c, const gp_channels *s, int64_t k,
+                                        gp_real *mean)
+{
+    double sum = 0, squares = 0;
+    for (int64_t n = 0; n < s->samples; n++)
+        sum += (double)gp_row_sum(gp_batchnorm_x(c, 0, n, k, s->width), s->width);
+    *mean = (gp_real)(sum / (double)(s->samples * s->width));
+    for (int64_t n = 0; n < s->samples; n++)
+        squares += (double)gp_row_squares(gp_batchnorm_x(c, 0, n, k, s->width), *mean, s->width);
+    if (!(squares <= GP_LARGEST)) { /* over a row they overflow: an inverse of 0 would hide it */
+        squares = 0;
+        for (int64_t n = 0; n < s->samples; n++)
+            squares += gp_row_large_squares(gp_batchnorm_x(c, 0, n, k, s->width), *mean, s->width);
+    }
+    return squares;
+}
+
+/* Channel k of the result. Operands: x, scale, bias. */
+GP_FUNCTION void gp_batchnorm_apply(const gp_call *c, const gp_channels *s, int64_t k, gp_real mean,
+                                    gp_real inverse, int streams)
+{
+    const gp_real factor = inverse * gp_get_real(c->in[1].data, k, c->in[1].dtype);
+    const gp_real shift = gp_get_real(c->in[2].data, k, c->in[2].dtype);
+    for (int64_t n = 0; n < s->samples && c->out[0].data; n++) {
+        const int64_t row = n * s->channels + k;
+        gp_real *x = gp_batchnorm_x(c, 0, n, k, s->width);
+        gp_real *y = gp_batchnorm_y(c, x, row, s->width);
+        gp_batchnorm_row(x, y, s->width, mean, factor, shift, streams);
+        gp_batchnorm_made(c, y, row, s->width);
+    }
+    gp_stream_end();
+}
+
+/* The sum of dy over channel k, and that of dy by the normalized x. Operands: x, dy. */
+GP_FUNCTION double gp_batchnorm_sum(const gp_call *c, const gp_channels *s, int64_t k, gp_real mean,
+                                    gp_real inverse, double *along)
+{
+    double sum = 0;
+    *along = 0;
+    for (int64_t n = 0; n < s->samples; n++) {
+        const gp_real *x = gp_batchnorm_x(c, 0, n, k, s->width);
+        const gp_real *dy = gp_batchnorm_x(c, 1, n, k, s->width);
+        sum += (double)gp_row_sum(dy, s->width);
+        *along += (double)gp_row_along(dy, x, mean, s->width) * (double)inverse;
+    }
+    return sum;
+}
+
+/* Channel k of dx, from the means of these sums. Operands: x, dy, scale. */
+GP_FUNCTION void gp_batchnorm_dx(const gp_call *c, const gp_channels *s, int64_t k, gp_real mean,
+                                 gp_real inverse, double sum, double along, int streams)
+{
+    const gp_real factor = inverse * gp_get_real(c->in[2].data, k, c->in[2].dtype);
+    const gp_real shift = (gp_real)sum, slope = (gp_real)along * inverse;
+    for (int64_t n = 0; n < s->samples && c->out[0].data; n++) {
+        const int64_t row = n * s->channels + k;
+        gp_real *x = gp_batchnorm_x(c, 0, n, k, s->width),
+                *dy = gp_batchnorm_x(c, 1, n, k, s->width);
+        gp_real *dx = gp_batchnorm_y(c, x, row, s->width);
+        gp_batchnorm_back(x, dy, dx, s->width, mean, factor, shift, slope, streams);
+        gp_batchnorm_made(c, dx, row, s->width);
+    }
+    gp_stream_end();
+}
+
 GP_WORKSPACE(batchnorm_train)
 {
     return gp_batchnorm_work(c);
@@ -105,35 +179,15 @@ GP_KERNEL(batchnorm_train)
 {
     const gp_batchnorm_train_attr *a = c->attr;
     const gp_channels s = gp_channels_of(&c->in[0]);
-    gp_real *out = c->out[0].data, *means = c->out[1].data, *inverses = c->out[2].data;
+    gp_real *means = c->out[1].data, *inverses = c->out[2].data;
     const double count = (double)(s.samples * s.width);
-    const int streams = out && !gp_is_half(c) &&
-                        gp_streams(out, c->in[0].data, NULL, s.samples * s.channels * s.width);
+    const int streams = gp_batchnorm_streams(c, &s, NULL);
     GP_PARALLEL(c->run, s.samples * s.channels * s.width > 8192)
     for (int64_t k = 0; k < s.channels; k++) {
-        double sum = 0, squares = 0;
-        for (int64_t n = 0; n < s.samples; n++)
-            sum += (double)gp_row_sum(gp_batchnorm_x(c, 0, n, k, s.width), s.width);
-        const gp_real mean = (gp_real)(sum / count);
-        for (int64_t n = 0; n < s.samples; n++)
-            squares += (double)gp_row_squares(gp_batchnorm_x(c, 0, n, k, s.width), mean, s.width);
-        if (!(squares <=
-              GP_LARGEST)) { /* over a row they overflow: an inverse of 0 would hide it */
-            squares = 0;
-            for (int64_t n = 0; n < s.samples; n++)
-                squares += gp_row_large_squares(gp_batchnorm_x(c, 0, n, k, s.width), mean, s.width);
-        }
+        gp_real mean;
+        const double squares = gp_batchnorm_squares(c, &s, k, &mean);
         const gp_real inverse = (gp_real)(1 / sqrt(squares / count + a->eps));
-        const gp_real factor = inverse * gp_get_real(c->in[1].data, k, c->in[1].dtype);
-        const gp_real shift = gp_get_real(c->in[2].data, k, c->in[2].dtype);
-        for (int64_t n = 0; n < s.samples && out; n++) {
-            const int64_t row = n * s.channels + k;
-            gp_real *x = gp_batchnorm_x(c, 0, n, k, s.width);
-            gp_real *y = gp_batchnorm_y(c, x, row, s.width);
-            gp_batchnorm_row(x, y, s.width, mean, factor, shift, streams);
-            gp_batchnorm_made(c, y, row, s.width);
-        }
-        gp_stream_end();
+        gp_batchnorm_apply(c, &s, k, mean, inverse, streams);
         if (means)
             means[k] = mean;
         if (inverses)
@@ -157,32 +211,14 @@ GP_KERNEL(batchnorm_grad)
 {
     const gp_channels s = gp_channels_of(&c->in[0]);
     const gp_real *means = c->in[3].data, *inverses = c->in[4].data;
-    gp_real *out = c->out[0].data, *dscale = c->out[1].data, *dbias = c->out[2].data;
+    gp_real *dscale = c->out[1].data, *dbias = c->out[2].data;
     const double count = (double)(s.samples * s.width);
-    const int streams =
-        out && !gp_is_half(c) &&
-        gp_streams(out, c->in[0].data, c->in[1].data, s.samples * s.channels * s.width);
+    const int streams = gp_batchnorm_streams(c, &s, c->in[1].data);
     GP_PARALLEL(c->run, s.samples * s.channels * s.width > 8192)
     for (int64_t k = 0; k < s.channels; k++) {
-        const gp_real mean = means[k], inverse = inverses[k];
-        const gp_real factor = inverse * gp_get_real(c->in[2].data, k, c->in[2].dtype);
-        double sum = 0, along = 0;
-        for (int64_t n = 0; n < s.samples; n++) {
-            const gp_real *x = gp_batchnorm_x(c, 0, n, k, s.width);
-            const gp_real *dy = gp_batchnorm_x(c, 1, n, k, s.width);
-            sum += (double)gp_row_sum(dy, s.width);
-            along += (double)gp_row_along(dy, x, mean, s.width) * (double)inverse;
-        }
-        const gp_real shift = (gp_real)(sum / count), slope = (gp_real)(along / count) * inverse;
-        for (int64_t n = 0; n < s.samples && out; n++) {
-            const int64_t row = n * s.channels + k;
-            gp_real *x = gp_batchnorm_x(c, 0, n, k, s.width),
-                    *dy = gp_batchnorm_x(c, 1, n, k, s.width);
-            gp_real *dx = gp_batchnorm_y(c, x, row, s.width);
-            gp_batchnorm_back(x, dy, dx, s.width, mean, factor, shift, slope, streams);
-            gp_batchnorm_made(c, dx, row, s.width);
-        }
-        gp_stream_end();
+        double along;
+        const double sum = gp_batchnorm_sum(c, &s, k, means[k], inverses[k], &along);
+        gp_batchnorm_dx(c, &s, k, means[k], inverses[k], sum / count, along / count, streams);
         if (dscale)
             dscale[k] = (gp_real)along;
         if (dbias)

@@ -447,6 +447,49 @@ GP_HOST int gp_ranks_agree(gp_ranks *r, int code, char *text, size_t size)
     return moved == GP_OK ? own.code : moved;
 }
 
+/* Of so many rows from `first` on, those up to the last; or those that go on with row 0. */
+GP_HOST int gp_ranks_rows(const gp_ranks *r, int first, int some, int on)
+{
+    const int room = r->ranks - first;
+    return on ? (some > room ? some - room : 0) : some < room ? some : room;
+}
+
+/* So many rows of a table from ours on go `to` a rank, and those from `from` on come from there. */
+GP_HOST int gp_ranks_trade(gp_ranks *r, unsigned char *table, size_t row, int to, int from,
+                           int some)
+{
+    int code = GP_OK;
+    for (int part = 0; part < 2 && code == GP_OK; part++) { /* up to the last row; from the first */
+        const int ours = gp_ranks_rows(r, r->rank, some, part);
+        const int theirs = gp_ranks_rows(r, from, some, part);
+        gp_message sent = 0, here = 0;
+        if (theirs)
+            code = r->link.receive(r, table + (part ? 0 : (size_t)from * row), (size_t)theirs * row,
+                                   from, GP_TAG_GATHER, &here);
+        if (ours && code >= 0)
+            code = r->link.send(r, table + (part ? 0 : (size_t)r->rank * row), (size_t)ours * row,
+                                to, GP_TAG_GATHER, &sent);
+        if (code < 0)
+            return gp_ranks_fail(r, "a message to or from another rank failed");
+        code = gp_ranks_await(r, from, &here);
+        code = code == GP_OK ? gp_ranks_await(r, to, &sent) : code;
+    }
+    return code;
+}
+
+/* Each rank has its row of a table; then all have all. What a rank has doubles each time (Bruck et
+ * al., "Efficient algorithms for all-to-all communications", 1997). */
+GP_HOST int gp_ranks_gather_rows(gp_ranks *r, void *table, size_t row)
+{
+    int code = GP_OK;
+    for (int has = 1; has < r->ranks && code == GP_OK; has *= 2) {
+        const int some = has < r->ranks - has ? has : r->ranks - has;
+        code = gp_ranks_trade(r, table, row, (r->rank - has + r->ranks) % r->ranks,
+                              (r->rank + has) % r->ranks, some);
+    }
+    return code;
+}
+
 /* What a rank says, and then what all of them do. */
 typedef struct {
     double sum;
@@ -618,6 +661,15 @@ GP_KERNEL(stage_part)
         memset(table, 0, (size_t)gp_count(all) * sizeof *table);
     memcpy(table + row * part->dim[0], part->data, (size_t)part->dim[0] * sizeof *table);
     return GP_OK;
+}
+
+/* Operands: what this rank has; where the engine is. */
+GP_KERNEL(gather_ranks)
+{
+    gp_ranks *r = *(gp_ranks *const *)c->in[1].data;
+    const size_t row = (size_t)gp_count(&c->in[0]) * sizeof(gp_real);
+    memcpy((unsigned char *)c->out[0].data + (size_t)r->rank * row, c->in[0].data, row);
+    return gp_ranks_gather_rows(r, c->out[0].data, row);
 }
 
 /* The sum over ranks of what all micro-batches of each have filled in, where it lies. */

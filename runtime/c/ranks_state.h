@@ -36,6 +36,7 @@ enum {
     GP_TAG_SHARE,
     GP_TAG_ASK,    /* whether a rank is still there, */
     GP_TAG_ANSWER, /* and that it is */
+    GP_TAG_GATHER,
     GP_TAG_PART = 16,
     GP_TAGS = 8192,
     GP_TAG_SUM = GP_TAG_PART + GP_TAGS,

@@ -1,6 +1,6 @@
 /* Normalisation of rows (layernorm, normalize, rmsnorm) and of channels (batchnorm), and the
  * gradients. */
-#include "runtime/c/batchnorm.h"
+#include "runtime/c/batchnorm_ranks.h"
 #include "runtime/c/layernorm.h"
 #include "runtime/c/norm_grad.h"
 
@@ -99,6 +99,11 @@ static void rows(Rows r)
         r.scale);
 }
 
+/* Element `at` of channel k. */
+#define EACH                              \
+    for (int64_t n = 0; n < samples; n++) \
+        for (int64_t at = (n * count + k) * width; at < (n * count + k + 1) * width; at++)
+
 static void channels(int64_t samples, int64_t count, int64_t width)
 {
     const gp_batchnorm_train_attr a = {1e-5};
@@ -109,9 +114,6 @@ static void channels(int64_t samples, int64_t count, int64_t width)
     const double all = (double)(samples * width);
     for (int64_t k = 0; k < count; k++) {
         double squares = 0;
-#define EACH                              \
-    for (int64_t n = 0; n < samples; n++) \
-        for (int64_t at = (n * count + k) * width; at < (n * count + k + 1) * width; at++)
         EACH mean.at[k] += x.at[at] / all;
         EACH squares += (x.at[at] - mean.at[k]) * (x.at[at] - mean.at[k]) / all;
         inverse.at[k] = 1 / sqrt(squares + a.eps);
@@ -125,7 +127,6 @@ static void channels(int64_t samples, int64_t count, int64_t width)
         EACH dx.at[at] = inverse.at[k] * scale.at[k] *
                          (dy.at[at] - dbias.at[k] / all -
                           (x.at[at] - mean.at[k]) * inverse.at[k] * dscale.at[k] / all);
-#undef EACH
     }
     CROSS_TOTAL(GP_STREAM_LEAST, x.count);
     if (x.count >= GP_STREAM_LEAST)
@@ -163,6 +164,101 @@ static void channels(int64_t samples, int64_t count, int64_t width)
              (int)width);
     try_more(&t, "batchnorm of %d x %d x %d", (int)samples, (int)count, (int)width);
     try(&back, "batchnorm_grad of %d x %d x %d", (int)samples, (int)count, (int)width);
+}
+
+/* A part of a batch that is normalized with what all parts say of it: the last of `ranks`. */
+static void parts(int64_t samples, int64_t count, int64_t width, int64_t ranks)
+{
+    const gp_batchnorm_merge_attr a = {1e-5};
+    Array x = reals(DIMS(samples, count, width)), dy = reals(DIMS(samples, count, width));
+    Array y = zeros(DIMS(samples, count, width)), dx = zeros(DIMS(samples, count, width));
+    Array scale = reals(DIMS(count)), bias = reals(DIMS(count)), mean = zeros(DIMS(count));
+    Array inverse = zeros(DIMS(count)), dscale = zeros(DIMS(count)), dbias = zeros(DIMS(count));
+    Array own = zeros(DIMS(2, count)), all = reals(DIMS(ranks, 2, count));
+    Array sums = zeros(DIMS(2, count)), other = reals(DIMS(ranks, 2, count));
+    const double part = (double)(samples * width), many = (double)ranks;
+    for (int64_t k = 0; k < count; k++) {
+        double *of = all.at + (ranks - 1) * 2 * count + k, squares = 0, sum = 0, along = 0;
+        EACH own.at[k] += x.at[at] / part;
+        EACH squares += (x.at[at] - own.at[k]) * (x.at[at] - own.at[k]) / part;
+        own.at[count + k] = of[count] = sqrt(squares);
+        of[0] = own.at[k];
+        squares = 0; /* of the whole batch: E[x^2] - E[x]^2 */
+        for (int64_t r = 0; r < ranks; r++) {
+            const double *at = all.at + r * 2 * count + k;
+            mean.at[k] += at[0] / many;
+            squares += (at[count] * at[count] + at[0] * at[0]) / many;
+        }
+        inverse.at[k] = 1 / sqrt(squares - mean.at[k] * mean.at[k] + a.eps);
+        EACH
+        {
+            const double unit = (x.at[at] - mean.at[k]) * inverse.at[k];
+            y.at[at] = unit * scale.at[k] + bias.at[k];
+            dscale.at[k] += dy.at[at] * unit;
+            dbias.at[k] += dy.at[at];
+        }
+        sums.at[k] = dbias.at[k];
+        sums.at[count + k] = dscale.at[k];
+        for (int64_t r = 0; r < ranks; r++) {
+            sum += other.at[r * 2 * count + k] / (many * part);
+            along += other.at[(r * 2 + 1) * count + k] / (many * part);
+        }
+        EACH dx.at[at] = inverse.at[k] * scale.at[k] *
+                         (dy.at[at] - sum - (x.at[at] - mean.at[k]) * inverse.at[k] * along);
+    }
+    const Case said = {.kernel = gp_batchnorm_part,
+                       .space = gp_batchnorm_part_workspace,
+                       .half_in = 1,
+                       .ins = 1,
+                       .outs = 1,
+                       .in = {x},
+                       .want = {own},
+                       .slack = 100,
+                       .terms = 1};
+    const Case merge = {.kernel = gp_batchnorm_merge,
+                        .attr = &a,
+                        .ins = 1,
+                        .outs = 2,
+                        .in = {all},
+                        .want = {mean, inverse},
+                        .slack = 100,
+                        .terms = 1};
+    const Case given = {.kernel = gp_batchnorm_given,
+                        .space = gp_batchnorm_given_workspace,
+                        .half_in = count % 2 ? 1 : 7,
+                        .half_out = 1,
+                        .ins = 5,
+                        .outs = 1,
+                        .in = {x, scale, bias, mean, inverse},
+                        .want = {y},
+                        .over = {1},
+                        .slack = 100,
+                        .terms = 1};
+    const Case summed = {.kernel = gp_batchnorm_sums,
+                         .space = gp_batchnorm_sums_workspace,
+                         .half_in = 3,
+                         .ins = 4,
+                         .outs = 3,
+                         .in = {x, dy, mean, inverse},
+                         .want = {sums, dscale, dbias},
+                         .slack = 300,
+                         .terms = 4};
+    const Case back = {.kernel = gp_batchnorm_given_grad,
+                       .space = gp_batchnorm_given_grad_workspace,
+                       .half_in = count % 2 ? 3 : 7,
+                       .half_out = 1,
+                       .ins = 6,
+                       .outs = 1,
+                       .in = {x, dy, scale, mean, inverse, other},
+                       .want = {dx},
+                       .over = {1 + (int)(width % 2)},
+                       .slack = 300,
+                       .terms = 4};
+    const Case *const list[] = {&said, &merge, &given, &summed, &back};
+    for (int i = 0; i < 5; i++)
+        try_more(list[i], "batchnorm over %d ranks, %d: %d x %d x %d", (int)ranks, i, (int)samples,
+                 (int)count, (int)width);
+    forget();
 }
 
 static void running(void)
@@ -230,6 +326,9 @@ int main(void)
     rows((Rows){GP_STREAM_LEAST / 32, 32, 0, 1, 0}); /* as many as are streamed, exactly */
     channels(2, GP_STREAM_LEAST / 64, 32);
     channels(1, 3, 1);
+    parts(2, 8, GP_ROW_CHUNK + 5, 1);
+    parts(3, 5, 49, 3);
+    parts(2, GP_STREAM_LEAST / 128, 64, 8);
     running();
     one_output();
     return finish();

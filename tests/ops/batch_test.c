@@ -302,17 +302,23 @@ static void check_case(const OpCase *row, bool *passed)
     arena_free(arena);
 }
 
-/* Of what these compute, nothing is a sample's. */
+/* Of what these compute, nothing is a sample's; or it takes ranks to see it (tests/ranks). */
 static bool is_of_no_sample(const OpRow *op)
 {
     static const char *const names[] = {"accumulate",
                                         "accumulate_more",
                                         "accumulate_ranks",
                                         "add_window",
+                                        "batchnorm_given",
+                                        "batchnorm_given_grad",
+                                        "batchnorm_merge",
+                                        "batchnorm_part",
+                                        "batchnorm_sums",
                                         "clip_factor",
                                         "clip_scaled",
                                         "collect",
                                         "commit",
+                                        "gather_ranks",
                                         "linear_cross_entropy_accumulate",
                                         "loss_scale",
                                         "reduce_begin",

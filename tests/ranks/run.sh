@@ -45,6 +45,10 @@ check '16 bits and groups, as two, in micro-batches' one narrow2as "$here/narrow
 check 'statistics of four micro-batches' one norm4 "$here/norm.g" --accumulate 4
 check 'statistics of two ranks with two micro-batches' one norm2as "$here/norm.g" --as-ranks 2 --accumulate 2
 
+sed 's/over = micro/over = rank/' "$here/norm.g" >rank.g
+sed 's/over = micro/over = batch/' "$here/norm.g" >whole.g
+gcc -O1 "$here/near.c" -o near -lm
+
 plain() { "$gplan" "$here/dense.g" --as-ranks 2 --quiet -o plain.c && ! grep -q 'MPI\|mpi\.h' plain.c plain.h; }
 check 'no MPI without --ranks' plain
 hidden() { "$gplan" "$here/dense.g" --ranks 2 --quiet -o hidden.c && ! grep -q 'mpi\.h' hidden.h; }
@@ -57,6 +61,10 @@ refuses() { # MESSAGE OPTIONS...
 check 'a batch that ranks do not divide' refuses 'the batch B = 16 is not a multiple of 3 ranks' \
     "$here/dense.g" --ranks 3
 check 'ranks of inference' refuses 'the model has no train statement' "$here/dense.g" --infer --ranks 2
+check 'statistics of all ranks over their micro-batches' refuses 'so a step cannot run in 4 micro-batches' \
+    whole.g --ranks 2 --accumulate 2
+check 'statistics of each rank over its micro-batches' refuses 'so a step cannot run in 4 micro-batches' \
+    rank.g --ranks 2 --accumulate 2
 check 'ranks of another target' refuses 'the target cuda has no program of one rank for all' "$here/dense.g" --as-ranks 2 \
     --target cuda
 check 'shards of one rank' refuses 'nothing to divide without --ranks' "$here/dense.g" --shard state
@@ -86,6 +94,13 @@ ranks() { # MPI RANKS NAME MODEL OPTIONS...: as one rank that does the work of a
     build "$built" "$(compiler "$mpi")" "$model" --ranks "$many" "$@" &&
         mpirun "$mpi" "$many" "$built" "$built.st" >"$built.out" && same "$built" "$like"
 }
+over_all() { # MPI RANKS: the numbers of one rank that has the whole batch, but for rounding
+    mpi=$1
+    many=$2
+    build "over$mpi$many" "$(compiler "$mpi")" whole.g --ranks "$many" -D B=12 --threads 1 &&
+        mpirun "$mpi" "$many" "over$mpi$many" over.st >over.out && ./near over.out whole12.out
+}
+check 'statistics of a whole batch' one whole12 whole.g -D B=12
 for mpi in openmpi mpich; do
     command -v "mpicc.$mpi" >/dev/null && command -v "mpirun.$mpi" >/dev/null || continue
     check "$mpi: four ranks are four micro-batches" ranks $mpi 4 dense4 "$here/dense.g"
@@ -105,6 +120,9 @@ if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; 
     check 'openmpi: micro-batches, state sharded' ranks openmpi 2 dense2as "$here/dense.g" --accumulate 2 --shard state
     check 'openmpi: 16 bits and groups in micro-batches, gradients sharded' \
         ranks openmpi 2 narrow2as "$here/narrow.g" --accumulate 2 --shard gradients
+    check 'openmpi: statistics of each of four ranks' ranks openmpi 4 norm4 rank.g
+    check 'openmpi: statistics of four ranks together' over_all openmpi 4
+    check 'openmpi, over TCP: of three' over_all tcp 3
     least() {
         ranks openmpi 4 dense4 "$here/dense.g" --budget "$(least_budget "$here/dense.g" --ranks 4)"
     }
