@@ -741,7 +741,7 @@ void ranks_begin(Graph *g, const Choice *choice, const Model *whole);
  */
 Use ranks_metric(Graph *g, const Output *metric, const char *name);
 /* What each rank has, in rank order, [ranks, ...]. */
-Use ranks_gather(Graph *g, const Call *from, Use part);
+Use ranks_rows(Graph *g, const Call *from, Use part);
 /* What the step has staged, of all ranks: until ranks_unstage it stands in the place of gradients,
  * and is summed as they are. False with a message where it cannot be. */
 bool ranks_stage(Graph *g, Use *gradient);

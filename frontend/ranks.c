@@ -221,7 +221,7 @@ Use ranks_metric(Graph *g, const Output *metric, const char *name)
 
 /* They come after each other, but not after sums that are under way: so they have a state of their
  * own, which knows where the engine is. */
-Use ranks_gather(Graph *g, const Call *from, Use part)
+Use ranks_rows(Graph *g, const Call *from, Use part)
 {
     const int64_t bytes = GATHER_STATE;
     if (g->ranks.gather == NONE) {

@@ -267,7 +267,7 @@ static bool normalize_over_batch(Graph *g, Call *c, Use *made)
 static bool normalize_over_ranks(Graph *g, Call *c, Use *made)
 {
     const Use x = call_operand(c, 0), part = call_op(g, c, "batchnorm_part", 1, &x);
-    const Use all = part.value == NONE ? part : ranks_gather(g, c, part);
+    const Use all = part.value == NONE ? part : ranks_rows(g, c, part);
     Call merge = call_begin(g, c, "batchnorm_merge");
     if (all.value == NONE)
         return false;

@@ -45,7 +45,7 @@ static bool grad_given(Grad *grad)
     call_use(g, &sums, given[4]);
     if (!call_finish(g, &sums))
         return false;
-    const Use all = ranks_gather(g, &grad->at, sums.result.at[0]);
+    const Use all = ranks_rows(g, &grad->at, sums.result.at[0]);
     Call c = call_begin(g, &grad->at, "batchnorm_given_grad");
     for (int i = 0; i < 5; i++)
         call_use(g, &c, given[i]);
