@@ -53,6 +53,16 @@ static bool has_workspace(const OpRow *op)
     return has_kernel(op) && defines(made == C ? file_of(op) : "cuda/work.h", op, "GP_WORKSPACE");
 }
 
+/* Kernels of C are what rows speak of; those of CUDA say so themselves. */
+static bool takes_half(const OpRow *op)
+{
+    char file[256];
+    if (!(op->flags & OP_HALF) || made == C)
+        return op->flags & OP_HALF;
+    snprintf(file, sizeof file, "cuda/%s.cuh", op->kernel ? op->kernel : op->name);
+    return defines(file, op, "GP_TAKES_HALF");
+}
+
 static int settings(const OpRow *op)
 {
     int count = 0;
@@ -168,8 +178,9 @@ static void print_grid(const OpRow *op)
             printf("    body.%s = (%s)s[%d].number;\n", op->args[i].name,
                    setting_type(&op->args[i]), i);
     printf("    return each_call_kernel(call, [&](const gp_call *c) { return each_launch<%s, "
-           "%s>(c, body); });\n}\n\n",
-           op->flags & OP_FLOAT ? "false" : "true", op->flags & OP_INTEGERS ? "false" : "true");
+           "%s, %s>(c, body); });\n}\n\n",
+           op->flags & OP_FLOAT ? "false" : "true", op->flags & OP_INTEGERS ? "false" : "true",
+           op->flags & OP_STORED ? "true" : "false");
 }
 
 /* A C kernel says itself that it met a bad index, not a function that it calls: so the row's flag
@@ -231,14 +242,16 @@ static void print_table(const char *find)
     for (size_t i = 0; op_at(i); i++) {
         const OpRow *op = op_at(i);
         const bool workspace = has_workspace(op);
-        if (op->build || (made == WORK && !workspace) || (op_has_kernel(op) && !has_kernel(op)))
+        const bool half = takes_half(op);
+        if (op->build || (made == WORK && !workspace && !half) ||
+            (op_has_kernel(op) && !has_kernel(op)))
             continue;
-        printf("    {\"%s\", %s%s, %s%s, %s%s},\n", op->name, made == WORK ? "NULL" : op->name,
+        printf("    {\"%s\", %s%s, %s%s, %s%s, %d},\n", op->name, made == WORK ? "NULL" : op->name,
                made == WORK ? "" : "_run", workspace ? op->name : "NULL",
                workspace ? "_workspace" : "", has_ways(op) ? op->name : "NULL",
-               has_ways(op) ? "_ways" : "");
+               has_ways(op) ? "_ways" : "", half);
     }
-    printf("    {NULL, NULL, NULL, NULL},\n};\n\n"
+    printf("    {NULL, NULL, NULL, NULL, 0},\n};\n\n"
            "const gp_kernel *%s(const char *op)\n"
            "{\n"
            "    for (size_t i = 0; kernel[i].op; i++)\n"

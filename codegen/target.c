@@ -76,31 +76,32 @@ static uint64_t workspace_cuda(const Target *target, const Graph *g, const Clust
     return node ? ask(runtime_cuda_work(node->op->name), target, g, node, false) : 0;
 }
 
-/* Whether the file of a kernel has `macro(name)`. */
-static bool has_macro(const char *format, const OpRow *op, const char *macro)
+/* Whether the file of a kernel defines it. */
+static bool has_kernel(const char *format, const OpRow *op)
 {
     char file[128], kernel[128];
     if (!op_has_kernel(op))
         return true;
     snprintf(file, sizeof file, format, op->kernel ? op->kernel : op->name);
-    snprintf(kernel, sizeof kernel, "%s(%s)", macro, op->name);
+    snprintf(kernel, sizeof kernel, "GP_KERNEL(%s)", op->name);
     const char *text = runtime_text(file);
     return text && strstr(text, kernel);
 }
 
 static bool has_op_c(const OpRow *op)
 {
-    return has_macro(dialect_c.kernel, op, "GP_KERNEL");
+    return has_kernel(dialect_c.kernel, op);
 }
 
 static bool has_op_cuda(const OpRow *op)
 {
-    return has_macro(dialect_cuda.kernel, op, "GP_KERNEL");
+    return has_kernel(dialect_cuda.kernel, op);
 }
 
 static bool has_half_cuda(const OpRow *op)
 {
-    return has_macro(dialect_cuda.kernel, op, "GP_TAKES_HALF");
+    const gp_kernel *kernel = runtime_cuda_work(op->name);
+    return kernel && kernel->half;
 }
 
 enum { ALL_DTYPES = (1 << DTYPES) - 1 };
@@ -111,7 +112,7 @@ enum { ALL_DTYPES = (1 << DTYPES) - 1 };
 const TargetRow target_table[] = {
     /* 8 threads are what most machines have use for; a constant, so that all make the same plan */
     {.plan = {.name = "c", .align = 64, .threads = 8, .epilogues = true, .dtypes = ALL_DTYPES,
-              .half = true, .coded = true, .has_op = has_op_c, .workspace = workspace_c,
+              .coded = true, .has_op = has_op_c, .workspace = workspace_c,
               .ring = data_ring, .link = LINK_POLLED},
      .extension = "c", .threads = true, .dialect = &dialect_c},
     /* 256 bytes are what cudaMalloc itself aligns to */

@@ -469,7 +469,7 @@ static bool lower_whole(Samples *s, const Model *model)
     const Graph *g = s->micro;
     s->whole = graph_new(g->arena, g->diag, g->source);
     s->whole->precision = g->precision;
-    s->whole->wide_kernels = g->wide_kernels;
+    s->whole->has_half = g->has_half;
     s->spread = ARENA_ARRAY(g->arena, Spread, g->value.count);
     s->whole->ranks.count = g->ranks.count;
     s->whole->ranks.here = g->ranks.here;

@@ -325,9 +325,11 @@ typedef struct Graph {
     bool chunked_loss;            /* losses of products run in chunks of rows: see chunked_loss.c */
     uint8_t precision;            /* of narrow ops: F32, F16 or BF16 */
     ARRAY(WideLayers) wide;
-    Id loss_scale;     /* the state that gradients are multiplied with; NONE */
-    bool wide_kernels; /* those of the target take f32 alone, whatever OP_HALF says */
-    bool training;     /* they are the training step's: dropout drops, batchnorm takes statistics */
+    Id loss_scale; /* the state that gradients are multiplied with; NONE */
+    /* Whether the target has the kernel of a row with OP_HALF for f16 and bf16; NULL: it has all.
+     */
+    bool (*has_half)(const OpRow *op);
+    bool training; /* they are the training step's: dropout drops, batchnorm takes statistics */
 } Graph;
 
 /* The data statement of this name; NULL: not declared. */
@@ -678,8 +680,8 @@ typedef struct Model {
     size_t defines;
     bool infer;        /* the forward program alone, also where there is a train statement */
     uint8_t precision; /* of narrow ops, by a Choice: F32, F16 or BF16 */
-    bool wide_kernels; /* see Graph */
-    uint8_t programs;  /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
+    bool (*has_half)(const OpRow *op); /* see Graph */
+    uint8_t programs; /* of one that trains: forward, eval, step, a bit for each; 0: all of them */
 } Model;
 
 /* How data is read ahead of the step: slots, and threads that fill them; 0: as one slot by none. */

@@ -482,6 +482,6 @@ Graph *lower(Arena *arena, Diag *diag, const Model *model)
 {
     Graph *g = graph_new(arena, diag, model->source);
     g->precision = model->precision;
-    g->wide_kernels = model->wide_kernels;
+    g->has_half = model->has_half;
     return lower_into(g, model) ? g : NULL;
 }

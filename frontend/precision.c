@@ -104,7 +104,7 @@ static Use rounded(Graph *g, const Call *from, Use use, Dtype dtype)
 
 static bool takes_half(const Graph *g, const OpRow *op)
 {
-    return op->flags & OP_HALF && !g->wide_kernels;
+    return op->flags & OP_HALF && (!g->has_half || g->has_half(op));
 }
 
 /* A kernel sees by its operands what it computes in: of parameters alone, the first is cast. */
@@ -119,9 +119,26 @@ static bool show_precision(Graph *g, Call *c, Dtype dtype)
     return c->use.at[0].value != NONE;
 }
 
+/* Operands that are f32 whatever the others are. */
+static bool widen_statistics(Graph *g, Call *c)
+{
+    for (size_t i = 0; i < c->use.count; i++) {
+        const Id value = c->use.at[i].value;
+        if (value == NONE || !is_wide_operand(c->op, i) ||
+            !dtype_is_narrow((Dtype)g->value.at[value].dtype))
+            continue;
+        c->use.at[i] = precision_cast(g, c, c->use.at[i], F32);
+        if (c->use.at[i].value == NONE)
+            return false;
+    }
+    return true;
+}
+
 bool precision_operands(Graph *g, Call *c, Dtype dtype)
 {
     const bool half = takes_half(g, c->op), product = c->op->precision == PRECISION_NARROW;
+    if (!widen_statistics(g, c))
+        return false;
     for (size_t i = 0; i < c->use.count; i++) {
         const Value *value = counted(g, c, i);
         if (!value)

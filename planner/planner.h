@@ -64,13 +64,12 @@ typedef struct Target {
     uint32_t threads; /* that workspace is planned for */
     bool epilogues;   /* kernels of rows with OP_EPILOGUE run elementwise ops on what they make */
     uint32_t dtypes;  /* that it has, a bit for each; 0: all */
-    bool half;  /* kernels of rows with OP_HALF take f16 and bf16; else such models are wide_kernels
-                 */
-    bool coded; /* its optimizers take state of 8 bits */
+    bool coded;       /* its optimizers take state of 8 bits */
     /* Whether it has a kernel for a row; NULL: for all. */
     bool (*has_op)(const OpRow *op);
-    bool (*has_half)(const OpRow *op); /* the same of f16 and bf16, for rows with OP_HALF */
-    uint64_t state;                    /* persistent bytes of its programs; 0: none */
+    /* The same of f16 and bf16, for rows with OP_HALF: the others are given f32. */
+    bool (*has_half)(const OpRow *op);
+    uint64_t state; /* persistent bytes of its programs; 0: none */
     uint64_t (*workspace)(const struct Target *target, const Graph *g, const Clusters *clusters,
                           Id cluster);
     const Profile *profile; /* NULL: default_profile */

@@ -93,8 +93,9 @@ static __global__ void each_cast_loop(each_tensors t)
 }
 
 /* Body is an expression of the operands; `whole`: of integers where all operands are; `real`: of
- * reals too. */
-template <bool whole, bool real, class Body> static int each_launch(const gp_call *c, Body body)
+ * reals too; `stored`: for dtypes that are only stored, a cast. */
+template <bool whole, bool real, bool stored, class Body>
+static int each_launch(const gp_call *c, Body body)
 {
     each_tensors t = {};
     t.ins = c->ins < EACH_OPERANDS ? c->ins : EACH_OPERANDS;
@@ -106,7 +107,7 @@ template <bool whole, bool real, class Body> static int each_launch(const gp_cal
     const gp_run *run = gp_device_of(c)->run;
     const unsigned block = gp_block_of(t.count);
     const dim3 grid = gp_blocks(t.count, block);
-    if (each_is_stored(c)) {
+    if (stored && each_is_stored(c)) {
         GP_LAUNCH(c, each_cast_loop, grid, block, 0, t);
         return GP_OK;
     }

@@ -23,13 +23,14 @@ typedef struct {
     int (*run)(gp_call *c, const gp_setting *setting);
     size_t (*workspace)(gp_call *c, const gp_setting *setting);         /* NULL: none */
     void (*ways)(gp_call *c, const gp_setting *setting, gp_ways *ways); /* NULL: it has one */
+    int half; /* it takes and makes f16 and bf16 where its row has OP_HALF */
 } gp_kernel;
 
 /* NULL where the op has none; elementwise ops have one that loops over a single expression. */
 const gp_kernel *runtime_kernel(const char *op);
 
-/* What a CUDA kernel wants as workspace: its `run` is NULL, and so is the answer where it wants
- * none. For planning, where no CUDA is; the kernels themselves are behind runtime_kernel() of a
+/* What a CUDA kernel wants as workspace, and whether it takes 16 bits: its `run` is NULL, and so is
+ * the answer where it has neither. For planning, where no CUDA is; the kernels themselves are behind runtime_kernel() of a
  * program that is linked with CUDA's table. */
 const gp_kernel *runtime_cuda_work(const char *op);
 

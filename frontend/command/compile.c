@@ -133,7 +133,7 @@ static int compile(Arena *arena, Diag *diag, const Options *o)
     OnnxImport *import;
     if (!model_read(arena, diag, o, o->input.at, o->input.count, &model, &import))
         return 1;
-    model.wide_kernels = !target.half;
+    model.has_half = target.has_half;
     if (find_kind(o) && find_kind(o)->is_text)
         return write_model(arena, diag, o, import, model.ast) ? 0 : 1;
     if (!model_suits(diag, &model, o))

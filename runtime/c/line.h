@@ -47,7 +47,9 @@ GP_FUNCTION gp_real gp_load_real(const gp_tensor *t, int64_t at)
 {
     switch (t->dtype) {
     case GP_F32:
-        return ((const gp_real *)t->data)[at];
+    case GP_F16:
+    case GP_BF16:
+        return gp_get_real(t->data, at, t->dtype);
     case GP_I32:
         return (gp_real)((const int32_t *)t->data)[at];
     case GP_I64:

@@ -2,6 +2,8 @@
  * graph is run in every way and each result is compared with the reference. */
 #include "tests/ops/cases.h"
 
+#include "runtime/c/narrow.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -228,8 +230,22 @@ static Use add_input(Graph *g, const Tensor *t, int number, Way way)
     return use_make(g, id, view);
 }
 
-Built case_build(Arena *arena, const char *op, const char *operands, const char *settings, Way way,
-                 int only, bool training)
+/* Whichever table of kernels is linked. */
+static bool has_half(const OpRow *op)
+{
+    const gp_kernel *kernel = runtime_kernel(op->name);
+    return kernel && kernel->half;
+}
+
+/* Its numbers in 16 bits. */
+static void narrow_operand(Tensor *t, Dtype dtype)
+{
+    t->dtype = dtype;
+    for (int64_t i = 0; i < t->count; i++)
+        t->at[i] = (double)gp_round_to((gp_real)t->at[i], (int)dtype);
+}
+
+Built case_build(Arena *arena, const OpCase *row, Way way, int only, bool training)
 {
     Built b = {.arena = arena};
     FILE *to = open_memstream(&b.message, &b.message_length);
@@ -239,20 +255,24 @@ Built case_build(Arena *arena, const char *op, const char *operands, const char 
     diag_source(diag, &source);
     b.graph = graph_new(arena, diag, &source);
     b.graph->training = training;
-    Call from = {.op = op_find(op), .name = "case"};
+    b.graph->has_half = has_half;
+    Call from = {.op = op_find(row->op), .name = "case"};
     if (!from.op) {
-        fprintf(stderr, "there is no op %s\n", op);
+        fprintf(stderr, "there is no op %s\n", row->op);
         abort();
     }
-    b.call = call_begin(b.graph, &from, op);
-    b.operands = read_operands(arena, operands, b.operand);
+    b.call = call_begin(b.graph, &from, row->op);
+    b.operands = read_operands(arena, row->operands, b.operand);
     for (int i = 0; i < b.operands; i++) {
+        if (row->narrow != F32 && b.operand[i].at && b.operand[i].dtype == F32 &&
+            !(from.op->statistics >> i & 1))
+            narrow_operand(&b.operand[i], row->narrow);
         b.use[i] = (Use){NONE, NONE};
         if (b.operand[i].at)
             b.use[i] = add_input(b.graph, &b.operand[i], i, only < 0 || only == i ? way : PLAIN);
         call_use(b.graph, &b.call, b.use[i]);
     }
-    read_settings(&b.call, settings);
+    read_settings(&b.call, row->settings);
     memcpy(b.setting, b.call.attr, sizeof b.setting);
     b.refused = !call_finish(b.graph, &b.call);
     fclose(to);
@@ -266,7 +286,7 @@ static void write_operand(Run *run, const Built *b, int i)
     View view = use_view(b->graph, b->use[i]);
     Tensor all = tensor_new(b->arena, (Dtype)value->dtype, value->rank, value->dim);
     for (int64_t k = 0; k < all.count; k++)
-        all.at[k] = value->dtype == F32 ? NAN : value->dtype == BOOL ? 1 : 77;
+        all.at[k] = dtype_is_real((Dtype)value->dtype) ? NAN : value->dtype == BOOL ? 1 : 77;
     for (int64_t k = 0; k < b->operand[i].count; k++) {
         int64_t at = view.offset, rest = k;
         for (int d = view.rank; d-- > 0; rest /= view.dim[d])
@@ -298,6 +318,17 @@ void case_write(Run *run, const Built *b)
             write_operand(run, b, i);
 }
 
+/* A parameter that the row made. Products round it as they read it. */
+static Tensor seen_parameter(const Run *run, const Built *b, Use use, Dtype narrow)
+{
+    Tensor t = run_read(run, b->arena, use);
+    if (narrow != F32 && t.dtype == F32) {
+        narrow_operand(&t, narrow);
+        t.dtype = F32;
+    }
+    return t;
+}
+
 /* Runs the call; result `output` into *got. NULL where all is well. */
 static const char *run_built(const Built *b, int output, const RunOptions *options, Tensor *got,
                              Case *seen)
@@ -307,8 +338,8 @@ static const char *run_built(const Built *b, int output, const RunOptions *optio
     for (int i = 0; i < (int)b->call.use.count && i < MAX_ARGS && seen; i++) {
         if (i < b->operands && b->operand[i].at)
             seen->in[i] = b->operand[i];
-        else if (b->call.use.at[i].value != NONE) /* a parameter that the row made */
-            seen->in[i] = run_read(run, b->arena, b->call.use.at[i]);
+        else if (b->call.use.at[i].value != NONE)
+            seen->in[i] = seen_parameter(run, b, b->call.use.at[i], seen->row->narrow);
         seen->ins = i + 1;
     }
     int status = run_graph(run, options);
@@ -334,7 +365,7 @@ static double default_tolerance(void)
 static const char *check_way(Arena *arena, const OpCase *row, Way way, int only, const Tensor *want,
                              double tolerance)
 {
-    Built b = case_build(arena, row->op, row->operands, row->settings, way, only, row->training);
+    Built b = case_build(arena, row, way, only, row->training);
     Tensor got = {0};
     const char *wrong = b.refused ? arena_printf(arena, "refused: %s", b.message)
                                   : run_built(&b, row->output, &(RunOptions){0}, &got, NULL);
@@ -379,9 +410,37 @@ static const char *check_options(const Built *b, int output, const Tensor *want)
     return NULL;
 }
 
+static bool reaches_half(const Graph *g)
+{
+    for (size_t i = 0; i < g->node.count; i++) {
+        const Node *node = &g->node.at[i];
+        bool narrow = false;
+        for (Id k = 0; k < node->uses; k++) {
+            const Id value = node_use(g, node, k).value;
+            narrow |= value != NONE && dtype_is_narrow((Dtype)g->value.at[value].dtype);
+        }
+        if (narrow && node->op->flags & OP_HALF && has_half(node->op))
+            return true;
+    }
+    return false;
+}
+
+OpCase case_narrowed(Arena *arena, const OpCase *row, Dtype dtype)
+{
+    OpCase narrow = *row;
+    narrow.narrow = dtype;
+    const double unit = dtype == BF16 ? 1. / 256 : 1. / 2048;
+    narrow.tolerance = fmax(row->tolerance, (op_find(row->op)->build ? 16 : 4) * unit);
+    Built b = case_build(arena, &narrow, PLAIN, -1, row->training);
+    if (b.refused || row->steep || !reaches_half(b.graph) || strstr(row->operands, "f16["))
+        narrow.op = NULL;
+    free(b.message);
+    return narrow;
+}
+
 const char *case_check(Arena *arena, const OpCase *row)
 {
-    Built b = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    Built b = case_build(arena, row, PLAIN, -1, row->training);
     double tolerance = row->tolerance > 0 ? row->tolerance : default_tolerance();
     Case seen = {.row = row, .arena = arena, .call = &b.call};
     memcpy(seen.setting, b.setting, sizeof seen.setting);
@@ -390,6 +449,8 @@ const char *case_check(Arena *arena, const OpCase *row)
                                   : run_built(&b, row->output, &(RunOptions){0}, &got, &seen);
     if (!wrong && row->reference) {
         Tensor want = row->reference(&seen);
+        if (row->narrow != F32 && dtype_is_real(want.dtype)) /* as the row decides */
+            want.dtype = got.dtype;
         wrong = tensor_differs(arena, &got, &want, tolerance);
     }
     if (!wrong)
@@ -397,14 +458,15 @@ const char *case_check(Arena *arena, const OpCase *row)
     if (!wrong)
         wrong = check_ways(arena, row, b.operands, &got, tolerance);
     free(b.message);
-    return wrong
-               ? arena_printf(arena, "%s(%s; %s): %s", row->op, row->operands, row->settings, wrong)
-               : NULL;
+    return wrong ? arena_printf(arena, "%s(%s; %s) of %s: %s", row->op, row->operands,
+                                row->settings, dtype_name(row->narrow), wrong)
+                 : NULL;
 }
 
 const char *case_refused(Arena *arena, const OpError *row)
 {
-    Built b = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, false);
+    const OpCase call = {.op = row->op, .operands = row->operands, .settings = row->settings};
+    Built b = case_build(arena, &call, PLAIN, -1, false);
     const char *wrong = NULL;
     if (!b.refused)
         wrong = "was accepted";
@@ -418,7 +480,7 @@ const char *case_refused(Arena *arena, const OpError *row)
 
 void case_ops(Arena *arena, const OpCase *row, void (*visit)(void *to, const OpRow *op), void *to)
 {
-    Built b = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    Built b = case_build(arena, row, PLAIN, -1, row->training);
     visit(to, b.call.op);
     for (size_t i = 0; i < b.graph->node.count; i++)
         visit(to, b.graph->node.at[i].op);

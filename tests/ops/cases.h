@@ -44,6 +44,8 @@ typedef struct {
     double tolerance;     /* 0: 2e-5, or 1e-10 where gp_real is double */
     int output;           /* which result the reference gives */
     bool training;        /* called as part of a training step */
+    bool steep;   /* magnifies what 16 bits round: not compared in them */
+    Dtype narrow; /* what f32 operands are instead, as activations would be; F32: as written */
 } OpCase;
 
 /* What must be refused: the message must hold the text. */
@@ -74,6 +76,10 @@ Tensor case_new(const Case *c, Dtype dtype, int rank, const int64_t *dim);
 /* Runs a case plain, with strided operands, in place, into windows, with several threads and, where
  * CUDA is emulated, with a block's threads in other orders. NULL where all is well. */
 const char *case_check(Arena *arena, const OpCase *row);
+/* The same in 16 bits, where a kernel that takes them is reached: else `op` is NULL. Parameters are
+ * rounded for the reference, as products round them; the result may be off by 4 units of the last
+ * place, and by 16 where the op is made of several that round. */
+OpCase case_narrowed(Arena *arena, const OpCase *row, Dtype dtype);
 /* NULL where the call is refused with the message. */
 const char *case_refused(Arena *arena, const OpError *row);
 /* Calls visit for every op that the case reaches: its own and those of the nodes it makes. */
@@ -98,8 +104,7 @@ typedef struct {
 
 /* Operand `only` (or all, where it is -1) lies in this way, the others plain. The caller frees
  * the message. */
-Built case_build(Arena *arena, const char *op, const char *operands, const char *settings, Way way,
-                 int only, bool training);
+Built case_build(Arena *arena, const OpCase *row, Way way, int only, bool training);
 /* Numbers for operands and parameters. */
 void case_write(Run *run, const Built *b);
 

@@ -146,7 +146,7 @@ OP_CASES(attention) = {
     {"attention", "f32[2, 5, 6] - bool[2, 1, 1, 5]", "heads = 3", attention},
     {"attention", "f32[2, 5, 6] - f32[3, 5, 5]", "heads = 3", attention},
     {"attention", "f32[1, 70, 8] - - f32[8, 8] f32[8, 2] f32[8, 2]",
-     "heads = 4, kv_heads = 1, causal = true", attention},
+     "heads = 4, kv_heads = 1, causal = true", attention, .steep = true},
     {"rope", "f32[2, 3, 5, 8]", "", rope},
     {"rope", "f32[7, 2]", "base = 100", rope},
     {"rope", "bf16[2, 5, 8]", "", rope, 1. / 64},

@@ -6,7 +6,7 @@
 
 static bool is_real(const Graph *g, Use use)
 {
-    return use.value != NONE && g->value.at[use.value].dtype == F32;
+    return use.value != NONE && dtype_is_real((Dtype)g->value.at[use.value].dtype);
 }
 
 /* loss = sum over results of sum(result * weights); NONE where no result is real. What a kernel
@@ -31,7 +31,7 @@ static Use add_loss(Graph *g, const Call *call)
 
 bool case_derive(Arena *arena, const OpCase *row, Derived *d, const char **wrong)
 {
-    d->built = case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, true);
+    d->built = case_build(arena, row, PLAIN, -1, true);
     Graph *g = d->built.graph;
     bool any = false;
     if (d->built.refused)
@@ -65,5 +65,5 @@ Built case_with_gradients(Arena *arena, const OpCase *row)
             return d.built;
         free(d.built.message);
     }
-    return case_build(arena, row->op, row->operands, row->settings, PLAIN, -1, row->training);
+    return case_build(arena, row, PLAIN, -1, row->training);
 }

@@ -26,6 +26,33 @@ Test(ops, give_what_their_references_give)
         check_all_of(op_at(i));
 }
 
+/* In 16 bits, by the kernels that take them. */
+static void check_narrow(const OpRow *op, Dtype dtype, size_t *cases)
+{
+    for (size_t table = 0; cases_at(table); table++)
+        for (const OpCase *row = cases_at(table); row->op; row++) {
+            if (strcmp(row->op, op->name) != 0)
+                continue;
+            Arena *arena = arena_new();
+            const OpCase narrow = case_narrowed(arena, row, dtype);
+            const char *wrong = narrow.op ? case_check(arena, &narrow) : NULL;
+            cr_expect(!wrong, "%s", wrong);
+            *cases += narrow.op != NULL;
+            arena_free(arena);
+        }
+}
+
+Test(ops, give_the_same_in_16_bits_up_to_rounding)
+{
+    size_t cases = 0;
+    for (size_t i = 0; op_at(i); i++) {
+        check_narrow(op_at(i), F16, &cases);
+        check_narrow(op_at(i), BF16, &cases);
+    }
+    printf("%zu cases in 16 bits\n", cases);
+    cr_expect_gt(cases, 50);
+}
+
 Test(ops, refuse_wrong_calls_with_a_reason)
 {
     for (size_t table = 0; errors_at(table); table++)

@@ -194,7 +194,8 @@ Test(random, dropout_repeats_within_a_step_and_changes_with_it)
 
 static Tensor draw(Arena *arena, const char *op, uint64_t step)
 {
-    Built b = case_build(arena, op, "", "shape = [64, 1024]", PLAIN, -1, false);
+    const OpCase row = {.op = op, .operands = "", .settings = "shape = [64, 1024]"};
+    Built b = case_build(arena, &row, PLAIN, -1, false);
     cr_assert(!b.refused, "%s", b.message);
     Run *run = run_new(arena, b.graph);
     cr_assert_eq(run_graph(run, &(RunOptions){.seed = 5, .step = step}), GP_OK);

@@ -33,7 +33,7 @@ static Probe probe(const char *op, const char *operands, const char *settings,
     p.with_slopes = derived && case_derive(p.arena, row, &p.derived, &wrong);
     cr_assert(!wrong, "%s: %s", op, wrong);
     if (!p.with_slopes)
-        p.derived.built = case_build(p.arena, op, operands, settings, PLAIN, -1, true);
+        p.derived.built = case_build(p.arena, row, PLAIN, -1, true);
     Built *b = &p.derived.built;
     cr_assert(!b->refused, "%s: %s", op, b->message);
     p.run = run_new(p.arena, b->graph);

@@ -1,5 +1,7 @@
 #include "tests/plan/random_graph.h"
 
+#include "runtime/runtime.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -278,6 +280,13 @@ void maker_outputs(Maker *m)
     }
 }
 
+/* Whichever table of kernels is linked. */
+static bool has_half(const OpRow *op)
+{
+    const gp_kernel *kernel = runtime_kernel(op->name);
+    return kernel && kernel->half;
+}
+
 Maker maker_new(Arena *arena, uint64_t seed)
 {
     Source *source = ARENA_NEW(arena, Source);
@@ -285,7 +294,7 @@ Maker maker_new(Arena *arena, uint64_t seed)
     Diag *diag = diag_new(arena, NULL, false); /* why rules refuse, nobody wants to know */
     diag_source(diag, source);
     Maker m = {.g = graph_new(arena, diag, source), .random = random_new(seed)};
-    m.g->wide_kernels = true; /* as CUDA's, which are linked too; tests/random has the others */
+    m.g->has_half = has_half;
     while (op_at(m.rows))
         m.rows++;
     return m;

@@ -11,8 +11,12 @@
 #include <string.h>
 
 enum { NO_DEVICE = 77 };
-/* Of the largest number there: a softmax of scores in the hundreds costs three digits. */
-static const double TOLERANCE = 1e-3;
+/* Of the largest number there: a softmax of scores in the hundreds costs three digits. Of 16 bits:
+ * a few units of the last place, since sums whose order differs are rounded apart. */
+static double tolerance(Dtype narrow)
+{
+    return narrow == BF16 ? 1. / 64 : narrow == F16 ? 1. / 512 : 1e-3;
+}
 
 /* Both tables of kernels, of which the interpreter asks for one. */
 const gp_kernel *runtime_kernel_c(const char *op);
@@ -79,7 +83,8 @@ static double distance(const Tensor *x, const Tensor *y)
     return worst;
 }
 
-static const char *compare(Arena *arena, const Graph *g, const Run *c, const Run *cuda, Tally *t)
+static const char *compare(Arena *arena, const Graph *g, const Run *c, const Run *cuda,
+                           Dtype narrow, Tally *t)
 {
     const char *wrong = NULL;
     for (Id i = 0; i < g->value.count; i++) {
@@ -88,7 +93,7 @@ static const char *compare(Arena *arena, const Graph *g, const Run *c, const Run
         t->values++;
         t->equal += worst == 0;
         t->worst = fmax(t->worst, worst);
-        if (worst > TOLERANCE && !wrong)
+        if (worst > tolerance(narrow) && !wrong)
             wrong = arena_printf(arena, "%s differs by %.1e", g->value.at[i].name, worst);
     }
     return wrong;
@@ -97,6 +102,7 @@ static const char *compare(Arena *arena, const Graph *g, const Run *c, const Run
 /* NULL where all is well. */
 static const char *check(Arena *arena, const OpCase *row, Tally *t)
 {
+    on_device = true; /* its kernels decide what is cast */
     Built b = case_with_gradients(arena, row);
     const char *wrong = NULL;
     int status[2];
@@ -106,7 +112,7 @@ static const char *check(Arena *arena, const OpCase *row, Tally *t)
     if (status[1] != status[0])
         wrong = arena_printf(arena, "C returns %d, CUDA %d", status[0], status[1]);
     else if (status[0] == GP_OK)
-        wrong = compare(arena, b.graph, c, cuda, t);
+        wrong = compare(arena, b.graph, c, cuda, row->narrow, t);
     run_free(c);
     run_free(cuda);
     free(b.message);
@@ -121,8 +127,8 @@ static bool is_wanted(const OpRow *op, int count, char **name)
     return count == 0;
 }
 
-/* False where a case of the op differs. */
-static bool check_op(const OpRow *op, Tally *all)
+/* False where a case of the op differs; all are in the dtype, or F32: as they are written. */
+static bool check_in(const OpRow *op, Dtype narrow, Tally *all)
 {
     Tally t = {0};
     bool good = true;
@@ -131,15 +137,18 @@ static bool check_op(const OpRow *op, Tally *all)
             if (strcmp(row->op, op->name) != 0)
                 continue;
             Arena *arena = arena_new();
-            const char *wrong = check(arena, row, &t);
+            on_device = true;
+            const OpCase one = narrow == F32 ? *row : case_narrowed(arena, row, narrow);
+            const char *wrong = one.op ? check(arena, &one, &t) : NULL;
             if (wrong)
-                printf("%s(%s; %s): %s\n", row->op, row->operands, row->settings, wrong);
+                printf("%s(%s; %s) of %s: %s\n", row->op, row->operands, row->settings,
+                       dtype_name(narrow), wrong);
             good = good && !wrong;
             arena_free(arena);
         }
     if (t.cases)
-        printf("%-20s %4zu cases, %5zu values, %5zu bit for bit, worst difference %.1e\n", op->name,
-               t.cases, t.values, t.equal, t.worst);
+        printf("%-20s %4zu cases of %-4s %5zu values, %5zu bit for bit, worst difference %.1e\n",
+               op->name, t.cases, dtype_name(narrow), t.values, t.equal, t.worst);
     all->cases += t.cases;
     all->values += t.values;
     all->equal += t.equal;
@@ -147,10 +156,16 @@ static bool check_op(const OpRow *op, Tally *all)
     return good;
 }
 
+static bool check_op(const OpRow *op, Tally *all)
+{
+    const bool wide = check_in(op, F32, &all[F32]), half = check_in(op, F16, &all[F16]);
+    return check_in(op, BF16, &all[BF16]) && wide && half;
+}
+
 int main(int count, char **argument)
 {
     const char *why, *device = selftest_device(&why);
-    Tally all = {0};
+    Tally all[BF16 + 1] = {{0}};
     size_t bad = 0;
     if (!device) {
         printf("no CUDA device: %s\n", why);
@@ -159,8 +174,10 @@ int main(int count, char **argument)
     printf("device: %s\n", device);
     for (size_t i = 0; op_at(i); i++)
         if (is_wanted(op_at(i), count - 1, argument + 1))
-            bad += !check_op(op_at(i), &all);
-    printf("%zu cases, %zu values, %zu bit for bit, worst difference %.1e; %zu ops differ\n",
-           all.cases, all.values, all.equal, all.worst, bad);
+            bad += !check_op(op_at(i), all);
+    for (int i = F32; i <= BF16; i++)
+        printf("%s: %zu cases, %zu values, %zu bit for bit, worst difference %.1e\n",
+               dtype_name((Dtype)i), all[i].cases, all[i].values, all[i].equal, all[i].worst);
+    printf("%zu ops differ\n", bad);
     return bad ? 1 : 0;
 }
