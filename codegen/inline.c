@@ -276,9 +276,10 @@ static void cut_ways(Inliner *n, Ways *ways)
         ways_cut(ways, &n->units.unit.at[k]);
 }
 
-/* What holds in a file; those for CUDA ask their compiler, and keep count of micro-batches on the
- * device. */
+/* What holds in a file. Those for CUDA ask their compiler for the rest, and keep count of
+ * micro-batches on the device. */
 typedef struct {
+    bool device;
     bool one;    /* batch at a time */
     bool halves; /* some numbers have 16 bits */
     bool ranks, as_ranks, shards;
@@ -287,6 +288,10 @@ typedef struct {
 static const Condition *list_conditions(Arena *arena, Facts facts)
 {
     Condition *known = ARENA_ARRAY(arena, Condition, 11);
+    if (facts.device) {
+        known[0] = (Condition){"GP_NO_HALF", !facts.halves};
+        return known;
+    }
     known[0] = (Condition){"GP_CUDA", false};
     known[1] = (Condition){"GP_CUDA_ON_CPU", false};
     known[2] = (Condition){"__CUDACC__", false};
@@ -337,13 +342,15 @@ static Inlined inline_known(Arena *arena, const Condition *known, Ways *ways,
 static Inlined inline_for(const Emission *e, bool one, const char *const *file, size_t count,
                           const char *rest)
 {
-    static const Condition none = {0};
     const Ranks *ranks = &e->plan->graph->ranks;
     Ways *ways = ways_of_calls(e);
-    const Facts facts = {one, ways->halves, ranks->count > 0, ranks->here,
-                         tables_has_shards(e->api)};
-    return inline_known(e->arena, e->dialect->device ? &none : list_conditions(e->arena, facts),
-                        ways, file, count, rest);
+    const Facts facts = {.device = e->dialect->device,
+                         .one = one,
+                         .halves = ways->halves,
+                         .ranks = ranks->count > 0,
+                         .as_ranks = ranks->here,
+                         .shards = tables_has_shards(e->api)};
+    return inline_known(e->arena, list_conditions(e->arena, facts), ways, file, count, rest);
 }
 
 Inlined inline_alone(Arena *arena, const char *const *file, size_t count, const char *rest)

@@ -101,7 +101,7 @@ Ways *ways_of_calls(const Emission *e)
 {
     Ways *ways = ARENA_NEW(e->arena, Ways);
     ways->arena = e->arena;
-    ways->halves = e->dialect->device || has_halves(e->plan->graph);
+    ways->halves = has_halves(e->plan->graph);
     ways->taken = names_new(e->arena);
     ways->said = names_new(e->arena);
     NameTable *op = names_new(e->arena);

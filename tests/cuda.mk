@@ -17,6 +17,8 @@ $(EMULATOR) $(B)/tests/cuda_on_cpu/emulator_test.o $(B)/tests/cuda_on_cpu/large_
 $(B)/cuda/adapters.o $(R)/cuda/adapters.o: $(G)/adapters.cpp $(KERNELS)
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(ON_CPU) $(CXXFLAGS) -c $< -o $@
+# So that small cases round parameters to 16 bits in several parts.
+$(B)/cuda/adapters.o: private CPPFLAGS += -DGP_ROUNDED_REALS=16 -DGP_ROUNDED_LEAST=2
 # Tiny limits, so that a small case has several slices and parts, counts in 64 bits, and has more
 # to do than a grid has blocks. No sanitizer watches: differences run each case hundreds of times.
 $(R)/cuda/adapters.o: private CXXFLAGS := $(filter-out $(OPTIMIZE),$(CXXFLAGS)) -O1

@@ -33,7 +33,7 @@ typedef gp_real gp_weights_tile[GP_ATTEND_ROWS][GP_ATTEND_OTHERS + 1];
 
 /* `count` rows of a head: element (i, d) is at[i * row + d * col]. */
 typedef struct {
-    const gp_real *at;
+    gp_reals at;
     int64_t row, col, count;
 } gp_rows;
 
@@ -41,9 +41,9 @@ typedef struct {
 GP_DEVICE gp_rows gp_head_rows(const gp_tensor &t, int64_t b, int64_t h, int64_t first,
                                int64_t most)
 {
-    const gp_rows r = {(const gp_real *)t.data + b * t.stride[0] + h * t.stride[1] +
-                           first * t.stride[2],
-                       t.stride[2], t.stride[3], gp_least(t.dim[2] - first, most)};
+    const gp_rows r = {
+        gp_reals_from(gp_reals_of(&t), b * t.stride[0] + h * t.stride[1] + first * t.stride[2]),
+        t.stride[2], t.stride[3], gp_least(t.dim[2] - first, most)};
     return r;
 }
 
@@ -51,8 +51,9 @@ GP_DEVICE gp_rows gp_head_rows(const gp_tensor &t, int64_t b, int64_t h, int64_t
 GP_DEVICE gp_rows gp_token_rows(const gp_tensor &t, int64_t b, int64_t h, int64_t first,
                                 int64_t most)
 {
-    const gp_rows r = {(const gp_real *)t.data + ((b * t.dim[1] + first) * t.dim[2] + h) * t.dim[3],
-                       t.dim[2] * t.dim[3], 1, gp_least(t.dim[1] - first, most)};
+    const gp_rows r = {
+        gp_reals_from(gp_reals_of(&t), ((b * t.dim[1] + first) * t.dim[2] + h) * t.dim[3]),
+        t.dim[2] * t.dim[3], 1, gp_least(t.dim[1] - first, most)};
     return r;
 }
 
@@ -68,7 +69,7 @@ GP_DEVICE unsigned gp_attend_column(int j)
 
 /* score = own rows times the others' transposed; called by all threads of the block. */
 GP_DEVICE void gp_attend_scores(gp_scores &score, const gp_rows &own, const gp_rows &others,
-                                int64_t size)
+                                int64_t size, int32_t half)
 {
     GP_SHARED(gp_real, mine, [GP_ATTEND_ROWS][GP_ATTEND_DEPTH + 1]);
     GP_SHARED(gp_real, theirs, [GP_ATTEND_OTHERS][GP_ATTEND_DEPTH + 1]);
@@ -81,10 +82,13 @@ GP_DEVICE void gp_attend_scores(gp_scores &score, const gp_rows &own, const gp_r
     for (int64_t at = 0; at < size; at += GP_ATTEND_DEPTH) {
         const int64_t column = (at + d) * own.col, other = (at + d) * others.col;
         for (unsigned i = threadIdx.x / GP_ATTEND_DEPTH; i < GP_ATTEND_ROWS; i += step)
-            mine[i][d] = at + d < size && i < own.count ? own.at[i * own.row + column] : (gp_real)0;
+            mine[i][d] = at + d < size && i < own.count
+                             ? gp_factor(own.at, i * own.row + column, half)
+                             : (gp_real)0;
         for (unsigned i = threadIdx.x / GP_ATTEND_DEPTH; i < GP_ATTEND_OTHERS; i += step)
-            theirs[i][d] =
-                at + d < size && i < others.count ? others.at[i * others.row + other] : (gp_real)0;
+            theirs[i][d] = at + d < size && i < others.count
+                               ? gp_factor(others.at, i * others.row + other, half)
+                               : (gp_real)0;
         __syncthreads(); /* the step is loaded */
         GP_UNROLL
         for (int k = 0; k < GP_ATTEND_DEPTH; k++)
@@ -101,16 +105,17 @@ GP_DEVICE void gp_attend_scores(gp_scores &score, const gp_rows &own, const gp_r
 template <int PARTS>
 __device__ inline void gp_attend_add(gp_real (&sum)[GP_ATTEND_MINE][PARTS * GP_ATTEND_SUMS],
                                      const gp_weights_tile &weight, const gp_rows &others,
-                                     int64_t first, int64_t width)
+                                     int64_t first, int64_t width, int32_t half)
 {
     enum { COLUMNS = PARTS * GP_ATTEND_WIDTH, STEP = GP_ATTEND_THREADS / COLUMNS };
     GP_SHARED(gp_real, theirs, [GP_ATTEND_DEPTH][PARTS * GP_ATTEND_WIDTH]);
     const unsigned d = threadIdx.x % COLUMNS;
     for (unsigned at = 0; at < GP_ATTEND_OTHERS; at += GP_ATTEND_DEPTH) {
         for (unsigned k = threadIdx.x / COLUMNS; k < GP_ATTEND_DEPTH; k += STEP)
-            theirs[k][d] = first + d < width && at + k < others.count
-                               ? others.at[(at + k) * others.row + (first + d) * others.col]
-                               : (gp_real)0;
+            theirs[k][d] =
+                first + d < width && at + k < others.count
+                    ? gp_factor(others.at, (at + k) * others.row + (first + d) * others.col, half)
+                    : (gp_real)0;
         __syncthreads(); /* the step and the weights are loaded */
         for (unsigned k = 0; k < GP_ATTEND_DEPTH; k++)
             GP_UNROLL
@@ -149,6 +154,7 @@ typedef struct {
     gp_tensor q, k, v, mask, out, totals; /* data NULL: not given, not wanted */
     int64_t causal;
     gp_real scale;
+    int32_t half; /* what is multiplied, where that has 16 bits; else GP_F32 */
 } gp_attend_task;
 
 /* The running state of a thread's rows. */
@@ -170,7 +176,8 @@ template <int PARTS> struct gp_attend_state {
     }
 
     /* Updates the state with the scores of row i, which become weights of the values. */
-    __device__ void take(int i, gp_real (&score)[GP_ATTEND_SCORES], gp_weights_tile &weight)
+    __device__ void take(int i, gp_real (&score)[GP_ATTEND_SCORES], gp_weights_tile &weight,
+                         int32_t half)
     {
         gp_real best = score[0], part = 0;
         GP_UNROLL
@@ -189,7 +196,7 @@ template <int PARTS> struct gp_attend_state {
         for (int j = 0; j < GP_ATTEND_SCORES; j++) {
             const gp_real w =
                 score[j] == -(gp_real)INFINITY ? (gp_real)0 : gp_exp(score[j] - most[i]);
-            weight[gp_attend_row(i)][gp_attend_column(j)] = w;
+            weight[gp_attend_row(i)][gp_attend_column(j)] = gp_round_to(w, half);
             part += w;
         }
         total[i] += gp_attend_join(part, gp_add());
@@ -203,12 +210,12 @@ template <int PARTS> struct gp_attend_state {
             const int64_t row = first + gp_attend_row(i);
             if (row >= t.q.dim[2])
                 break;
-            gp_real *to = (gp_real *)gp_token_rows(t.out, b, h, row, 1).at;
+            const gp_reals to = gp_token_rows(t.out, b, h, row, 1).at;
             const gp_real scale = total[i] > 0 ? 1 / total[i] : total[i]; /* a NaN stays */
             GP_UNROLL
             for (int j = 0; j < PARTS * GP_ATTEND_SUMS; j++)
                 if (column + gp_attend_column(j) < t.v.dim[3])
-                    to[column + gp_attend_column(j)] = sum[i][j] * scale;
+                    to.put(column + gp_attend_column(j), sum[i][j] * scale);
             if (t.totals.data && column == 0 && threadIdx.x % GP_ATTEND_ACROSS == 0) {
                 gp_real *saved = (gp_real *)t.totals.data;
                 saved += 2 * ((b * t.q.dim[1] + h) * t.q.dim[2] + row);
@@ -239,7 +246,8 @@ static __global__ void __launch_bounds__(GP_ATTEND_THREADS, 2)
         state.begin();
         for (int64_t at = 0; at < seen; at += GP_ATTEND_OTHERS) {
             gp_scores score;
-            gp_attend_scores(score, q, gp_head_rows(t.k, b, kv, at, GP_ATTEND_OTHERS), t.q.dim[3]);
+            gp_attend_scores(score, q, gp_head_rows(t.k, b, kv, at, GP_ATTEND_OTHERS), t.q.dim[3],
+                             t.half);
             GP_UNROLL
             for (int i = 0; i < GP_ATTEND_MINE; i++) {
                 const int64_t row = first + gp_attend_row(i);
@@ -252,10 +260,10 @@ static __global__ void __launch_bounds__(GP_ATTEND_THREADS, 2)
                             ? gp_attend_masked(score[i][j], t.mask, b, h, row, key, t.scale)
                             : -(gp_real)INFINITY;
                 }
-                state.take(i, score[i], weight);
+                state.take(i, score[i], weight, t.half);
             }
             gp_attend_add<PARTS>(state.sum, weight, gp_head_rows(t.v, b, kv, at, GP_ATTEND_OTHERS),
-                                 column, t.v.dim[3]);
+                                 column, t.v.dim[3], t.half);
         }
         state.store(t, b, h, first, column);
     }
@@ -275,6 +283,7 @@ GP_KERNEL(attend)
         t.totals = c->out[1];
     t.causal = a->causal;
     t.scale = (gp_real)a->scale;
+    t.half = gp_half_of(c);
     const int64_t tiles = t.q.dim[0] * t.q.dim[1] * gp_ceil_div(t.q.dim[2], GP_ATTEND_ROWS);
     const int64_t parts = t.v.dim[3] > GP_ATTEND_WIDTH ? 2 : 1;
     const dim3 grid = gp_blocks(tiles * gp_ceil_div(t.v.dim[3], parts * GP_ATTEND_WIDTH), 1);
@@ -284,5 +293,7 @@ GP_KERNEL(attend)
         GP_LAUNCH(c, gp_attend_tiles<2>, grid, GP_ATTEND_THREADS, 0, t);
     return GP_OK;
 }
+
+GP_TAKES_HALF(attend)
 
 #endif

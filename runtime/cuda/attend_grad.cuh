@@ -16,6 +16,7 @@ typedef struct {
     const gp_real *totals, *delta; /* [B, H, T, 2], [B, H, T] */
     int64_t causal;
     gp_real scale;
+    int32_t half; /* what is multiplied, where that has 16 bits; else GP_F32 */
 } gp_attend_back;
 
 enum gp_attend_wanted { GP_ATTEND_DQ, GP_ATTEND_DK, GP_ATTEND_DV };
@@ -29,7 +30,7 @@ static __global__ void gp_attend_deltas(gp_tensor out, gp_tensor dout, gp_real *
         const int64_t at = ((b * tokens + t) * heads + h) * width;
         gp_real sum = 0;
         for (int64_t d = threadIdx.x; d < width; d += GP_WARP)
-            sum += ((const gp_real *)out.data)[at + d] * ((const gp_real *)dout.data)[at + d];
+            sum += gp_reals_of(&out)[at + d] * gp_reals_of(&dout)[at + d];
         sum = gp_warp_join(sum, gp_add());
         if (threadIdx.x == 0)
             delta[i] = sum;
@@ -69,23 +70,24 @@ __device__ inline void gp_attend_back_tile(const gp_attend_back &t,
     const gp_rows k = gp_head_rows(t.k, b, kv, by_query ? at : first, by_query ? OTHERS : ROWS);
     const gp_rows v = gp_head_rows(t.v, b, kv, by_query ? at : first, by_query ? OTHERS : ROWS);
     gp_scores score, slope;
-    gp_attend_scores(score, by_query ? q : k, by_query ? k : q, t.q.dim[3]);
+    gp_attend_scores(score, by_query ? q : k, by_query ? k : q, t.q.dim[3], t.half);
     if (WANTED != GP_ATTEND_DV)
-        gp_attend_scores(slope, by_query ? up : v, by_query ? v : up, t.v.dim[3]);
+        gp_attend_scores(slope, by_query ? up : v, by_query ? v : up, t.v.dim[3], t.half);
     GP_UNROLL
     for (int i = 0; i < GP_ATTEND_MINE; i++)
         GP_UNROLL
     for (int j = 0; j < GP_ATTEND_SCORES; j++) {
         const int64_t row = first + gp_attend_row(i), other = at + gp_attend_column(j);
-        weight[gp_attend_row(i)][gp_attend_column(j)] = gp_attend_weight<WANTED>(
+        const gp_real own = gp_attend_weight<WANTED>(
             t, score[i][j], WANTED == GP_ATTEND_DV ? (gp_real)0 : slope[i][j], b, h,
             by_query ? row : other, by_query ? other : row);
+        weight[gp_attend_row(i)][gp_attend_column(j)] = gp_round_to(own, t.half);
     }
     gp_attend_add<PARTS>(sum, weight,
                          by_query                 ? k
                          : WANTED == GP_ATTEND_DK ? q
                                                   : up,
-                         column, t.to.dim[3]);
+                         column, t.to.dim[3], t.half);
 }
 
 template <int PARTS>
@@ -98,11 +100,11 @@ __device__ inline void gp_attend_back_store(
         const int64_t row = first + gp_attend_row(i);
         if (row >= to.dim[1])
             break;
-        gp_real *at = (gp_real *)gp_token_rows(to, b, h, row, 1).at;
+        const gp_reals at = gp_token_rows(to, b, h, row, 1).at;
         GP_UNROLL
         for (int j = 0; j < PARTS * GP_ATTEND_SUMS; j++)
             if (column + gp_attend_column(j) < to.dim[3])
-                at[column + gp_attend_column(j)] = sum[i][j];
+                at.put(column + gp_attend_column(j), sum[i][j]);
     }
 }
 
@@ -163,6 +165,7 @@ GP_KERNEL(attend_grad)
     t.delta = (const gp_real *)c->work;
     t.causal = a->causal;
     t.scale = (gp_real)a->scale;
+    t.half = gp_half_of(c);
     const int64_t rows = gp_span(&t.q, 0, 3);
     GP_LAUNCH(c, gp_attend_deltas, gp_blocks(rows, 1), GP_WARP, 0, c->in[4], t.dout,
               (gp_real *)c->work);
@@ -173,5 +176,7 @@ GP_KERNEL(attend_grad)
         status = gp_attend_back_run<GP_ATTEND_DV>(c, t, &c->out[2]);
     return status;
 }
+
+GP_TAKES_HALF(attend_grad)
 
 #endif

@@ -16,6 +16,7 @@
 #include <cuda_runtime.h>
 
 #include "../c/base.h"
+#include "../c/narrow.h"
 #include "work.h"
 
 #define GP_DEVICE __device__ static inline GP_UNUSED
@@ -169,6 +170,55 @@ template <class T, class Join> __device__ inline T gp_block_join(T x, Join join)
         x = join(x, part[i]);
     __syncthreads(); /* all have read: the next call may write */
     return x;
+}
+
+/* Reals of a dtype that the launch decides. Each is loaded as a gp_real, and rounded where it is
+ * stored; `at` is NULL where they are not given or not wanted. */
+typedef struct gp_reals {
+    void *at;
+    int32_t dtype;
+    __device__ gp_real operator[](int64_t i) const
+    {
+        return gp_get_real(at, i, dtype);
+    }
+    __device__ void put(int64_t i, gp_real x) const
+    {
+        gp_set_real(at, i, dtype, x);
+    }
+} gp_reals;
+
+GP_FUNCTION gp_reals gp_reals_of(const gp_tensor *t)
+{
+    const gp_reals x = {t->data, t->dtype};
+    return x;
+}
+
+/* Of operand or output i of a call, which may be missing. */
+GP_UNUSED static inline gp_reals gp_reals_in(const gp_call *c, int i)
+{
+    const gp_reals none = {NULL, GP_F32};
+    return i < c->ins ? gp_reals_of(&c->in[i]) : none;
+}
+
+GP_UNUSED static inline gp_reals gp_reals_out(const gp_call *c, int i)
+{
+    const gp_reals none = {NULL, GP_F32};
+    return i < c->outs ? gp_reals_of(&c->out[i]) : none;
+}
+
+/* Those from element i on. */
+GP_FUNCTION gp_reals gp_reals_from(gp_reals x, int64_t i)
+{
+    x.at = (char *)x.at + i * (int64_t)gp_size(x.dtype);
+    return x;
+}
+
+/* Element i as a product takes it: `half` (or GP_F32) is what it multiplies, and parameters, which
+ * stay f32, are rounded to that. */
+GP_DEVICE gp_real gp_factor(const gp_reals &x, int64_t i, int32_t half)
+{
+    const gp_real factor = x[i];
+    return x.dtype == GP_F32 ? gp_round_to(factor, half) : factor;
 }
 
 /* The square of a real, even if it overflows a real. */

@@ -50,7 +50,7 @@ __device__ inline double gp_channel_sum(const gp_channels *s, int64_t k, int64_t
 }
 
 struct gp_channel_value {
-    const gp_real *x;
+    gp_reals x;
     __device__ double operator()(gp_channel_place at) const
     {
         return (double)x[at.x];
@@ -58,7 +58,7 @@ struct gp_channel_value {
 };
 
 struct gp_channel_square {
-    const gp_real *x;
+    gp_reals x;
     gp_real mean;
     __device__ double operator()(gp_channel_place at) const
     {
@@ -67,7 +67,7 @@ struct gp_channel_square {
 };
 
 struct gp_channel_slope {
-    const gp_real *dy;
+    gp_reals dy;
     __device__ double operator()(gp_channel_place at) const
     {
         return (double)dy[at.dy];
@@ -75,7 +75,7 @@ struct gp_channel_slope {
 };
 
 struct gp_channel_along {
-    const gp_real *dy, *x;
+    gp_reals dy, x;
     gp_real mean;
     __device__ double operator()(gp_channel_place at) const
     {
@@ -83,7 +83,7 @@ struct gp_channel_along {
     }
 };
 
-static __global__ void gp_batchnorm_sums(gp_channels s, const gp_real *x, double *part)
+static __global__ void gp_batchnorm_sums(gp_channels s, gp_reals x, double *part)
 {
     const gp_channel_value value = {x};
     for (GP_EACH_BLOCK(task, s.channels * s.chunks)) {
@@ -93,7 +93,7 @@ static __global__ void gp_batchnorm_sums(gp_channels s, const gp_real *x, double
     }
 }
 
-static __global__ void gp_batchnorm_squares(gp_channels s, const gp_real *x, const double *sums,
+static __global__ void gp_batchnorm_squares(gp_channels s, gp_reals x, const double *sums,
                                             double *part)
 {
     for (GP_EACH_BLOCK(task, s.channels * s.chunks)) {
@@ -108,7 +108,7 @@ static __global__ void gp_batchnorm_squares(gp_channels s, const gp_real *x, con
 
 /* Two numbers for each channel, for gp_batchnorm_apply: its mean and its factor. */
 static __global__ void gp_batchnorm_finish(gp_channels s, const double *sums, const double *squares,
-                                           const gp_real *scale, double eps, gp_real *means,
+                                           gp_reals scale, double eps, gp_real *means,
                                            gp_real *inverses, gp_real *stats)
 {
     for (GP_EACH(k, s.channels)) {
@@ -124,13 +124,13 @@ static __global__ void gp_batchnorm_finish(gp_channels s, const double *sums, co
     }
 }
 
-static __global__ void gp_batchnorm_apply(gp_channels s, const gp_real *x, const gp_real *stats,
-                                          const gp_real *bias, gp_real *y)
+static __global__ void gp_batchnorm_apply(gp_channels s, gp_reals x, const gp_real *stats,
+                                          gp_reals bias, gp_reals y)
 {
     for (GP_EACH(i, s.samples * s.channels * s.width)) {
         const int64_t k = i / s.width % s.channels;
         const gp_real unit = (x[gp_channel_of(&s, i).x] - stats[2 * k]) * stats[2 * k + 1];
-        y[i] = unit + bias[k];
+        y.put(i, unit + bias[k]);
     }
 }
 
@@ -139,9 +139,9 @@ GP_KERNEL(batchnorm_train)
     const gp_batchnorm_train_attr *a = (const gp_batchnorm_train_attr *)c->attr;
     const gp_channels s = gp_channels_of(&c->in[0]);
     const int64_t tasks = s.channels * s.chunks, count = gp_count(&c->in[0]);
-    const gp_real *x = (const gp_real *)c->in[0].data, *scale = (const gp_real *)c->in[1].data;
-    const gp_real *bias = (const gp_real *)c->in[2].data;
-    gp_real *y = (gp_real *)c->out[0].data, *means = (gp_real *)c->out[1].data;
+    const gp_reals x = gp_reals_of(&c->in[0]), scale = gp_reals_of(&c->in[1]);
+    const gp_reals bias = gp_reals_of(&c->in[2]), y = gp_reals_of(&c->out[0]);
+    gp_real *means = (gp_real *)c->out[1].data;
     gp_real *inverses = (gp_real *)c->out[2].data;
     double *sums = (double *)c->work, *squares = sums + tasks;
     gp_real *stats = (gp_real *)(squares + tasks);
@@ -150,13 +150,13 @@ GP_KERNEL(batchnorm_train)
     GP_LAUNCH(c, gp_batchnorm_squares, gp_blocks(tasks, 1), block, 0, s, x, sums, squares);
     GP_LAUNCH(c, gp_batchnorm_finish, gp_blocks(s.channels, GP_WARP), GP_WARP, 0, s, sums, squares,
               scale, a->eps, means, inverses, stats);
-    if (y)
+    if (y.at)
         GP_LAUNCH(c, gp_batchnorm_apply, gp_blocks(count, GP_BLOCK), GP_BLOCK, 0, s, x, stats, bias,
                   y);
     return GP_OK;
 }
 
-static __global__ void gp_batchnorm_grad_sums(gp_channels s, const gp_real *x, const gp_real *dy,
+static __global__ void gp_batchnorm_grad_sums(gp_channels s, gp_reals x, gp_reals dy,
                                               const gp_real *means, double *sums, double *alongs)
 {
     for (GP_EACH_BLOCK(task, s.channels * s.chunks)) {
@@ -189,16 +189,16 @@ static __global__ void gp_batchnorm_grad_finish(gp_channels s, const double *sum
     }
 }
 
-static __global__ void gp_batchnorm_grad_apply(gp_channels s, const gp_real *x, const gp_real *dy,
-                                               const gp_real *scale, const gp_real *means,
+static __global__ void gp_batchnorm_grad_apply(gp_channels s, gp_reals x, gp_reals dy,
+                                               gp_reals scale, const gp_real *means,
                                                const gp_real *inverses, const gp_real *stats,
-                                               gp_real *dx)
+                                               gp_reals dx)
 {
     for (GP_EACH(i, s.samples * s.channels * s.width)) {
         const int64_t k = i / s.width % s.channels;
         const gp_real factor = inverses[k] * scale[k];
         const gp_channel_place at = gp_channel_of(&s, i);
-        dx[i] = factor * (dy[at.dy] - stats[2 * k] - (x[at.x] - means[k]) * stats[2 * k + 1]);
+        dx.put(i, factor * (dy[at.dy] - stats[2 * k] - (x[at.x] - means[k]) * stats[2 * k + 1]));
     }
 }
 
@@ -208,11 +208,11 @@ GP_KERNEL(batchnorm_grad)
     gp_channels s = gp_channels_of(&c->in[0]);
     s.apart[1] = c->in[1].stride[0];
     const int64_t tasks = s.channels * s.chunks, count = gp_count(&c->in[0]);
-    const gp_real *x = (const gp_real *)c->in[0].data, *dy = (const gp_real *)c->in[1].data;
-    const gp_real *scale = (const gp_real *)c->in[2].data;
+    const gp_reals x = gp_reals_of(&c->in[0]), dy = gp_reals_of(&c->in[1]);
+    const gp_reals scale = gp_reals_of(&c->in[2]), dx = gp_reals_of(&c->out[0]);
     const gp_real *means = (const gp_real *)c->in[3].data;
     const gp_real *inverses = (const gp_real *)c->in[4].data;
-    gp_real *dx = (gp_real *)c->out[0].data, *dscale = (gp_real *)c->out[1].data;
+    gp_real *dscale = (gp_real *)c->out[1].data;
     gp_real *dbias = (gp_real *)c->out[2].data;
     double *sums = (double *)c->work, *alongs = sums + tasks;
     gp_real *stats = (gp_real *)(alongs + tasks);
@@ -220,11 +220,14 @@ GP_KERNEL(batchnorm_grad)
               s, x, dy, means, sums, alongs);
     GP_LAUNCH(c, gp_batchnorm_grad_finish, gp_blocks(s.channels, GP_WARP), GP_WARP, 0, s, sums,
               alongs, inverses, dscale, dbias, stats);
-    if (dx)
+    if (dx.at)
         GP_LAUNCH(c, gp_batchnorm_grad_apply, gp_blocks(count, GP_BLOCK), GP_BLOCK, 0, s, x, dy,
                   scale, means, inverses, stats, dx);
     return GP_OK;
 }
+
+GP_TAKES_HALF(batchnorm_train)
+GP_TAKES_HALF(batchnorm_grad)
 
 static __global__ void gp_running_stats_move(const gp_real *old_mean, const gp_real *old_var,
                                              const gp_real *mean, const gp_real *inverse,

@@ -18,13 +18,14 @@ typedef struct {
 /* Weight (o, c, k) of group g, with k a tap of the window, is at[g * group + o * row + c * channel
  * + k]. */
 typedef struct {
-    const gp_real *at;
+    gp_reals at;
     int64_t group, row, channel, width; /* width: of the window */
 } gp_weights;
 
 typedef struct {
     gp_tensor x, y;
-    const gp_real *bias;
+    gp_reals bias;
+    int32_t half; /* what is multiplied, where that has 16 bits; else GP_F32 */
     gp_weights w;
     gp_slide slide[2];
     int64_t groups, inputs, outputs; /* channels of a group */
@@ -35,8 +36,9 @@ GP_UNUSED static gp_conv gp_conv_of(const gp_call *c, int64_t groups)
     gp_conv v = {};
     v.x = c->in[0];
     v.y = c->out[0];
-    v.bias = c->ins > 2 ? (const gp_real *)c->in[2].data : NULL;
-    v.w.at = (const gp_real *)c->in[1].data;
+    v.bias = gp_reals_in(c, 2);
+    v.half = gp_half_of(c);
+    v.w.at = gp_reals_of(&c->in[1]);
     v.w.width = c->in[1].dim[3];
     v.groups = groups;
     v.inputs = v.x.dim[1] / groups;
@@ -46,17 +48,17 @@ GP_UNUSED static gp_conv gp_conv_of(const gp_call *c, int64_t groups)
 
 /* ---- Depthwise ------------------------------------------------------------------------------ */
 
-GP_DEVICE gp_real gp_direct_sum(const gp_conv &v, const gp_real *plane, const gp_real *w, int64_t h,
-                                int64_t j, gp_real sum)
+GP_DEVICE gp_real gp_direct_sum(const gp_conv &v, const gp_reals &plane, const gp_reals &w,
+                                int64_t h, int64_t j, gp_real sum)
 {
     for (int64_t i = 0; i < v.slide[0].taps; i++, h += v.slide[0].tap) {
         if (h < 0 || h >= v.x.dim[2])
             continue;
-        const gp_real *row = w + (v.slide[0].weight + i * v.slide[0].weight_step) * v.w.width;
+        const int64_t row = (v.slide[0].weight + i * v.slide[0].weight_step) * v.w.width;
         for (int64_t k = 0, at = j; k < v.slide[1].taps; k++, at += v.slide[1].tap)
             if (at >= 0 && at < v.x.dim[3])
-                sum += row[v.slide[1].weight + k * v.slide[1].weight_step] *
-                       plane[h * v.x.stride[2] + at * v.x.stride[3]];
+                sum += gp_factor(w, row + v.slide[1].weight + k * v.slide[1].weight_step, v.half) *
+                       gp_factor(plane, h * v.x.stride[2] + at * v.x.stride[3], v.half);
     }
     return sum;
 }
@@ -67,15 +69,16 @@ static __global__ void gp_conv_direct(const gp_conv v)
     for (GP_EACH(i, v.y.dim[0] * v.y.dim[1] * size)) {
         const int64_t n = i / size / v.y.dim[1], out = i / size % v.y.dim[1];
         const int64_t oh = i % size / width, ow = i % width, group = out / v.outputs;
-        const gp_real *plane =
-            (const gp_real *)v.x.data + n * v.x.stride[0] + group * v.x.stride[1];
-        const gp_real *w = v.w.at + group * v.w.group + out % v.outputs * v.w.row;
-        gp_real *to = (gp_real *)v.y.data + n * v.y.stride[0] + out * v.y.stride[1] +
-                      (v.slide[0].at + oh * v.slide[0].apart) * v.y.stride[2] +
-                      (v.slide[1].at + ow * v.slide[1].apart) * v.y.stride[3];
-        *to = gp_direct_sum(v, plane, w, oh * v.slide[0].step + v.slide[0].first,
-                            ow * v.slide[1].step + v.slide[1].first,
-                            v.bias ? v.bias[out] : (gp_real)0);
+        const gp_reals plane =
+            gp_reals_from(gp_reals_of(&v.x), n * v.x.stride[0] + group * v.x.stride[1]);
+        const gp_reals w = gp_reals_from(v.w.at, group * v.w.group + out % v.outputs * v.w.row);
+        const int64_t to = n * v.y.stride[0] + out * v.y.stride[1] +
+                           (v.slide[0].at + oh * v.slide[0].apart) * v.y.stride[2] +
+                           (v.slide[1].at + ow * v.slide[1].apart) * v.y.stride[3];
+        const gp_real sum = gp_direct_sum(v, plane, w, oh * v.slide[0].step + v.slide[0].first,
+                                          ow * v.slide[1].step + v.slide[1].first,
+                                          v.bias.at ? gp_factor(v.bias, out, v.half) : (gp_real)0);
+        gp_reals_of(&v.y).put(to, sum);
     }
 }
 
@@ -89,10 +92,11 @@ GP_UNUSED static gp_tiles gp_conv_tiles(const gp_conv *v)
     t.depth = v->inputs * v->slide[0].taps * v->slide[1].taps;
     t.columns = y->dim[0] * v->slide[0].outputs * v->slide[1].outputs;
     t.batches = v->groups;
-    t.left = v->w.at + v->slide[0].weight * v->w.width + v->slide[1].weight;
-    t.right = (const gp_real *)x->data;
-    t.to = (gp_real *)y->data;
+    t.left = gp_reals_from(v->w.at, v->slide[0].weight * v->w.width + v->slide[1].weight);
+    t.right = gp_reals_of(x);
+    t.to = gp_reals_of(y);
     t.bias = v->bias;
+    t.half = v->half;
     t.left_row = v->w.row;
     t.left_batch = v->w.group;
     t.left_depth.stride[0] = v->w.channel;
@@ -112,10 +116,10 @@ GP_UNUSED static gp_tiles gp_conv_tiles(const gp_conv *v)
         t.depth_step[i] = s->tap;
         t.column_step[i] = s->step;
         t.size[i] = x->dim[2 + i];
-        t.right += s->first * x->stride[2 + i];
+        t.right = gp_reals_from(t.right, s->first * x->stride[2 + i]);
         t.right_depth.stride[1 + i] = s->tap * x->stride[2 + i];
         t.right_column[1 + i] = s->step * x->stride[2 + i];
-        t.to += s->at * y->stride[2 + i];
+        t.to = gp_reals_from(t.to, s->at * y->stride[2 + i]);
         t.to_column[1 + i] = s->apart * y->stride[2 + i];
     }
     t.parts = 1;
@@ -127,7 +131,8 @@ GP_UNUSED static gp_conv gp_conv_part(const gp_conv *v, void *work)
 {
     gp_conv part = *v;
     part.y.data = work;
-    part.bias = NULL;
+    part.y.dtype = GP_F32;
+    part.bias.at = NULL;
     for (int i = 4; i-- > 0;)
         part.y.stride[i] = i == 3 ? 1 : part.y.stride[i + 1] * part.y.dim[i + 1];
     return part;
@@ -155,7 +160,7 @@ GP_UNUSED static int gp_conv_join(const gp_call *c, const gp_conv *v, int64_t pa
     const int64_t count = gp_count(&v->y);
     if (v->inputs > 1 && parts > 1)
         GP_LAUNCH(c, gp_tiles_join, gp_blocks(count, GP_BLOCK), GP_BLOCK, 0,
-                  (const gp_real *)c->work, count, parts, v->bias, v->y);
+                  (const gp_real *)c->work, count, parts, v->bias, v->half, v->y);
     return GP_OK;
 }
 
@@ -180,5 +185,7 @@ GP_KERNEL(conv2d)
     const int status = gp_conv_run(c, &v, parts);
     return status != GP_OK ? status : gp_conv_join(c, &v, parts);
 }
+
+GP_TAKES_HALF(conv2d)
 
 #endif

@@ -20,9 +20,10 @@ GP_UNUSED static gp_tiles gp_weight_grad_tiles(const gp_call *c)
     t.columns = gp_span(dw, 1, 4);
     t.depth = dy->dim[0] * size;
     t.batches = a->groups;
-    t.left = (const gp_real *)dy->data;
-    t.right = (const gp_real *)x->data;
-    t.to = (gp_real *)dw->data;
+    t.left = gp_reals_of(dy);
+    t.right = gp_reals_of(x);
+    t.to = gp_reals_of(dw);
+    t.half = gp_half_of(c);
     t.left_row = size;
     t.left_batch = t.rows * size;
     t.left_depth.stride[0] = dy->dim[1] * size;
@@ -43,7 +44,7 @@ GP_UNUSED static gp_tiles gp_weight_grad_tiles(const gp_call *c)
         t.depth_step[i] = a->stride[i];
         t.column_step[i] = a->dilation[i];
         t.size[i] = x->dim[2 + i];
-        t.right -= a->pad[i] * x->stride[2 + i];
+        t.right = gp_reals_from(t.right, -a->pad[i] * x->stride[2 + i]);
         t.right_depth.stride[1 + i] = a->stride[i] * x->stride[2 + i];
         t.right_column[1 + i] = a->dilation[i] * x->stride[2 + i];
     }
@@ -52,7 +53,7 @@ GP_UNUSED static gp_tiles gp_weight_grad_tiles(const gp_call *c)
 
 /* One block per weight of a depthwise convolution. */
 static __global__ void gp_depthwise_weight_grad(gp_conv2d_weight_grad_attr a, gp_tensor x,
-                                                gp_tensor dy, gp_tensor dw)
+                                                gp_tensor dy, gp_tensor dw, int32_t half)
 {
     const int64_t window = dw.dim[2] * dw.dim[3], size = dy.dim[2] * dy.dim[3];
     const int64_t each = dy.dim[1] / a.groups;
@@ -64,10 +65,12 @@ static __global__ void gp_depthwise_weight_grad(gp_conv2d_weight_grad_attr a, gp
             const int64_t h = place / dy.dim[3] * a.stride[0] - a.pad[0] + ki * a.dilation[0];
             const int64_t w = place % dy.dim[3] * a.stride[1] - a.pad[1] + kj * a.dilation[1];
             if (h >= 0 && h < x.dim[2] && w >= 0 && w < x.dim[3])
-                sum +=
-                    (double)(((const gp_real *)dy.data)[(n * dy.dim[1] + out) * size + place] *
-                             ((const gp_real *)x.data)[n * x.stride[0] + out / each * x.stride[1] +
-                                                       h * x.stride[2] + w * x.stride[3]]);
+                sum += (double)(gp_factor(gp_reals_of(&dy), (n * dy.dim[1] + out) * size + place,
+                                          half) *
+                                gp_factor(gp_reals_of(&x),
+                                          n * x.stride[0] + out / each * x.stride[1] +
+                                              h * x.stride[2] + w * x.stride[3],
+                                          half));
         }
         sum = gp_block_sum(sum);
         if (threadIdx.x == 0)
@@ -83,18 +86,21 @@ GP_KERNEL(conv2d_weight_grad)
     if (dw->dim[1] == 1) {
         const unsigned block = gp_block_of(gp_count(dy) / dy->dim[1]);
         GP_LAUNCH(c, gp_depthwise_weight_grad, gp_blocks(count, 1), block, 0, *a, c->in[0], *dy,
-                  *dw);
+                  *dw, (int32_t)gp_half_of(c));
         return GP_OK;
     }
     gp_tiles t = gp_weight_grad_tiles(c);
     t.parts = gp_conv2d_weight_grad_parts(c);
     t.to_part = count;
-    t.to = t.parts > 1 ? (gp_real *)c->work : t.to;
+    t.to.at = t.parts > 1 ? c->work : t.to.at; /* of f32 as well */
     const int status = gp_tiles_run(c, t);
     if (status == GP_OK && t.parts > 1)
         GP_LAUNCH(c, gp_tiles_join, gp_blocks(count, GP_BLOCK), GP_BLOCK, 0,
-                  (const gp_real *)c->work, count, t.parts, (const gp_real *)NULL, *dw);
+                  (const gp_real *)c->work, count, t.parts, gp_reals_in(c, c->ins), (int32_t)GP_F32,
+                  *dw);
     return status;
 }
+
+GP_TAKES_HALF(conv2d_weight_grad)
 
 #endif

@@ -62,4 +62,6 @@ GP_KERNEL(conv_transpose2d)
     return gp_conv_join(c, &v, parts);
 }
 
+GP_TAKES_HALF(conv_transpose2d)
+
 #endif

@@ -9,7 +9,6 @@
 #include "base.cuh"
 
 #include "../c/math.h"
-#include "../c/narrow.h"
 
 /* Class ids, and where an id out of range is reported. */
 typedef struct {
@@ -44,8 +43,8 @@ GP_DEVICE int64_t gp_class_of(const gp_classes *s, int64_t row)
     return -1;
 }
 
-static __global__ void gp_cross_entropy_losses(const void *logits, int dtype, gp_classes s,
-                                               double smoothing, gp_real *loss, gp_real *saved)
+static __global__ void gp_cross_entropy_losses(gp_reals logits, gp_classes s, double smoothing,
+                                               gp_real *loss, gp_real *saved)
 {
     const int64_t n = s.classes;
     const gp_real smooth = (gp_real)smoothing;
@@ -53,12 +52,12 @@ static __global__ void gp_cross_entropy_losses(const void *logits, int dtype, gp
         gp_real most = -(gp_real)INFINITY;
         double exps = 0, sum = 0;
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-            const gp_real x = gp_get_real(logits, row * n + i, dtype);
+            const gp_real x = logits[row * n + i];
             most = x > most ? x : most;
         }
         most = gp_block_join(most, gp_larger());
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-            const gp_real x = gp_get_real(logits, row * n + i, dtype);
+            const gp_real x = logits[row * n + i];
             exps += (double)gp_exp(x - most);
             sum += (double)(x - most);
         }
@@ -70,7 +69,7 @@ static __global__ void gp_cross_entropy_losses(const void *logits, int dtype, gp
         const int64_t id = gp_class_of(&s, row);
         gp_real one = 0;
         if (id >= 0)
-            one = rest - (1 - smooth) * (gp_get_real(logits, row * n + id, dtype) - most);
+            one = rest - (1 - smooth) * (logits[row * n + id] - most);
         if (id >= 0 && smooth > 0)
             one -= smooth * (gp_real)(sum / (double)n);
         if (loss)
@@ -89,15 +88,14 @@ GP_KERNEL(cross_entropy_rows)
     const int64_t n = logits->dim[logits->rank - 1];
     const gp_classes s = gp_classes_of(c, &c->in[1], n, a->ignore, a->ignored);
     GP_LAUNCH(c, gp_cross_entropy_losses, gp_blocks(s.rows, 1), gp_block_of(n), 0,
-              (const void *)logits->data, (int)logits->dtype, s, a->label_smoothing,
-              (gp_real *)c->out[0].data, c->outs > 1 ? (gp_real *)c->out[1].data : NULL);
+              gp_reals_of(logits), s, a->label_smoothing, (gp_real *)c->out[0].data,
+              c->outs > 1 ? (gp_real *)c->out[1].data : NULL);
     return GP_OK;
 }
 
 /* dy * (softmax - target); may run in place. */
-static __global__ void gp_cross_entropy_slopes(const void *logits, int dtype, gp_classes s,
-                                               double smoothing, const gp_real *saved,
-                                               const gp_real *dy, void *dx)
+static __global__ void gp_cross_entropy_slopes(gp_reals logits, gp_classes s, double smoothing,
+                                               const gp_real *saved, const gp_real *dy, gp_reals dx)
 {
     const int64_t n = s.classes;
     const gp_real smooth = (gp_real)smoothing;
@@ -106,10 +104,10 @@ static __global__ void gp_cross_entropy_slopes(const void *logits, int dtype, gp
         const gp_real up = id < 0 ? 0 : dy[row], most = saved[2 * row];
         const gp_real part = up / saved[2 * row + 1], each = up * (smooth / (gp_real)n);
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-            gp_real slope = part * gp_exp(gp_get_real(logits, row * n + i, dtype) - most) - each;
+            gp_real slope = part * gp_exp(logits[row * n + i] - most) - each;
             if (i == id && up != 0)
                 slope -= up * (1 - smooth);
-            gp_set_real(dx, row * n + i, dtype, slope);
+            dx.put(row * n + i, slope);
         }
     }
 }
@@ -122,9 +120,8 @@ GP_KERNEL(cross_entropy_rows_grad)
     const int64_t n = logits->dim[logits->rank - 1];
     const gp_classes s = gp_classes_of(c, &c->in[1], n, a->ignore, a->ignored);
     GP_LAUNCH(c, gp_cross_entropy_slopes, gp_blocks(s.rows, 1), gp_block_of(n), 0,
-              (const void *)logits->data, (int)logits->dtype, s, a->label_smoothing,
-              (const gp_real *)c->in[2].data, (const gp_real *)c->in[3].data,
-              (void *)c->out[0].data);
+              gp_reals_of(logits), s, a->label_smoothing, (const gp_real *)c->in[2].data,
+              (const gp_real *)c->in[3].data, gp_reals_of(&c->out[0]));
     return GP_OK;
 }
 GP_TAKES_HALF(cross_entropy_rows)

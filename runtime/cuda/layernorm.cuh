@@ -13,12 +13,12 @@
 #include "../c/math.h"
 
 /* to = (x - mean) * inverse * scale + bias; NULL stands for ones and zeros. */
-static __global__ void gp_norm_rows(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
-                                    const gp_real *scale, const gp_real *bias, gp_real *means,
+static __global__ void gp_norm_rows(gp_reals x, gp_reals to, int64_t rows, int64_t n,
+                                    gp_reals scale, gp_reals bias, gp_real *means,
                                     gp_real *inverses, int centre, double eps)
 {
     for (GP_EACH_BLOCK(row, rows)) {
-        const gp_real *from = x + row * n;
+        const gp_reals from = gp_reals_from(x, row * n);
         gp_real mean = 0;
         if (centre) {
             double sum = 0;
@@ -34,8 +34,8 @@ static __global__ void gp_norm_rows(const gp_real *x, gp_real *to, int64_t rows,
                                                      : (gp_real)(1 / sqrt(square + eps));
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
             gp_real y = (from[i] - mean) * inverse;
-            y = scale ? y * scale[i] : y;
-            to[row * n + i] = bias ? y + bias[i] : y;
+            y = scale.at ? y * scale[i] : y;
+            to.put(row * n + i, bias.at ? y + bias[i] : y);
         }
         if (threadIdx.x == 0 && means)
             means[row] = mean;
@@ -53,13 +53,11 @@ GP_HOST int gp_norm(const gp_call *c, int centre)
 {
     const gp_layernorm_attr *a = (const gp_layernorm_attr *)c->attr;
     const gp_tensor *t = &c->in[0];
-    const gp_real *x = (const gp_real *)t->data;
-    const gp_real *scale = c->ins > 1 ? (const gp_real *)c->in[1].data : NULL;
-    const gp_real *bias = c->ins > 2 ? (const gp_real *)c->in[2].data : NULL;
     const int64_t rows = gp_span(t, 0, t->rank - (int)a->axes), n = gp_count(t) / rows;
     gp_real *means = centre ? gp_norm_output(c, 1) : NULL;
-    GP_LAUNCH(c, gp_norm_rows, gp_blocks(rows, 1), gp_block_of(n), 0, x, gp_norm_output(c, 0), rows,
-              n, scale, bias, means, gp_norm_output(c, centre ? 2 : 1), centre, a->eps);
+    GP_LAUNCH(c, gp_norm_rows, gp_blocks(rows, 1), gp_block_of(n), 0, gp_reals_of(t),
+              gp_reals_of(&c->out[0]), rows, n, gp_reals_in(c, 1), gp_reals_in(c, 2), means,
+              gp_norm_output(c, centre ? 2 : 1), centre, a->eps);
     return GP_OK;
 }
 
@@ -77,5 +75,9 @@ GP_KERNEL(rmsnorm)
 {
     return gp_norm(c, 0);
 }
+
+GP_TAKES_HALF(layernorm)
+GP_TAKES_HALF(normalize)
+GP_TAKES_HALF(rmsnorm)
 
 #endif

@@ -16,7 +16,22 @@ GP_UNUSED static int gp_slice_product(const gp_call *c, gp_matrix to, gp_matrix 
                                       int64_t m, int64_t n, int64_t k, int add)
 {
     const gp_product p = {a, b, to, m, n, k, 1, add};
-    return gp_product_run(c, p, (char *)c->work + gp_slice_bytes(c), gp_slice_blas_bytes(c));
+    return gp_product_run(c, p, (char *)c->work + gp_slice_bytes(c) + gp_slope_bytes(c),
+                          gp_slice_blas_bytes(c));
+}
+
+/* The logits of a chunk. */
+GP_UNUSED static gp_reals gp_slice_of(const gp_call *c)
+{
+    const gp_reals logits = {c->work, GP_F32};
+    return logits;
+}
+
+/* Their gradients, as they are multiplied. */
+GP_UNUSED static gp_reals gp_slope_of(const gp_call *c)
+{
+    const gp_reals slope = {(char *)c->work + gp_slice_bytes(c), c->in[0].dtype};
+    return c->in[0].dtype == GP_F32 ? gp_slice_of(c) : slope;
 }
 
 /* The logits of `count` rows from `first`, into the workspace. */
@@ -24,10 +39,10 @@ GP_UNUSED static int gp_slice_logits(const gp_call *c, int64_t first, int64_t co
 {
     const gp_tensor *x = &c->in[0], *w = &c->in[1];
     const int64_t inner = w->dim[0], classes = w->dim[1];
-    return gp_slice_product(c, gp_matrix_of(c->work, classes, 1, 0),
-                            gp_matrix_of((gp_real *)x->data + first * inner, inner, 1, 0),
-                            gp_matrix_of(w->data, w->stride[0], w->stride[1], 0), count, classes,
-                            inner, 0);
+    return gp_slice_product(c, gp_matrix_of(gp_slice_of(c), classes, 1, 0),
+                            gp_matrix_of(gp_reals_from(gp_reals_of(x), first * inner), inner, 1, 0),
+                            gp_matrix_of(gp_reals_of(w), w->stride[0], w->stride[1], 0), count,
+                            classes, inner, 0);
 }
 
 /* The ids of these rows. */
@@ -68,8 +83,8 @@ GP_KERNEL(linear_cross_entropy)
         if (status != GP_OK)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_losses, gp_blocks(count, 1), gp_block_of(s.classes), 0,
-                  (const void *)c->work, (int)GP_F32, s, a->label_smoothing,
-                  loss ? loss + first : NULL, saved ? saved + 2 * first : NULL);
+                  gp_slice_of(c), s, a->label_smoothing, loss ? loss + first : NULL,
+                  saved ? saved + 2 * first : NULL);
         if (best)
             gp_slice_best(c, count, best + first);
     }
@@ -82,22 +97,20 @@ GP_UNUSED static int gp_slice_back(const gp_call *c, int64_t first, int64_t coun
 {
     const gp_tensor *x = &c->in[0], *w = &c->in[1];
     const int64_t inner = w->dim[0], classes = w->dim[1];
-    const gp_matrix slope = gp_matrix_of(c->work, classes, 1, 0);
-    gp_real *dx = (gp_real *)c->out[0].data, *dw = (gp_real *)c->out[1].data;
+    const gp_matrix slope = gp_matrix_of(gp_slope_of(c), classes, 1, 0);
+    const gp_matrix rows = gp_matrix_of(gp_reals_from(gp_reals_of(x), first * inner), inner, 1, 0);
+    const gp_reals dx = gp_reals_of(&c->out[0]), dw = gp_reals_of(&c->out[1]);
     int status = GP_OK;
-    if (dx)
-        status = gp_slice_product(c, gp_matrix_of(dx + first * inner, inner, 1, 0), slope,
-                                  gp_matrix_of(w->data, w->stride[1], w->stride[0], 0), count,
-                                  inner, classes, 0);
-    if (dw && turned && status == GP_OK)
-        status =
-            gp_slice_product(c, gp_matrix_of(dw, inner, 1, 0), gp_matrix_of(c->work, 1, classes, 0),
-                             gp_matrix_of((gp_real *)x->data + first * inner, inner, 1, 0), classes,
-                             inner, count, add);
-    else if (dw && status == GP_OK)
-        status = gp_slice_product(c, gp_matrix_of(dw, classes, 1, 0),
-                                  gp_matrix_of((gp_real *)x->data + first * inner, 1, inner, 0),
-                                  slope, inner, classes, count, add);
+    if (dx.at)
+        status = gp_slice_product(
+            c, gp_matrix_of(gp_reals_from(dx, first * inner), inner, 1, 0), slope,
+            gp_matrix_of(gp_reals_of(w), w->stride[1], w->stride[0], 0), count, inner, classes, 0);
+    if (dw.at && turned && status == GP_OK)
+        status = gp_slice_product(c, gp_matrix_of(dw, inner, 1, 0), gp_transposed(slope), rows,
+                                  classes, inner, count, add);
+    else if (dw.at && status == GP_OK)
+        status = gp_slice_product(c, gp_matrix_of(dw, classes, 1, 0), gp_transposed(rows), slope,
+                                  inner, classes, count, add);
     return status;
 }
 
@@ -114,8 +127,8 @@ GP_UNUSED static int gp_slices_back(const gp_call *c, const gp_linear_cross_entr
         if (status != GP_OK)
             return status;
         GP_LAUNCH(c, gp_cross_entropy_slopes, gp_blocks(count, 1), gp_block_of(s.classes), 0,
-                  (const void *)c->work, (int)GP_F32, s, a->label_smoothing, saved + 2 * first,
-                  dy + first, (void *)c->work);
+                  gp_slice_of(c), s, a->label_smoothing, saved + 2 * first, dy + first,
+                  gp_slope_of(c));
         status = gp_slice_back(c, first, count, turned, add || first > 0);
         if (status != GP_OK)
             return status;
@@ -139,5 +152,9 @@ GP_KERNEL(linear_cross_entropy_accumulate)
     const gp_linear_cross_entropy_attr loss = {a->label_smoothing, a->ignore, a->ignored};
     return gp_slices_back(c, &loss, a->turned != 0, !a->begins || c->run->micro > 0);
 }
+
+GP_TAKES_HALF(linear_cross_entropy)
+GP_TAKES_HALF(linear_cross_entropy_grad)
+GP_TAKES_HALF(linear_cross_entropy_accumulate)
 
 #endif

@@ -23,9 +23,9 @@ GP_UNUSED static gp_batch gp_matmul_batch(const gp_call *c)
     p->n = b->dim[r + 1];
     p->k = a->dim[r + 1];
     p->batches = 1;
-    p->a = gp_matrix_of(a->data, a->stride[r], a->stride[r + 1], 0);
-    p->b = gp_matrix_of(b->data, b->stride[r], b->stride[r + 1], 0);
-    p->to = gp_matrix_of(to->data, 0, 1, 0);
+    p->a = gp_matrix_of(gp_reals_of(a), a->stride[r], a->stride[r + 1], 0);
+    p->b = gp_matrix_of(gp_reals_of(b), b->stride[r], b->stride[r + 1], 0);
+    p->to = gp_matrix_of(gp_reals_of(to), 0, 1, 0);
     if (to->rank == r + 2) {
         p->to.row = to->stride[r];
         p->to.col = to->stride[r + 1];
@@ -82,15 +82,17 @@ GP_KERNEL(matmul)
         gp_product p = s.p;
         int64_t left = loop;
         for (int i = s.rank; i-- > 0; left /= s.dim[i]) {
-            p.a.at += left % s.dim[i] * s.a[i];
-            p.b.at += left % s.dim[i] * s.b[i];
-            p.to.at += left % s.dim[i] * s.to[i];
+            p.a.at = gp_reals_from(p.a.at, left % s.dim[i] * s.a[i]);
+            p.b.at = gp_reals_from(p.b.at, left % s.dim[i] * s.b[i]);
+            p.to.at = gp_reals_from(p.to.at, left % s.dim[i] * s.to[i]);
         }
-        const int status = gp_product_run(c, p, c->work, gp_matmul_workspace(c));
+        const int status = gp_product_run(c, p, c->work, gp_blas_bytes(gp_count(&c->out[0])));
         if (status != GP_OK)
             return status;
     }
     return GP_OK;
 }
+
+GP_TAKES_HALF(matmul)
 
 #endif

@@ -11,7 +11,8 @@
 
 /* Operands, all contiguous; scale and means may be NULL. */
 typedef struct {
-    const gp_real *x, *dy, *scale, *means, *inverses;
+    gp_reals x, dy, scale;
+    const gp_real *means, *inverses;
     int64_t rows, n;
     int centre;
 } gp_normed;
@@ -47,14 +48,14 @@ static __global__ void gp_norm_grad_join(const double *part, int64_t chunks, int
     }
 }
 
-static __global__ void gp_norm_grad_rows(gp_normed s, gp_real *dx)
+static __global__ void gp_norm_grad_rows(gp_normed s, gp_reals dx)
 {
     for (GP_EACH_BLOCK(row, s.rows)) {
-        const gp_real *x = s.x + row * s.n, *dy = s.dy + row * s.n;
+        const gp_reals x = gp_reals_from(s.x, row * s.n), dy = gp_reals_from(s.dy, row * s.n);
         const gp_real mean = s.means ? s.means[row] : 0, inverse = s.inverses[row];
         double sum = 0, along = 0;
         for (int64_t i = threadIdx.x; i < s.n; i += blockDim.x) {
-            const gp_real g = s.scale ? dy[i] * s.scale[i] : dy[i];
+            const gp_real g = s.scale.at ? dy[i] * s.scale[i] : dy[i];
             sum += (double)g;
             along += (double)(g * ((x[i] - mean) * inverse));
         }
@@ -63,8 +64,9 @@ static __global__ void gp_norm_grad_rows(gp_normed s, gp_real *dx)
         const gp_real shift = s.centre ? (gp_real)(sum / (double)s.n) : 0;
         const gp_real slope = (gp_real)(along / (double)s.n);
         for (int64_t i = threadIdx.x; i < s.n; i += blockDim.x) {
-            const gp_real unit = (x[i] - mean) * inverse, g = s.scale ? dy[i] * s.scale[i] : dy[i];
-            dx[row * s.n + i] = inverse * (g - shift - unit * slope);
+            const gp_real unit = (x[i] - mean) * inverse,
+                          g = s.scale.at ? dy[i] * s.scale[i] : dy[i];
+            dx.put(row * s.n + i, inverse * (g - shift - unit * slope));
         }
     }
 }
@@ -74,15 +76,14 @@ GP_KERNEL(norm_grad)
 {
     const gp_norm_grad_attr *a = (const gp_norm_grad_attr *)c->attr;
     gp_normed s;
-    s.x = (const gp_real *)c->in[0].data;
-    s.dy = (const gp_real *)c->in[1].data;
-    s.scale = (const gp_real *)c->in[2].data;
+    s.x = gp_reals_of(&c->in[0]);
+    s.dy = gp_reals_of(&c->in[1]);
+    s.scale = gp_reals_of(&c->in[2]);
     s.means = (const gp_real *)c->in[3].data;
     s.inverses = (const gp_real *)c->in[4].data;
     s.rows = gp_span(&c->in[0], 0, c->in[0].rank - (int)a->axes);
     s.n = gp_count(&c->in[0]) / s.rows;
     s.centre = (int)a->centre;
-    gp_real *dx = (gp_real *)c->out[0].data;
     gp_real *dscale = (gp_real *)c->out[1].data, *dbias = (gp_real *)c->out[2].data;
     const int64_t chunks = gp_norm_chunks(s.rows);
     if (dscale || dbias) {
@@ -92,9 +93,12 @@ GP_KERNEL(norm_grad)
         GP_LAUNCH(c, gp_norm_grad_join, gp_blocks(s.n, block), block, 0, part, chunks, s.n, dscale,
                   dbias);
     }
-    if (dx)
-        GP_LAUNCH(c, gp_norm_grad_rows, gp_blocks(s.rows, 1), gp_block_of(s.n), 0, s, dx);
+    if (c->out[0].data)
+        GP_LAUNCH(c, gp_norm_grad_rows, gp_blocks(s.rows, 1), gp_block_of(s.n), 0, s,
+                  gp_reals_of(&c->out[0]));
     return GP_OK;
 }
+
+GP_TAKES_HALF(norm_grad)
 
 #endif

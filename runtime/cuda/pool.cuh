@@ -7,9 +7,9 @@
 #include "base.cuh"
 
 /* Plane i (of N * C) of a tensor. */
-GP_DEVICE gp_real *gp_plane(const gp_tensor &t, int64_t i)
+GP_DEVICE gp_reals gp_plane(const gp_tensor &t, int64_t i)
 {
-    return (gp_real *)t.data + i / t.dim[1] * t.stride[0] + i % t.dim[1] * t.stride[1];
+    return gp_reals_from(gp_reals_of(&t), i / t.dim[1] * t.stride[0] + i % t.dim[1] * t.stride[1]);
 }
 
 /* Window o of an axis: its taps inside the image, `step` apart. */
@@ -46,8 +46,7 @@ GP_DEVICE gp_real gp_pool_larger(gp_real old, gp_real v)
 typedef struct {
     int64_t at[2];
     gp_pool_places rows, columns;
-    const gp_real *plane;
-    gp_real *to;
+    gp_reals plane, to; /* to: the one element */
 } gp_pool_output;
 
 template <class Attr>
@@ -55,11 +54,12 @@ __device__ inline gp_pool_output gp_pool_output_of(const Attr &a, const gp_tenso
                                                    const gp_tensor &y, int64_t i)
 {
     const int64_t ow = i % y.dim[3], oh = i / y.dim[3] % y.dim[2], plane = i / y.dim[3] / y.dim[2];
-    const gp_pool_output o = {{oh, ow},
-                              gp_pool_window(a, 0, oh, x.dim[2]),
-                              gp_pool_window(a, 1, ow, x.dim[3]),
-                              gp_plane(x, plane),
-                              gp_plane(y, plane) + oh * y.stride[2] + ow * y.stride[3]};
+    const gp_pool_output o = {
+        {oh, ow},
+        gp_pool_window(a, 0, oh, x.dim[2]),
+        gp_pool_window(a, 1, ow, x.dim[3]),
+        gp_plane(x, plane),
+        gp_reals_from(gp_plane(y, plane), oh * y.stride[2] + ow * y.stride[3])};
     return o;
 }
 
@@ -97,7 +97,7 @@ static __global__ void gp_maxpool_outputs(gp_maxpool2d_attr a, gp_tensor x, gp_t
                     found = (h - top) / a.dilation[0] * a.kernel[1] + (w - left) / a.dilation[1];
                 }
             }
-        *o.to = best;
+        o.to.put(0, best);
         if (places.data)
             gp_place_store(places, i, found);
     }
@@ -111,8 +111,8 @@ static __global__ void gp_avgpool_outputs(gp_avgpool2d_attr a, gp_tensor x, gp_t
         for (int64_t h = o.rows.from; h < o.rows.to; h += o.rows.step)
             for (int64_t w = o.columns.from; w < o.columns.to; w += o.columns.step)
                 sum += o.plane[h * x.stride[2] + w * x.stride[3]];
-        *o.to = sum / (gp_real)(gp_pool_count(a, 0, o.at[0], x.dim[2]) *
-                                gp_pool_count(a, 1, o.at[1], x.dim[3]));
+        o.to.put(0, sum / (gp_real)(gp_pool_count(a, 0, o.at[0], x.dim[2]) *
+                                    gp_pool_count(a, 1, o.at[1], x.dim[3])));
     }
 }
 
@@ -159,7 +159,7 @@ GP_KERNEL(maxpool2d_indices)
 /* ---- Whole planes --------------------------------------------------------------------------- */
 
 /* Element i of a plane, whose axes are those after the second. */
-GP_DEVICE gp_real gp_plane_element(const gp_tensor &x, const gp_real *plane, int64_t i)
+GP_DEVICE gp_real gp_plane_element(const gp_tensor &x, const gp_reals &plane, int64_t i)
 {
     int64_t at = 0;
     for (int d = x.rank; d-- > 2; i /= x.dim[d])
@@ -184,7 +184,7 @@ static __global__ void gp_plane_means(gp_tensor x, gp_tensor y)
             sum += (double)gp_plane_element(x, gp_plane(x, i), k);
         sum = gp_block_sum(sum);
         if (threadIdx.x == 0)
-            *gp_plane(y, i) = (gp_real)(sum / (double)size);
+            gp_plane(y, i).put(0, (gp_real)(sum / (double)size));
     }
 }
 
@@ -197,7 +197,7 @@ static __global__ void gp_plane_largest(gp_tensor x, gp_tensor y)
             best = gp_pool_larger(best, gp_plane_element(x, gp_plane(x, i), k));
         best = gp_block_join(best, gp_pool_join());
         if (threadIdx.x == 0)
-            *gp_plane(y, i) = best;
+            gp_plane(y, i).put(0, best);
     }
 }
 
@@ -216,5 +216,10 @@ GP_KERNEL(global_maxpool)
               gp_block_of(gp_span(x, 2, x->rank)), 0, *x, c->out[0]);
     return GP_OK;
 }
+
+GP_TAKES_HALF(maxpool2d)
+GP_TAKES_HALF(avgpool2d)
+GP_TAKES_HALF(global_avgpool)
+GP_TAKES_HALF(global_maxpool)
 
 #endif

@@ -41,9 +41,9 @@ static __global__ void gp_maxpool_places(gp_maxpool2d_grad_attr a, gp_tensor pla
                 const int64_t column = (w + a.pad[1] - ow * a.stride[1]) / a.dilation[1];
                 if (gp_pool_sees(a, 0, oh, h) && gp_pool_sees(a, 1, ow, w) &&
                     gp_place_load(places, o) == row * a.kernel[1] + column)
-                    sum += ((const gp_real *)dy.data)[o];
+                    sum += gp_reals_of(&dy)[o];
             }
-        ((gp_real *)dx.data)[i] = sum;
+        gp_reals_of(&dx).put(i, sum);
     }
 }
 
@@ -61,7 +61,7 @@ static __global__ void gp_avgpool_places(gp_avgpool2d_attr a, gp_tensor dy, gp_t
                     sum += gp_plane(dy, i / size)[oh * dy.dim[3] + ow] /
                            (gp_real)(gp_pool_count(a, 0, oh, dx.dim[2]) *
                                      gp_pool_count(a, 1, ow, dx.dim[3]));
-        ((gp_real *)dx.data)[i] = sum;
+        gp_reals_of(&dx).put(i, sum);
     }
 }
 
@@ -78,5 +78,8 @@ GP_KERNEL(avgpool2d_grad)
               *(const gp_avgpool2d_attr *)c->attr, c->in[0], c->out[0]);
     return GP_OK;
 }
+
+GP_TAKES_HALF(maxpool2d_grad)
+GP_TAKES_HALF(avgpool2d_grad)
 
 #endif

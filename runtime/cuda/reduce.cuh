@@ -260,4 +260,7 @@ GP_KERNEL(var)
     return gp_reduce_start(c, r);
 }
 
+GP_TAKES_HALF(sum)
+GP_TAKES_HALF(mean)
+
 #endif

@@ -37,8 +37,8 @@ typedef struct {
 } gp_walk;
 
 typedef struct {
-    const gp_real *left, *right, *bias;
-    gp_real *to;
+    gp_reals left, right, bias, to;
+    int32_t half; /* what is multiplied, where that has 16 bits; else GP_F32 */
     int64_t rows, columns, depth, batches;
     int64_t depth_radix[2], column_radix[2]; /* of the middle digit and the low one */
     int64_t left_row, left_batch;
@@ -109,10 +109,16 @@ template <class Int> struct gp_walker {
     }
 };
 
+/* f32 has a kernel of its own, without a branch in each load. */
+template <bool HALF> GP_DEVICE gp_real gp_tile_get(const gp_reals &x, int64_t i, int32_t half)
+{
+    return HALF ? gp_factor(x, i, half) : ((const gp_real *)x.at)[i];
+}
+
 /* What one thread loads of both operands in each step: of the left one 8 rows at one depth, of the
  * right one a column at every second depth. */
-template <class Int> struct gp_tile_reader {
-    const gp_real *left, *right;
+template <class Int, bool HALF> struct gp_tile_reader {
+    int64_t left, right; /* where both begin */
     int64_t left_k, right_k, end, rows;
     Int h, w;
     gp_walker<Int> left_at, right_at;
@@ -128,8 +134,8 @@ template <class Int> struct gp_tile_reader {
         right_k = from + threadIdx.x / GP_TILE;
         end = to;
         rows = p.rows - own_row;
-        left = p.left + batch * p.left_batch + own_row * p.left_row;
-        right = p.right + batch * p.right_batch + gp_digits_at(d, p.right_column);
+        left = batch * p.left_batch + own_row * p.left_row;
+        right = batch * p.right_batch + gp_digits_at(d, p.right_column);
         h = (Int)(p.first[0] + d.digit[1] * p.column_step[0]);
         w = (Int)(p.first[1] + d.digit[2] * p.column_step[1]);
         sees = own < p.columns;
@@ -141,9 +147,10 @@ template <class Int> struct gp_tile_reader {
         const int down = GP_TILE_THREADS / GP_TILE_DEPTH;
         GP_UNROLL
         for (int i = 0; i < GP_TILE_ROWS; i++)
-            from_left[i] = left_k < end && i * down < rows
-                               ? left[left_at.at + i * down * p.left_row]
-                               : (gp_real)0;
+            from_left[i] =
+                left_k < end && i * down < rows
+                    ? gp_tile_get<HALF>(p.left, left + left_at.at + i * down * p.left_row, p.half)
+                    : (gp_real)0;
         left_at.go_on(p.left_depth, p.depth_radix);
         left_k += GP_TILE_DEPTH;
         GP_UNROLL
@@ -151,7 +158,9 @@ template <class Int> struct gp_tile_reader {
             const Int y = h + right_at.middle * (Int)p.depth_step[0];
             const Int x = w + right_at.low * (Int)p.depth_step[1];
             const int inside = y >= 0 && y < (Int)p.size[0] && x >= 0 && x < (Int)p.size[1];
-            from_right[i] = sees && right_k < end && inside ? right[right_at.at] : (gp_real)0;
+            from_right[i] = sees && right_k < end && inside
+                                ? gp_tile_get<HALF>(p.right, right + right_at.at, p.half)
+                                : (gp_real)0;
             right_at.go_on(p.right_depth, p.depth_radix);
             right_k += GP_TILE_THREADS / GP_TILE;
         }
@@ -204,6 +213,7 @@ GP_DEVICE void gp_tile_multiply(const gp_tile_left &left, const gp_tile_right &r
     }
 }
 
+template <bool HALF>
 GP_DEVICE void gp_tile_store(const gp_tiles &p, int64_t row, int64_t column, int64_t batch,
                              int64_t part, gp_real (&sum)[GP_TILE_ROWS][GP_TILE_COLUMNS])
 {
@@ -214,20 +224,25 @@ GP_DEVICE void gp_tile_store(const gp_tiles &p, int64_t row, int64_t column, int
         if (own >= p.columns)
             break;
         const gp_digits d = gp_digits_of(own, p.column_radix);
-        gp_real *to = p.to + part * p.to_part + batch * p.to_batch + gp_digits_at(d, p.to_column);
+        const int64_t to = part * p.to_part + batch * p.to_batch + gp_digits_at(d, p.to_column);
         GP_UNROLL
         for (int i = 0; i < GP_TILE_ROWS && first + i < p.rows; i++) {
-            gp_real *at = to + (first + i) * p.to_row;
-            const gp_real before = p.bias  ? p.bias[batch * p.rows + first + i]
-                                   : p.add ? *at
-                                           : (gp_real)0;
-            *at = before + sum[i][j];
+            const int64_t at = to + (first + i) * p.to_row;
+            const gp_real before =
+                p.bias.at ? gp_tile_get<HALF>(p.bias, batch * p.rows + first + i, p.half)
+                : p.add   ? gp_tile_get<HALF>(p.to, at, GP_F32)
+                          : (gp_real)0;
+            if (HALF)
+                p.to.put(at, before + sum[i][j]);
+            else
+                ((gp_real *)p.to.at)[at] = before + sum[i][j];
         }
     }
 }
 
 /* Loads the next step of both operands while it multiplies the last one. */
-template <class Int> static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(const gp_tiles p)
+template <class Int, bool HALF>
+static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(const gp_tiles p)
 {
     GP_SHARED(gp_four, left, [GP_TILE_DEPTH][GP_TILE / 4 + 1]);
     GP_SHARED(gp_real, right, [GP_TILE_DEPTH][GP_TILE]);
@@ -239,7 +254,7 @@ template <class Int> static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(con
         const int64_t from = part * p.part, to = gp_least(from + p.part, p.depth);
         gp_real from_left[GP_TILE_ROWS], from_right[GP_TILE_DEPTH / 2];
         gp_real sum[GP_TILE_ROWS][GP_TILE_COLUMNS] = {{0}};
-        gp_tile_reader<Int> reader;
+        gp_tile_reader<Int, HALF> reader;
         reader.begin(p, row, column, batch, from, to);
         reader.read(p, from_left, from_right);
         for (int64_t k = from; k < to; k += GP_TILE_DEPTH) {
@@ -249,13 +264,13 @@ template <class Int> static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(con
             gp_tile_multiply(left, right, sum);
             __syncthreads(); /* the step was read */
         }
-        gp_tile_store(p, row, column, batch, part, sum);
+        gp_tile_store<HALF>(p, row, column, batch, part, sum);
     }
 }
 
 /* to = bias + the parts in order. */
 static __global__ void gp_tiles_join(const gp_real *parts, int64_t count, int64_t many,
-                                     const gp_real *bias, gp_tensor to)
+                                     gp_reals bias, int32_t half, gp_tensor to)
 {
     for (GP_EACH(i, count)) {
         int64_t at = 0, left = i, channel = 0;
@@ -263,11 +278,21 @@ static __global__ void gp_tiles_join(const gp_real *parts, int64_t count, int64_
             at += left % to.dim[d] * to.stride[d];
             channel = d == 1 ? left % to.dim[d] : channel;
         }
-        gp_real sum = bias ? bias[channel] : (gp_real)0;
+        gp_real sum = bias.at ? gp_factor(bias, channel, half) : (gp_real)0;
         for (int64_t part = 0; part < many; part++)
             sum += parts[part * count + i];
-        ((gp_real *)to.data)[at] = sum;
+        gp_reals_of(&to).put(at, sum);
     }
+}
+
+template <bool HALF>
+static int gp_tiles_start(const gp_call *c, const gp_tiles &p, dim3 grid, int64_t most)
+{
+    if (most <= GP_NARROW)
+        GP_LAUNCH(c, (gp_tiles_multiply<int32_t, HALF>), grid, GP_TILE_THREADS, 0, p);
+    else
+        GP_LAUNCH(c, (gp_tiles_multiply<int64_t, HALF>), grid, GP_TILE_THREADS, 0, p);
+    return GP_OK;
 }
 
 /* Fills in what follows from the rest, and multiplies. */
@@ -290,11 +315,11 @@ GP_UNUSED static int gp_tiles_run(const gp_call *c, gp_tiles p)
         most = p.depth_radix[i] + GP_TILE_DEPTH > most ? p.depth_radix[i] + GP_TILE_DEPTH : most;
     }
     const dim3 grid = gp_blocks(tiles * p.parts * p.batches, 1);
-    if (most <= GP_NARROW)
-        GP_LAUNCH(c, gp_tiles_multiply<int32_t>, grid, GP_TILE_THREADS, 0, p);
-    else
-        GP_LAUNCH(c, gp_tiles_multiply<int64_t>, grid, GP_TILE_THREADS, 0, p);
-    return GP_OK;
+#ifndef GP_NO_HALF
+    if (p.half != GP_F32)
+        return gp_tiles_start<true>(c, p, grid, most);
+#endif
+    return gp_tiles_start<false>(c, p, grid, most);
 }
 
 #endif

@@ -17,20 +17,24 @@ static __global__ void gp_upsample_elements(gp_tensor x, gp_tensor y, gp_upsampl
     for (GP_EACH(k, count)) {
         const int64_t j = k % width, i = k / width % height, plane = k / width / height;
         const int64_t n = plane / channels, channel = plane % channels;
-        const gp_real *from = (const gp_real *)x.data + n * x.stride[0] + channel * x.stride[1];
-        gp_real *to = (gp_real *)y.data + n * y.stride[0] + channel * y.stride[1] +
-                      i * y.stride[2] + j * y.stride[3];
+        const gp_reals from =
+            gp_reals_from(gp_reals_of(&x), n * x.stride[0] + channel * x.stride[1]);
+        const gp_reals to = gp_reals_of(&y);
+        const int64_t own =
+            n * y.stride[0] + channel * y.stride[1] + i * y.stride[2] + j * y.stride[3];
         if (a.mode == GP_NEAREST) {
-            *to = from[i * x.dim[2] / height * x.stride[2] + j * x.dim[3] / width * x.stride[3]];
+            to.put(own,
+                   from[i * x.dim[2] / height * x.stride[2] + j * x.dim[3] / width * x.stride[3]]);
             continue;
         }
         const gp_between v = gp_upsample_place(i, x.dim[2], height, a.align_corners);
         const gp_between h = gp_upsample_place(j, x.dim[3], width, a.align_corners);
-        const gp_real *above = from + v.low * x.stride[2], *below = from + v.high * x.stride[2];
+        const gp_reals above = gp_reals_from(from, v.low * x.stride[2]);
+        const gp_reals below = gp_reals_from(from, v.high * x.stride[2]);
         const int64_t low = h.low * x.stride[3], high = h.high * x.stride[3];
         const gp_real top = above[low] + h.part * (above[high] - above[low]);
         const gp_real bottom = below[low] + h.part * (below[high] - below[low]);
-        *to = top + v.part * (bottom - top);
+        to.put(own, top + v.part * (bottom - top));
     }
 }
 
@@ -75,7 +79,7 @@ static __global__ void gp_upsample_gather(gp_tensor dy, gp_tensor dx, gp_upsampl
     const int64_t height = dx.dim[2], width = dx.dim[3], rows = dy.dim[2], columns = dy.dim[3];
     for (GP_EACH(k, count)) {
         const int64_t j = k % width, i = k / width % height, plane = k / width / height;
-        const gp_real *up = (const gp_real *)dy.data + plane * rows * columns;
+        const gp_reals up = gp_reals_from(gp_reals_of(&dy), plane * rows * columns);
         int64_t top, bottom, left, right;
         gp_upsample_span(i, height, rows, &top, &bottom);
         gp_upsample_span(j, width, columns, &left, &right);
@@ -92,7 +96,7 @@ static __global__ void gp_upsample_gather(gp_tensor dy, gp_tensor dx, gp_upsampl
                         sum += d * v[side / 2] * h[side % 2];
             }
         }
-        ((gp_real *)dx.data)[k] = sum;
+        gp_reals_of(&dx).put(k, sum);
     }
 }
 
@@ -104,5 +108,8 @@ GP_KERNEL(upsample_grad)
               *(const gp_upsample_grad_attr *)c->attr, count);
     return GP_OK;
 }
+
+GP_TAKES_HALF(upsample)
+GP_TAKES_HALF(upsample_grad)
 
 #endif

@@ -167,9 +167,32 @@ GP_FUNCTION size_t gp_blas_bytes(int64_t results)
     return (size_t)(bytes < least ? least : bytes < most ? gp_ceil_div(bytes, 256) * 256 : most);
 }
 
+#ifndef GP_ROUNDED_REALS
+#define GP_ROUNDED_REALS (1 << 22)
+#define GP_ROUNDED_LEAST 128
+#endif
+/* Columns of a parameter [depth, columns] that are rounded to 16 bits at once. */
+GP_FUNCTION int64_t gp_rounded_columns(int64_t columns, int64_t depth)
+{
+    const int64_t least = GP_ROUNDED_LEAST, some = GP_ROUNDED_REALS / depth / least * least;
+    return gp_least(some > least ? some : least, columns);
+}
+
+GP_FUNCTION size_t gp_rounded_bytes(int64_t columns, int64_t depth)
+{
+    return (size_t)(gp_rounded_columns(columns, depth) * depth * (int64_t)sizeof(uint16_t));
+}
+
+/* A parameter is rounded in part; which of both operands is one does not matter for the form. */
 GP_WORKSPACE(matmul)
 {
-    return gp_blas_bytes(gp_count(&c->out[0]));
+    const gp_tensor *a = &c->in[0], *b = &c->in[1];
+    const size_t blas = gp_blas_bytes(gp_count(&c->out[0]));
+    if (a->dtype == b->dtype)
+        return blas;
+    return blas + (a->dtype == GP_F32
+                       ? gp_rounded_bytes(gp_span(a, 0, a->rank - 1), a->dim[a->rank - 1])
+                       : gp_rounded_bytes(b->dim[b->rank - 1], a->dim[a->rank - 1]));
 }
 
 enum { GP_TILE = 64, GP_TILES_WANTED = 256 }; /* as many blocks as keep a large device busy */
@@ -275,11 +298,19 @@ GP_FUNCTION int64_t gp_slice_rows(const gp_call *c)
     return classes < GP_CHUNK_REALS ? gp_least(GP_CHUNK_REALS / classes, rows) : 1;
 }
 
-/* The logits of a chunk, followed by cuBLAS's workspace. */
+/* The logits of a chunk. */
 GP_FUNCTION size_t gp_slice_bytes(const gp_call *c)
 {
     const int64_t logits = gp_slice_rows(c) * c->in[1].dim[1] * (int64_t)sizeof(gp_real);
     return (size_t)(gp_ceil_div(logits, 256) * 256);
+}
+
+/* Their gradients in 16 bits, where those are multiplied; else they replace the logits. */
+GP_FUNCTION size_t gp_slope_bytes(const gp_call *c)
+{
+    const int64_t bytes = gp_slice_rows(c) * c->in[1].dim[1] * (int64_t)sizeof(uint16_t);
+    const int halves = c->in[0].dtype != GP_F32 && c->ins > 3;
+    return halves ? (size_t)(gp_ceil_div(bytes, 256) * 256) : 0;
 }
 
 GP_FUNCTION size_t gp_slice_blas_bytes(const gp_call *c)
@@ -287,9 +318,16 @@ GP_FUNCTION size_t gp_slice_blas_bytes(const gp_call *c)
     return gp_blas_bytes(gp_slice_rows(c) * c->in[1].dim[1]);
 }
 
+/* Logits and their gradients, followed by what products want: w may be a parameter to round. */
 GP_WORKSPACE(linear_cross_entropy)
 {
-    return gp_slice_bytes(c) + gp_slice_blas_bytes(c);
+    const gp_tensor *w = &c->in[1];
+    const size_t forth = gp_rounded_bytes(w->dim[1], w->dim[0]);
+    const size_t back = c->ins < 4 ? 0 : gp_rounded_bytes(w->dim[0], w->dim[1]);
+    return gp_slice_bytes(c) + gp_slope_bytes(c) + gp_slice_blas_bytes(c) +
+           (c->in[0].dtype == w->dtype ? 0
+            : forth > back             ? forth
+                                       : back);
 }
 
 GP_WORKSPACE(linear_cross_entropy_grad)

@@ -161,6 +161,11 @@ whole_models() {
     ways scaled
     check 'steps that overflow' model scaled overflows.g 1e-5
     check 'and change nothing else' overflowed
+    # shellcheck disable=SC2086
+    check 'gpt2 of bf16' model gpt2 "$examples/gpt2.g" 1e-2 $gpt2 --precision bf16
+    ways gpt2
+    check 'convolutions and batchnorm of bf16' model resnet "$train/resnet.g" 1e-2 --precision bf16
+    check 'lenet of f16' model lenet "$examples/lenet.g" 1e-2 -D B=2 --precision f16
     check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
     ways dropout
 }

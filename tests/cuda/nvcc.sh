@@ -1,8 +1,9 @@
 #!/bin/sh
 # Emitted CUDA through nvcc: tests/cuda/nvcc.sh GPLAN all|some
 # Compiles and links the examples without a warning, and without a register that is spilled. all:
-# every example and a program for two ranks, for the oldest and the newest out of the architectures that architectures.sh knows,
-# and four of them for each. some: two, for the oldest. The programs are run too: on a machine
+# every example and a program for two ranks, for the oldest and the newest out of the architectures
+# that architectures.sh knows, four of them for each, and some with a --precision after @. some:
+# three, for the oldest. The programs are run too: on a machine
 # without a GPU they must say so, with a code and in words. Without nvcc there is nothing to do, and
 # that is said.
 set -u
@@ -20,12 +21,14 @@ is_made_for() { # FLAGS
     ../fatbin model.o | sort | diff wanted -
 }
 
-# One model in the folder at hand: its name.
+# One model in the folder at hand: its name, or gpt2@bf16.
 if [ "$which" = one ]; then
-    model=$3
+    model=${3%@*}
+    precision=model
+    case $3 in *@*) precision=${3#*@} ;; esac
     capitals=$(echo "$model" | tr '[:lower:]' '[:upper:]')
     flags=$FEW
-    case $model in bert | lenet | mlp | unet) flags=$ALL ;; esac
+    case $3 in bert | lenet | mlp | unet | gpt2@bf16 | resnet50@f16) flags=$ALL ;; esac
     images=
     source=$examples/$model.g
     options=
@@ -36,15 +39,16 @@ if [ "$which" = one ]; then
     fi
     grep -q '= images(' "$source" && images='-ljpeg -lpng'
     # shellcheck disable=SC2086
-    mkdir -p "$model" && cd "$model" &&
-        "$gplan" "$source" $options --effort 1 --quiet -o "$model.cu" >log 2>&1 &&
+    mkdir -p "$3" && cd "$3" &&
+        "$gplan" "$source" $options --precision "$precision" --effort 1 --quiet -o "$model.cu" \
+            >log 2>&1 &&
         "$nvcc" -Werror all-warnings -Xptxas -warn-spills -O1 $flags -c "$model.cu" -o model.o \
             >>log 2>&1 &&
         "$nvcc" -Werror all-warnings $flags "-DMODEL=$model" "-DCAPITALS=$capitals" \
             -include "$model.h" "$here/link.cu" model.o -lcublas $images -o program >>log 2>&1 &&
         is_made_for "$flags" >>log 2>&1 &&
-        ./program >>log 2>&1 && echo "passed $model: $(tail -n 1 log)" && exit 0
-    echo "failed $model:"
+        ./program >>log 2>&1 && echo "passed $3: $(tail -n 1 log)" && exit 0
+    echo "failed $3:"
     head -n 20 log
     exit 0 # the others are tried too
 fi
@@ -62,11 +66,12 @@ cd "$work" && g++ -O1 "$here/fatbin.cpp" -o fatbin || exit 1
 if [ "$which" = some ]; then
     FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest")
     ALL=$FEW
-    examples_wanted='mlp fashion'
+    examples_wanted='mlp fashion lenet@bf16'
 else
     FEW=$("$here/architectures.sh" "$nvcc" flags "$oldest" "$newest")
     ALL=$("$here/architectures.sh" "$nvcc" flags)
-    examples_wanted=$(basename -s .g "$examples"/*.g)
+    examples_wanted="$(basename -s .g "$examples"/*.g)
+gpt2@bf16 resnet50@f16 unet@bf16 mobilenetv2@bf16 bert@f16"
 fi
 if echo '#include <nccl.h>' | "$nvcc" -x cu -E - -o nccl.i >nccl.log 2>&1; then
     examples_wanted="$examples_wanted ranks"

@@ -475,3 +475,67 @@ Test(emulator, keeps_devices_apart)
     cudaStreamDestroy(stream);
     cudaFree(to);
 }
+
+/* ---- Products of 16 bits -------------------------------------------------------------------- */
+
+enum { PATTERNS = 1 << 16 };
+
+/* Each pattern times `by`, a product of its own, into f32 and into the type of the factors. */
+static void multiply_all(int dtype, uint16_t by, float *wide, uint16_t *narrow)
+{
+    const cudaDataType_t type = dtype == GP_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+    const float one = 1, zero = 0;
+    uint16_t *a, *b, *to;
+    float *sum = device_floats(PATTERNS);
+    cublasHandle_t blas;
+    cr_assert_eq(cublasCreate(&blas), CUBLAS_STATUS_SUCCESS);
+    cr_assert_eq(cublasSetMathMode(blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                 CUBLAS_STATUS_SUCCESS);
+    for (uint16_t **at : {&a, &b, &to})
+        cr_assert_eq(cudaMalloc(at, PATTERNS * sizeof **at), cudaSuccess);
+    for (int i = 0; i < PATTERNS; i++) {
+        a[i] = (uint16_t)i;
+        b[i] = by;
+    }
+    const auto multiply = [&](void *c, cudaDataType_t c_type) {
+        cr_assert_eq(cublasGemmStridedBatchedEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a,
+                                                type, 1, 1, b, type, 1, 1, &zero, c, c_type, 1, 1,
+                                                PATTERNS, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                     CUBLAS_STATUS_SUCCESS);
+    };
+    multiply(sum, CUDA_R_32F);
+    multiply(to, type);
+    cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
+    memcpy(wide, sum, PATTERNS * sizeof *wide);
+    memcpy(narrow, to, PATTERNS * sizeof *narrow);
+    for (void *at : {(void *)a, (void *)b, (void *)to, (void *)sum})
+        cudaFree(at);
+    cublasDestroy(blas);
+}
+
+static float value_of(int dtype, uint16_t bits)
+{
+    return dtype == GP_BF16 ? gp_from_bf16(bits) : gp_from_f16(bits);
+}
+
+/* The kernels' conversions and the emulator's were written apart. */
+Test(emulator, multiplies_16_bits_as_the_kernels_read_and_round_them)
+{
+    static float wide[PATTERNS];
+    static uint16_t narrow[PATTERNS];
+    for (int dtype : {GP_F16, GP_BF16})
+        for (float factor : {1.0f, -0.7f, 3.0e-3f, 500.0f}) {
+            const uint16_t by = dtype == GP_BF16 ? gp_bf16(factor) : gp_f16(factor);
+            int wrong = 0;
+            multiply_all(dtype, by, wide, narrow);
+            for (int i = 0; i < PATTERNS; i++) {
+                float want = 0; /* sums begin with it: -0 is none */
+                want += value_of(dtype, (uint16_t)i) * value_of(dtype, by);
+                const float rounded = gp_round_to(want, dtype), got = value_of(dtype, narrow[i]);
+                wrong += memcmp(&wide[i], &want, sizeof want) != 0 && want == want;
+                wrong += memcmp(&got, &rounded, sizeof got) != 0 && want == want;
+                wrong += want != want && (wide[i] == wide[i] || got == got);
+            }
+            cr_expect_eq(wrong, 0, "%d of dtype %d times %g", wrong, dtype, (double)factor);
+        }
+}

@@ -14,6 +14,7 @@ ends() { # STATUS COMMAND...
 }
 
 check 'ops agree' "$selftest"
+check 'products of bf16 where cuBLAS has none' env CUDA_ON_CPU_OLD=1 "$selftest" matmul dense
 line=$(grep -n '__syncthreads()' "$root/runtime/cuda/base.cuh" | head -n 1 | cut -d: -f1)
 export CUDA_ON_CPU_SKIP="base.cuh:$line"
 check 'a kernel without a barrier differs' ends 1 "$selftest" softmax
