@@ -100,8 +100,9 @@ static bool check_value(Graph *g, const Call *c)
     static const double most[DTYPES] = {[I32] = 0x1p31 - 1, [I64] = 0x1p53, [U8] = 255, [BOOL] = 1};
     Dtype dtype = call_dtype(g, c, 0);
     double value = call_attr(c, "value")->number;
-    if (dtype == F16 || dtype == BF16)
-        return want_f32(g, c, 0);
+    const Dtype narrow = precision_of(g, c);
+    if (dtype == F32 && dtype_is_narrow(narrow) && !dtype_holds(narrow, value))
+        return call_error_at(g, c, 0, "value = %g does not fit in %s", value, dtype_name(narrow));
     if (dtype == F32 || (value >= least[dtype] && value <= most[dtype] && value == floor(value)))
         return true;
     return call_error_at(g, c, 0, "value = %g does not fit in %s", value, dtype_name(dtype));

@@ -23,7 +23,7 @@ work_of() { # OPTIONS...: operations of all programs that are emitted
 # Where LIBRARY runs the model of the row: its best and ours of three turns each.
 peer() { # LIBRARY MODEL BATCH KIND RUNS NOTE
     for _ in 1 2 3; do
-        theirs=$("$python" "$root/tests/cpu/peers.py" "$threads" "$1" "$2" "$4" "$3" "$6") || return
+        theirs=$("$python" "$root/tests/cpu/peers.py" "$threads" "$1" "$2" "$4" "$3" $6) || return
         echo "$theirs;$("$work/model" "$threads" "$5" | cut -d ' ' -f 1)"
     done | awk -F ';' '{ theirs = NR == 1 || $2 < theirs ? $2 : theirs
                          ours = NR == 1 || $4 < ours ? $4 : ours
@@ -47,12 +47,19 @@ row() { # MODEL BATCH infer|train OPTIONS...
     budget=''
     note=''
     unclipped=''
+    precision=''
+    autocast=''
     source=examples/$model.g
     for option in "$@"; do
         case $option in
         --budget) ;;
+        bf16)
+            note="$note, bf16"
+            precision='--precision bf16'
+            autocast=bf16
+            ;;
         unclipped)
-            note=', no clipping'
+            note="$note, no clipping"
             unclipped=unclipped
             source=$work/unclipped.g
             sed '/clip = /d' "examples/$model.g" >"$source"
@@ -68,7 +75,7 @@ row() { # MODEL BATCH infer|train OPTIONS...
     [ "$kind" = infer ] ||
         flops=$(echo "$flops $(work_of "$@" --train)" | awk '{ printf "%.0f", $2 - 2 * $1 }')
     # shellcheck disable=SC2086
-    "$gplan" "$@" $budget "--$kind" --threads "$threads" --quiet -o "$work/$model.c" &&
+    "$gplan" "$@" $budget $precision "--$kind" --threads "$threads" --quiet -o "$work/$model.c" &&
         gcc -O3 -march=native -fopenmp ${step:+"$step"} "-DMODEL=$model" "-DMODEL_UPPER=$upper" \
             "-DHEADER=\"$model.h\"" "-I$work" "$root/tests/cpu/model.c" "$work/$model.c" -lm \
             -o "$work/model" || return
@@ -78,8 +85,8 @@ row() { # MODEL BATCH infer|train OPTIONS...
            printf "%-44s %9.4f s %9.2f /s %7.1f GFLOP/s %s %8.1f MiB arena %8.1f MiB resident\n",
            name, $1, batch / $1, flops / $1 / 1e9, share, $2 / 1048576, $3 / 1048576 }'
     [ -n "$python" ] || return 0
-    case $model in resnet50 | gpt2) peer torch "$model" "$batch" "$kind" "$runs" "$unclipped" ;; esac
-    case $model$kind in resnet50infer) peer onnx "$model" "$batch" "$kind" "$runs" '' ;; esac
+    case $model in resnet50 | gpt2) peer torch "$model" "$batch" "$kind" "$runs" "$unclipped $autocast" ;; esac
+    case $model$kind$autocast in resnet50infer) peer onnx "$model" "$batch" "$kind" "$runs" '' ;; esac
 }
 
 if [ -n "$python" ]; then
@@ -96,11 +103,13 @@ row lenet 64 train
 row resnet50 1 infer
 row resnet50 8 infer
 row resnet50 8 train
+row resnet50 8 train bf16 # PyTorch by its autocast
 row resnet50 8 train --budget 712M # 60% of what PyTorch adds
 row mobilenetv2 8 infer
 row mobilenetv2 8 train
 row gpt2 2 infer T=256
 row gpt2 2 train T=256
+row gpt2 2 train T=256 bf16
 row gpt2 2 train T=256 --budget 1908M # clipping keeps all gradients: 76% of what PyTorch adds
 row gpt2 2 train T=256 unclipped
 row gpt2 2 train T=256 unclipped --budget 1756M # 70%

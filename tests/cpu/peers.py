@@ -1,7 +1,7 @@
 """resnet50 and gpt2 in PyTorch or ONNX Runtime, the models of examples/*.g: what tests/cpu/models.sh
 runs beside its own, in turns.
 
-usage: peers.py THREADS torch|onnx MODEL infer|train BATCH [unclipped]. Prints the name of the library,
+usage: peers.py THREADS torch|onnx MODEL infer|train BATCH [unclipped] [bf16]. Prints the name of the library,
 the seconds of one pass or step, the best of some, and the MiB that these added to what the process
 had after its imports. Exits with 3 where the library is not installed. ONNX Runtime runs what
 PyTorch exports, in another process."""
@@ -58,15 +58,17 @@ def with_onnx(threads, name, batch):
     return title, prepare
 
 
-def with_torch(threads, name, kind, batch, clip):
+def with_torch(threads, name, kind, batch, clip, half):
     import torch
     import torch.nn.functional as F
     torch.set_num_threads(threads)
 
     def step(model, optimizer, x, y):
         optimizer.zero_grad()
-        logits = model(x)
-        F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1)).backward()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            logits = model(x)
+            loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
+        loss.backward()
         if clip:
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -91,10 +93,10 @@ def main():
         export(sys.argv[2], sys.argv[3])
         return
     threads, library, name, kind, batch = int(sys.argv[1]), *sys.argv[2:5], int(sys.argv[5])
-    clip = name == "gpt2" and "unclipped" not in sys.argv
+    clip, half = name == "gpt2" and "unclipped" not in sys.argv, "bf16" in sys.argv
     try:
         title, prepare = (with_onnx(threads, name, batch) if library == "onnx" else
-                          with_torch(threads, name, kind, batch, clip))
+                          with_torch(threads, name, kind, batch, clip, half))
     except ImportError:
         sys.exit(3)
     imported = resident()

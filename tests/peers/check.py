@@ -1,6 +1,6 @@
 """gplan beside PyTorch and ONNX Runtime: the same weights, the same inputs, the same results.
 
-usage: check.py GPLAN [ops|optimizers|models|weights|EXAMPLE]...
+usage: check.py GPLAN [ops|optimizers|models|weights|precision|EXAMPLE]...
 
 An example is one of the models. Exits with 1 where something is wrong; says so and exits with 0
 where PyTorch is not installed.
@@ -27,7 +27,7 @@ from errors import Table  # noqa: E402
 
 
 def main():
-    whole = ["ops", "optimizers", "models", "weights"]
+    whole = ["ops", "optimizers", "models", "weights", "precision"]
     gplan, parts = sys.argv[1], sys.argv[2:] or whole
     examples = [part for part in parts if part not in whole]
     torch.set_num_threads(THREADS)
