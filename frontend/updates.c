@@ -246,14 +246,16 @@ static bool has_state(Graph *g, Id parameter)
 }
 
 /* By value: whether each rank has a shard alone of its state, or of its gradient too. What has no
- * state is sharded with its gradient. */
+ * state is sharded with its gradient. A gradient that is applied as it comes is not held: its shard
+ * is in its place. */
 static uint8_t *find_sharded(Graph *g, const Use *gradient, size_t values)
 {
     uint8_t *sharded = ARENA_ARRAY(g->arena, uint8_t, values + 1);
+    const bool held = g->train.times > 1 || is_scaled(g) || number_of(g, "clip", 0) > 0;
     for (Id v = 0; v < values; v++)
         if (gradient[v].value != NONE && g->value.at[v].kind == VALUE_PARAM &&
             ranks_part(g, value_count(&g->value.at[v])))
-            sharded[v] = has_state(g, v) ? g->ranks.shard : SHARD_GRADIENTS;
+            sharded[v] = !has_state(g, v) ? SHARD_GRADIENTS : held ? g->ranks.shard : SHARD_STATE;
     return sharded;
 }
 

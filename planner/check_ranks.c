@@ -12,10 +12,10 @@ typedef struct {
     const Graph *g;
     Id *begun; /* nodes, in order; those before `ended` have ended */
     Id count, ended;
-    Id engine;     /* the version of its state that the program has come to; NONE: none yet */
-    bool *partial; /* by value: only this rank's shard of it is the sum */
-    bool *flying;  /* by value: a message may read or write it */
-    bool *updated; /* by value: only this rank's shard of it is new */
+    Id engine;        /* the version of its state that the program has come to; NONE: none yet */
+    bool *flying;     /* by value: a message may read or write it */
+    int64_t *partial; /* by value: only this rank's shard of it, of so many numbers, is the sum */
+    int64_t *updated; /* by value: likewise, is new */
 } RanksCheck;
 
 static Id operand(const RanksCheck *c, const Node *node, Id i)
@@ -23,9 +23,10 @@ static Id operand(const RanksCheck *c, const Node *node, Id i)
     return i < node->uses ? node_use(c->g, node, i).value : NONE;
 }
 
-static bool is_partial(const RanksCheck *c, Id value)
+static int64_t partial(const RanksCheck *c, Id value)
 {
-    return value != NONE && (c->partial[value] || c->partial[check_first(c->g, value)]);
+    const int64_t of = c->partial[value];
+    return of ? of : c->partial[check_first(c->g, value)];
 }
 
 static int64_t count_of(const RanksCheck *c, Id value)
@@ -33,12 +34,14 @@ static int64_t count_of(const RanksCheck *c, Id value)
     return value == NONE ? 0 : value_count(&c->g->value.at[value]);
 }
 
-/* It updates as many numbers of its parameter as it has state for, or a gradient. */
-static bool updates_shard(const RanksCheck *c, const Node *node)
+/* An optimizer updates as many numbers of its parameter as it has state for, or a gradient; 0: all
+ * of them. */
+static int64_t shard_updated(const RanksCheck *c, const Node *node)
 {
     const Id state = operand(c, node, 3);
-    return count_of(c, state != NONE ? state : operand(c, node, 1)) <
-           count_of(c, operand(c, node, 0));
+    const int64_t count = count_of(c, state != NONE ? state : operand(c, node, 1));
+    const bool some = node->op->flags & OP_OPTIMIZER && count < count_of(c, operand(c, node, 0));
+    return some ? count : 0;
 }
 
 static const char *check_order(RanksCheck *c, const Node *node)
@@ -71,12 +74,13 @@ static const char *check_end(RanksCheck *c, const Node *node)
         if (operand(c, node, i) != node_value(begin, i))
             return arena_printf(c->arena, "%s ends something else than %s began", node->name,
                                 begin->name);
-    const Id sum = node_value(node, 0);
+    const Id sum = node_value(node, 0), of = operand(c, begin, 0);
     const bool whole = ranks_does(c->g, id, true) & RANKS_WHOLE;
-    c->partial[sum] = !whole;
-    c->partial[check_first(c->g, sum)] |= !whole;
-    if (whole && c->updated[operand(c, begin, 0)])
-        c->updated[operand(c, begin, 0)] = false;
+    const int64_t part = (int64_t)node_attr(c->g, id, "part")->number;
+    if (!whole)
+        c->partial[sum] = c->partial[check_first(c->g, sum)] = part;
+    if (whole && c->updated[of] == part)
+        c->updated[of] = 0;
     return NULL;
 }
 
@@ -84,22 +88,23 @@ static const char *check_end(RanksCheck *c, const Node *node)
 static const char *check_reads(RanksCheck *c, const Node *node)
 {
     const OpRow *op = node->op;
-    const bool knows = op->flags & OP_HOST || (op->flags & OP_OPTIMIZER && updates_shard(c, node));
+    const int64_t shard = shard_updated(c, node);
     for (Id i = 0; i < node->uses; i++) {
         const Id value = operand(c, node, i);
         if (value == NONE)
             continue;
         if (c->flying[value] && !op->ranks)
             return arena_printf(c->arena, "%s reads what is under way to other ranks", node->name);
-        if (!is_partial(c, value) || knows)
+        const int64_t part = partial(c, value);
+        if (!part || op->flags & OP_HOST || part == shard)
             continue;
         if (!(op->flags & OP_ELEMENTWISE))
-            return arena_printf(c->arena, "%s reads all of a sum that this rank has a shard of",
+            return arena_printf(c->arena, "%s reads more of a sum than this rank's shard",
                                 node->name);
-        c->partial[node->value] = true;
+        c->partial[node->value] = part;
     }
-    if (op->flags & OP_OPTIMIZER && updates_shard(c, node))
-        c->updated[node_value(node, 0)] = true;
+    if (shard)
+        c->updated[node_value(node, 0)] = shard;
     return NULL;
 }
 
@@ -137,9 +142,9 @@ const char *check_ranks(Arena *arena, const Graph *g)
     RanksCheck c = {.arena = arena,
                     .g = g,
                     .begun = ARENA_ARRAY(arena, Id, g->node.count + 1),
-                    .partial = ARENA_ARRAY(arena, bool, g->value.count + 1),
+                    .partial = ARENA_ARRAY(arena, int64_t, g->value.count + 1),
                     .flying = ARENA_ARRAY(arena, bool, g->value.count + 1),
-                    .updated = ARENA_ARRAY(arena, bool, g->value.count + 1)};
+                    .updated = ARENA_ARRAY(arena, int64_t, g->value.count + 1)};
     const char *fault = NULL;
     for (int p = 0; p < PROGRAMS && !fault; p++)
         fault = check_program(&c, p);

@@ -14,6 +14,10 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS
 check 'sums over ranks in one process, piece by piece' sh -c "gcc $strict -D_POSIX_C_SOURCE=200809L \
     -fsanitize=address,undefined -I'$root' -I'$root/build/gen' '$here/engine.c' -lm -o engine && ./engine"
 
+# shellcheck disable=SC2086
+check 'updates and norms of shards in one process' sh -c "gcc $strict -D_POSIX_C_SOURCE=200809L \
+    -fsanitize=address,undefined -I'$root' -I'$root/build/gen' '$here/shards.c' -lm -o shards && ./shards"
+
 build() { # NAME CC MODEL OPTIONS...: the program NAME
     program=$1
     cc=$2
@@ -68,6 +72,15 @@ check 'statistics of each rank over its micro-batches' refuses 'so a step cannot
 check 'ranks of another target' refuses 'the target cuda has no program of one rank for all' "$here/dense.g" --as-ranks 2 \
     --target cuda
 check 'shards of one rank' refuses 'nothing to divide without --ranks' "$here/dense.g" --shard state
+wrong() { # MESSAGE LINE CHANGE: of the plan
+    "$gplan" "$here/dense.g" --ranks 4 --shard gradients --emit json >plan.json &&
+        "$gplan" verify plan.json && sed "/\"$2\"/s/$3/" plan.json >wrong.json && ! cmp -s plan.json wrong.json &&
+        ! "$gplan" verify wrong.json >said 2>&1 && cat said && grep -qF "$1" said
+}
+check 'a plan that gathers other shards' wrong 'dense.1.w is updated by shards that nobody gathers' \
+    dense.1.w.gather_begin '"part":8192/"part":4096'
+check 'a plan that updates from a sum that was not sent' wrong 'reads more of a sum' \
+    logits.w.reduce_begin '"settings":{},"defaults":{"part":0,"adds":1,"spreads":1}/"settings":{"part":4096,"spreads":0},"defaults":{"adds":1}'
 check 'ranks twice' refuses 'either several ranks' "$here/dense.g" --ranks 2 --as-ranks 2
 
 # What starts ranks, and what builds them.
