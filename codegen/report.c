@@ -141,6 +141,9 @@ static void write_ranks(Report *r)
     out(&r->o, "  %-22s %11.2f%%  %sof a step of %.3g s, predicted; of %.3g s %.1f%% overlap%s\n",
         "communication", 100 * c.lost / c.step, r->dim, c.step, c.link,
         c.link > 0 ? 100 * (1 - c.lost / c.link) : 0, r->plain);
+    if (r->p->options->target->link == LINK_STREAMED)
+        out(&r->o, "  %-22s %12s  %shas buffers for each rank that it talks to: --reserve%s\n",
+            "NCCL", "not counted", r->dim, r->plain);
     if (c.grown)
         line(r, "grows with ranks", c.grown,
              "running statistics, of each micro-batch of all ranks");

@@ -48,20 +48,37 @@ static double others(const Graph *g)
     return (double)(g->ranks.count - 1) / (double)g->ranks.count;
 }
 
+/* A tensor in pieces, and how often somebody waits for a message to come through: polled, messages
+ * of a piece are handled one by one; streamed, those of all owners go together. */
+typedef struct {
+    double pieces, starts;
+} Cut;
+
+static Cut cut(const Walk *w, int64_t count)
+{
+    const int64_t ranks = w->g->ranks.count, even = ((count + ranks - 1) / ranks + 63) / 64 * 64;
+    int64_t piece = w->g->ranks.piece;
+    if (w->target->link == LINK_STREAMED && even < piece)
+        piece = even;
+    const int64_t pieces = (count + piece - 1) / piece;
+    return (Cut){(double)pieces, w->target->link == LINK_STREAMED
+                                     ? (double)((pieces + ranks - 1) / ranks)
+                                     : (double)pieces * others(w->g)};
+}
+
 static void begin_sum(Walk *w, uint8_t does, int64_t count)
 {
     const Profile *p = w->profile;
     const double sends = !!(does & RANKS_PART) + !!(does & RANKS_WHOLE);
     const double bytes = sends * 4.0 * (double)count * others(w->g);
-    const double pieces = (double)((count + w->g->ranks.piece - 1) / w->g->ranks.piece);
-    const double messages = sends * pieces * others(w->g);
-    const double moves = bytes / p->link_bytes + messages * p->link_start;
+    const Cut in = cut(w, count);
+    const double moves = bytes / p->link_bytes + sends * in.starts * p->link_start;
     const double adds = does & RANKS_PART ? 3 * 4.0 * (double)count * others(w->g) / p->bytes : 0;
     w->all.sent += (uint64_t)bytes;
-    w->all.messages += (uint64_t)(messages + 0.5);
+    w->all.messages += (uint64_t)(sends * in.pieces * others(w->g) + 0.5);
     w->queued += moves + adds;
     w->core += moves * p->link_core + adds;
-    w->pieces += pieces;
+    w->pieces += in.pieces;
     w->due[w->begun++] = w->queued;
 }
 
@@ -118,11 +135,12 @@ static void repeat(Walk *w, uint32_t times)
     w->queued = w->done = w->core = w->pieces = 0;
 }
 
-/* Rank 0 takes the losses of all and sends the sum back, one after the other. */
+/* Polled, rank 0 takes the losses of all and sends the sum back, one after the other. */
 static Communication walk_end(Walk *w)
 {
     const Ranks *ranks = &w->g->ranks;
-    const double said = 2 * (ranks->count - 1) * w->profile->link_start;
+    const double messages = w->target->link == LINK_STREAMED ? 1 : 2 * (ranks->count - 1);
+    const double said = messages * w->profile->link_start;
     end_sum(w);
     w->all.link += w->queued + said;
     w->all.lost += said;

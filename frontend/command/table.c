@@ -94,7 +94,7 @@ const Option option_table[] = {
      .kind = OPTION_COUNT, .field = FIELD(accumulate), .most = 1 << 20,
      .words = "model auto", .word_field = FIELD(accumulate_auto)},
     {COMPILE | RUN, 0, "ranks", "N",
-     "write a program for N ranks that MPI connects: each trains on its part of the batch, and gradients "
+     "write a program for N ranks that MPI connects, or NCCL for a .cu file: each trains on its part of the batch, and gradients "
      "are summed in rank order; --accumulate is of each rank. mpicc compiles it and mpirun -n N starts it; "
      "run does both, with what the variables CC and MPIRUN name",
      .kind = OPTION_COUNT, .field = FIELD(ranks), .most = 1 << 14},
