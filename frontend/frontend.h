@@ -443,6 +443,8 @@ enum {
     OP_FLAT = 65536,   /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
+    OP_AGAIN = 1 << 28, /* elementwise: its derivative keeps its operand anyway, so that the backward
+                           pass computes it again rather than keep its result too */
     OP_HOST = 1 << 22,     /* its kernel needs what an emitted program keeps on the host: it is in
                               no table of kernels for a device */
     OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */

@@ -46,8 +46,8 @@ static Use operand_of(const Grad *grad, int i)
     return node_use(grad->g, &grad->g->node.at[grad->node], (Id)i);
 }
 
-/* The same conversion of the same numbers, as a node of the backward pass. */
-static Use convert_again(const Grad *grad, Id value)
+/* The same of the same numbers, as a node of the backward pass. */
+static Use make_again(const Grad *grad, Id value)
 {
     Graph *g = grad->g;
     const Node made = g->node.at[g->value.at[value].node];
@@ -55,6 +55,7 @@ static Use convert_again(const Grad *grad, Id value)
     for (int i = 0; i < MAX_ARGS && made.op->args[i].name; i++)
         c.attr[i] = g->attr.at[made.attr + (Id)i];
     call_use(g, &c, node_use(g, &made, 0));
+    c.wide_result = g->value.at[value].dtype == F32;
     return call_finish(g, &c) ? c.result.at[0] : use_of(value);
 }
 
@@ -69,12 +70,22 @@ static bool is_converted(const Graph *g, Id value)
     return dtype_is_narrow((Dtype)from->dtype) || from->kind == VALUE_PARAM;
 }
 
+/* Whether operand i is made of something that its own gradient keeps, and with little work. */
+static bool is_made_again(const Grad *grad, int i)
+{
+    const Graph *g = grad->g;
+    const Id value = operand_of(grad, i).value,
+             made = value == NONE ? NONE : g->value.at[value].node;
+    return made != NONE && grad->wanted[i] && g->node.at[made].op->flags & OP_AGAIN &&
+           g->node.at[made].phase == PHASE_FORWARD && !g->value.at[value].hint;
+}
+
 Use grad_operand(const Grad *grad, int i)
 {
     const Use use = operand_of(grad, i);
-    if (!is_converted(grad->g, use.value))
+    if (!is_converted(grad->g, use.value) && !is_made_again(grad, i))
         return use;
-    return (Use){convert_again(grad, use.value).value, use.view};
+    return (Use){make_again(grad, use.value).value, use.view};
 }
 
 /* The narrow value that a result of a kernel was rounded to, where only that is read; or NONE. */

@@ -182,6 +182,15 @@ tied="$work/tied.g --threads 1 --precision bf16"
     check "a chunked loss in bf16 needs no copy of the table, nor of its gradient"
 }
 
+# ---- An activation whose input is kept anyway is made again rather than kept too.
+again() { # HINT: the arena where the backward pass has it
+    printf 'model m(batch B = 512)\ninput x : f32[B, 64]\ninput y : f32[B, 64]\nh = x\nrepeat i in 0..6 {
+  g = gelu(dense(h, 256))\n  %s\n  h = dense(g, 64)\n}\ntrain mse(h, y) using sgd()\n' "$1" >"$work/again.g"
+    "$gplan" "$work/again.g" --threads 1 --recompute none -d plan | sed -n 's/^arena \([0-9]*\),.*/\1/p'
+}
+[ "$(again '')" -lt $(($(again 'keep g') - 4 * 512 * 256 * 4)) ]
+check "gelu is kept by its input alone, unless the model says keep"
+
 # ---- What a budget costs is the same wherever it is said: of the training step alone, over that of
 # the model as it stands. Picked rows of the table, then the hint of a misfit.
 extra_of() { # what the last run printed, as a report
