@@ -10,7 +10,7 @@ cd "$root" || exit 1
 headers_of() { # PROGRAM.c...: the headers of the runtime that it includes
     gcc -MM -I. -Ibuild/gen "$@" | tr -s ' \\\n' '\n' | grep '^runtime/c/' | sort -u
 }
-headers_of tests/kernels/*.c tests/ranks/engine.c >"$work/included"
+headers_of tests/kernels/*.c tests/ranks/engine.c tests/ranks/shards.c >"$work/included"
 
 grep -l 'GP_KERNEL(' runtime/c/*.h | grep -v '/base.h' | grep -vxFf "$work/included" >"$log"
 [ ! -s "$log" ]
@@ -31,6 +31,8 @@ GP_SAMPLES_INS GP_SAMPLES_OUTS GP_HALF_ROWS: room for as many
 GP_SAMPLES_SMALL: planes that are copied in one go
 GP_RANKS_PIECE GP_RANKS_HEAD GP_RANKS_OWN GP_RANKS_SLOTS GP_RANKS_AWAY GP_RANKS_SENDS: room; tests/ranks
 GP_RANKS_TEXT GP_TAGS: room as well
+GP_SUM_ADDS GP_SUM_ON GP_SUM_SPREADS GP_SUM_APART: names for bits
+GP_CLIP_CHUNK: where shards are cut, and a norm, whatever the size; tests/ranks/shards.c
 '
 named=$(echo "$constants" | sed 's/:.*//')
 unknown() {

@@ -315,9 +315,12 @@ static bool is_of_no_sample(const OpRow *op)
                                         "batchnorm_part",
                                         "batchnorm_sums",
                                         "clip_factor",
+                                        "clip_factor_shards",
                                         "clip_scaled",
                                         "collect",
                                         "commit",
+                                        "gather_begin",
+                                        "gather_end",
                                         "gather_ranks",
                                         "linear_cross_entropy_accumulate",
                                         "loss_scale",
@@ -327,9 +330,15 @@ static bool is_of_no_sample(const OpRow *op)
                                         "reduce_end_kept",
                                         "running_stats",
                                         "scatter_accumulate",
+                                        "scatter_begin",
+                                        "scatter_end",
+                                        "shard_squares",
                                         "stage",
                                         "stage_part",
-                                        "unscale"};
+                                        "sum_begin",
+                                        "sum_end",
+                                        "unscale",
+                                        "unscale_shards"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op->name, names[i]) == 0)
             return true;

@@ -233,7 +233,7 @@ OP_CASES(update) = {
     {"accumulate", "f32[2, 5] f32[2, 5]", "", ref_accumulate},
     {"accumulate_more", "f32[2, 5] f32[2, 5]", "", ref_accumulate_more},
     {"stage", "f32[5] f32[5]", "", ref_accumulate},
-    {"accumulate_ranks", "f32[2, 5] f32[2, 5]", "", ref_accumulate_more},
+    {"accumulate_ranks", "f32[2, 5] f32[2, 5]", "", ref_accumulate},
     {"commit", "f32[5] f32[5]", "", ref_accumulate},
     {"collect", "f32[6, 5] f32[2, 5]", "axis = 0", ref_collect},
     {"collect", "f32[2, 6, 3] f32[2, 2, 3]", "axis = 1", ref_collect},
