@@ -1,7 +1,7 @@
 /* Who computes in f32 reads the f32 that an output is made of, not the narrow value before it.
  *
  * Requires: a simplified graph. Leaves: where an output is a narrow value as f32, and all who read
- * the narrow one come behind that and make nothing narrow, all of them read the output. The bits
+ * the narrow one come after that and make nothing narrow, all of them read the output. The bits
  * are the same: the numbers are, and they compute in f32 either way. What made the narrow value is
  * then read by the conversion alone, so that it is an epilogue where that can be one, and nothing
  * is stored twice. Linear in nodes and operands.
