@@ -197,15 +197,28 @@ static json_t *step_json(const Writer *w, const Occurrence *o)
 
 /* ---- The summary ---------------------------------------------------------------------------- */
 
+static void put_sum(json_t *sums, const char *of, Id count, uint64_t bytes)
+{
+    if (count)
+        json_object_set_new(
+            sums, of,
+            json_pack("{s:I, s:I}", "buffers", (json_int_t)count, "bytes", (json_int_t)bytes));
+}
+
 static json_t *kinds_json(const Picture *p)
 {
     json_t *kinds = json_object();
     for (int t = 0; t < TONES; t++)
-        if (p->count[t])
-            json_object_set_new(kinds, tones[t].name,
-                                json_pack("{s:I, s:I}", "buffers", (json_int_t)p->count[t], "bytes",
-                                          (json_int_t)p->bytes[t]));
+        put_sum(kinds, tones[t].name, p->count[t], p->bytes[t]);
     return kinds;
+}
+
+static json_t *dtypes_json(const Picture *p)
+{
+    json_t *dtypes = json_object();
+    for (int d = 0; d < DTYPES; d++)
+        put_sum(dtypes, dtype_name((Dtype)d), p->dtype_count[d], p->dtype_bytes[d]);
+    return dtypes;
 }
 
 static json_t *peak_json(const Picture *p)
@@ -236,13 +249,14 @@ json_t *summary_json(const Picture *p)
     json_t *recompute = json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)p->recomputed, "flops",
                                   number_json(p->again), "of", number_json(p->work - p->again));
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "steps",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "steps",
         (json_int_t)plan->end, "arena", (json_int_t)plan->arena[SPACE_ARENA], "bound",
         (json_int_t)plan->bound, "floor", (json_int_t)plan->floor, "persistent",
         (json_int_t)plan->persistent, "live_peak", (json_int_t)p->options->live_peak.bytes,
         "live_peak_time", (json_int_t)p->options->live_peak.time, "fragmented",
         (json_int_t)(plan->arena[SPACE_ARENA] > p->peak ? plan->arena[SPACE_ARENA] - p->peak : 0),
-        "recompute", recompute, "kinds", kinds_json(p), "peak", peak_json(p), "live", live);
+        "recompute", recompute, "kinds", kinds_json(p), "dtypes", dtypes_json(p), "peak",
+        peak_json(p), "live", live);
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */

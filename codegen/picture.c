@@ -192,6 +192,12 @@ static void find_live(Picture *p)
         p->live[b->death] -= bytes;
         p->bytes[p->life[i].tone] += b->bytes;
         p->count[p->life[i].tone]++;
+        if (b->value == NONE)
+            continue;
+        const Dtype dtype = (Dtype)p->g->value.at[b->value].dtype;
+        p->dtype_bytes[dtype] += b->bytes;
+        p->dtype_count[dtype]++;
+        p->narrow |= dtype_is_narrow(dtype);
     }
     for (uint32_t t = 0; t <= p->plan->end; t++) {
         if (t)

@@ -71,6 +71,9 @@ typedef struct {
     uint32_t recomputed;   /* steps that compute again */
     uint64_t bytes[TONES]; /* were each root to have its own */
     Id count[TONES];
+    uint64_t dtype_bytes[DTYPES]; /* the same of those that hold values, by their dtype */
+    Id dtype_count[DTYPES];
+    bool narrow; /* some have f16 or bf16 */
 } Picture;
 
 /* Consecutive steps of one block or phase, for the strip under a map. */

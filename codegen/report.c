@@ -220,26 +220,16 @@ static void write_kinds(Report *r)
 /* Where some values take 16 bits: what each dtype takes. */
 static void write_dtypes(Report *r)
 {
-    uint64_t bytes[DTYPES] = {0};
-    uint32_t count[DTYPES] = {0};
-    bool narrow = r->p->options->choice.precision != F32;
-    for (Id i = 0; i < r->plan->buffers; i++) {
-        const Buffer *b = &r->plan->buffer[i];
-        if (b->value == NONE || b->root != i)
-            continue;
-        const Dtype dtype = (Dtype)r->g->value.at[b->value].dtype;
-        bytes[dtype] += b->bytes;
-        count[dtype]++;
-        narrow |= dtype_is_narrow(dtype);
-    }
-    if (!narrow)
+    const Picture *p = r->p;
+    if (!p->narrow && p->options->choice.precision == F32)
         return;
     out(&r->o, "\n%sBytes by dtype%s, without sharing; products compute in %s\n", r->bold, r->plain,
-        dtype_name((Dtype)r->p->options->choice.precision));
+        dtype_name((Dtype)p->options->choice.precision));
     for (int d = 0; d < DTYPES; d++)
-        if (count[d])
-            line(r, dtype_name((Dtype)d), bytes[d],
-                 arena_printf(r->g->arena, "%u buffer%s", count[d], count[d] == 1 ? "" : "s"));
+        if (p->dtype_count[d])
+            line(r, dtype_name((Dtype)d), p->dtype_bytes[d],
+                 arena_printf(r->g->arena, "%u buffer%s", p->dtype_count[d],
+                              p->dtype_count[d] == 1 ? "" : "s"));
 }
 
 /* ---- The peak ------------------------------------------------------------------------------- */

@@ -114,6 +114,14 @@ for key in bound floor persistent; do
     done
 done
 head -c 1000 "$dir/plan--train.json" >"$dir/half.json"
+"$gplan" $model --precision bf16 --emit json >"$dir/narrow.json"
+check 'verify accepts 16 bits' "$gplan" verify "$dir/narrow.json"
+sum() { sed -n "s/.*\"dtypes\":{.*\"$1\":{\"buffers\":\([0-9]*\),\"bytes\":\([0-9]*\)}.*/\2/p" "$dir/narrow.json"; }
+sed "s/\(\"dtypes\":.*\"bf16\":{[^}]*\"bytes\":\)$(sum bf16)}/\11$(sum bf16)}/" "$dir/narrow.json" >"$dir/other.json"
+check 'verify refuses another sum of a dtype' says 'summary: dtypes' "$gplan" verify "$dir/other.json"
+"$gplan" examples/lenet.g -D B=512 --precision bf16 -o "$dir/narrow.svg"
+check 'the map says what has 16 bits' grep -q '. bf16</text>' "$dir/narrow.svg"
+check 'and how many bytes that is' grep -q '>f32 [^<]*, bf16 [^<]*<' "$dir/narrow.svg"
 check 'verify refuses half a file' says 'no JSON' "$gplan" verify "$dir/half.json"
 check 'verify refuses a model' says 'no JSON' "$gplan" verify $model
 check 'verify refuses a file that is not there' says 'cannot open' "$gplan" verify "$dir/none.json"
