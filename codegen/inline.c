@@ -276,12 +276,21 @@ static void cut_ways(Inliner *n, Ways *ways)
         ways_cut(ways, &n->units.unit.at[k]);
 }
 
+static bool has_codes(const Graph *g)
+{
+    bool any = false;
+    for (size_t i = 0; i < g->value.count; i++)
+        any |= g->value.at[i].kind == VALUE_STATE && g->value.at[i].dtype == U8;
+    return any;
+}
+
 /* What holds in a file. Those for CUDA ask their compiler for the rest, and keep count of
  * micro-batches on the device. */
 typedef struct {
     bool device;
     bool one;    /* batch at a time */
     bool halves; /* some numbers have 16 bits */
+    bool codes;  /* some state has 8 */
     bool ranks, as_ranks, shards;
 } Facts;
 
@@ -290,6 +299,7 @@ static const Condition *list_conditions(Arena *arena, Facts facts)
     Condition *known = ARENA_ARRAY(arena, Condition, 11);
     if (facts.device) {
         known[0] = (Condition){"GP_NO_HALF", !facts.halves};
+        known[1] = (Condition){"GP_NO_CODED", !facts.codes};
         return known;
     }
     known[0] = (Condition){"GP_CUDA", false};
@@ -347,6 +357,7 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
     const Facts facts = {.device = e->dialect->device,
                          .one = one,
                          .halves = ways->halves,
+                         .codes = has_codes(e->plan->graph),
                          .ranks = ranks->count > 0,
                          .as_ranks = ranks->here,
                          .shards = tables_has_shards(e->api)};

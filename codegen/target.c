@@ -112,7 +112,7 @@ enum { ALL_DTYPES = (1 << DTYPES) - 1 };
 const TargetRow target_table[] = {
     /* 8 threads are what most machines have use for; a constant, so that all make the same plan */
     {.plan = {.name = "c", .align = 64, .threads = 8, .epilogues = true, .dtypes = ALL_DTYPES,
-              .coded = true, .has_op = has_op_c, .workspace = workspace_c,
+              .has_op = has_op_c, .workspace = workspace_c,
               .ring = data_ring, .link = LINK_POLLED},
      .extension = "c", .threads = true, .dialect = &dialect_c},
     /* 256 bytes are what cudaMalloc itself aligns to */

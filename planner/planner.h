@@ -64,7 +64,6 @@ typedef struct Target {
     uint32_t threads; /* that workspace is planned for */
     bool epilogues;   /* kernels of rows with OP_EPILOGUE run elementwise ops on what they make */
     uint32_t dtypes;  /* that it has, a bit for each; 0: all */
-    bool coded;       /* its optimizers take state of 8 bits */
     /* Whether it has a kernel for a row; NULL: for all. */
     bool (*has_op)(const OpRow *op);
     /* The same of f16 and bf16, for rows with OP_HALF: the others are given f32. */

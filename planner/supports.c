@@ -44,14 +44,6 @@ static bool has_op(Asked *asked, const Graph *g, const Target *target, const OpR
     return true;
 }
 
-static bool is_coded(const Graph *g, const Node *node)
-{
-    bool coded = false;
-    for (Id i = 0; i < node->uses && node->op->flags & OP_OPTIMIZER; i++)
-        coded |= dtype_at(g, node_use(g, node, i).value) == U8;
-    return coded;
-}
-
 bool supports(const Graph *g, const Target *target)
 {
     bool good = true;
@@ -65,11 +57,6 @@ bool supports(const Graph *g, const Target *target)
             diag_hint(g->diag, dtype_is_narrow(dtype) ? "--precision f32, or choose another target"
                                                       : "cast to a dtype that it has, or choose "
                                                         "another target");
-        } else if (!target->coded && is_coded(g, node)) {
-            good = diag_error(g->diag, node->span, "%s: the target %s has no state of 8 bits",
-                              node->op->name, target->name);
-            diag_hint(g->diag, "state = f32, or choose another target");
-            return good; /* the same of every parameter */
         } else if (!has_op(&asked, g, target, node->op)) {
             good = diag_error(g->diag, node->span, "%s: the target %s has no kernel for it",
                               node->op->name, target->name);

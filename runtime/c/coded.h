@@ -10,7 +10,7 @@
 
 #include "base.h"
 
-enum { GP_CODED_BLOCK = 256, GP_CODES = 256, GP_DECADES = 7, GP_CODED_LANES = 16 };
+enum { GP_CODED_BLOCK = 256, GP_CODES = 256, GP_DECADES = 7 };
 
 /* A map: what codes are, and where the nearest changes from one decade to the next. */
 typedef struct {
@@ -32,22 +32,32 @@ GP_FUNCTION double gp_code_magnitude(int n, int is_signed)
     return n < first + parts ? unit * (0.1 + 0.9 * (n - first + 0.5) / parts) : 1;
 }
 
-GP_FUNCTION void gp_codes_fill(gp_codes *codes, int is_signed)
+GP_FUNCTION gp_real gp_code_value(int code, int is_signed)
 {
     const int zero = is_signed ? 127 : 0;
-    codes->is_signed = is_signed;
-    for (int code = 0; code < GP_CODES; code++)
-        codes->value[code] = code == zero  ? 0
-                             : code > zero ? (gp_real)gp_code_magnitude(code - zero, is_signed)
-                                           : -(gp_real)gp_code_magnitude(zero - code, is_signed);
+    return code == zero  ? 0
+           : code > zero ? (gp_real)gp_code_magnitude(code - zero, is_signed)
+                         : -(gp_real)gp_code_magnitude(zero - code, is_signed);
+}
+
+GP_FUNCTION void gp_codes_bounds(gp_codes *codes, int is_signed)
+{
     double up = 1e6;
     int first = 1, parts = is_signed ? 1 : 2;
+    codes->is_signed = is_signed;
     for (int i = 0; i <= GP_DECADES; i++, first += parts, parts *= 2, up /= 10) {
         const double below = i ? gp_code_magnitude(first - 1, is_signed) : 0;
         codes->bound[i] = (gp_real)((below + gp_code_magnitude(first, is_signed)) / 2);
         if (i < GP_DECADES)
             codes->up[i] = (gp_real)up;
     }
+}
+
+GP_FUNCTION void gp_codes_fill(gp_codes *codes, int is_signed)
+{
+    for (int code = 0; code < GP_CODES; code++)
+        codes->value[code] = gp_code_value(code, is_signed);
+    gp_codes_bounds(codes, is_signed);
 }
 
 /* The nearest code of x, from -1 to 1. */
@@ -70,56 +80,6 @@ GP_FUNCTION uint8_t gp_code_of(const gp_codes *codes, gp_real x)
     const int32_t least = n > 1 ? n : 1;
     const int32_t positive = size > codes->bound[GP_DECADES] ? 255 : 127 + n;
     return (uint8_t)(x < 0 ? 127 - least : positive);
-}
-
-/* At most a block. */
-GP_FUNCTION void gp_decode(gp_real *restrict to, const uint8_t *restrict code, gp_real absmax,
-                           const gp_codes *codes, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = codes->value[code[i]] * absmax;
-}
-
-/* The largest magnitude; NaN where a number is NaN or infinite. */
-GP_FUNCTION gp_real gp_absmax(const gp_real *x, int64_t n)
-{
-    gp_real lane[GP_CODED_LANES] = {0}, rest[GP_CODED_LANES] = {0}, most = 0, odd = 0;
-    int64_t i = 0;
-    for (; i + GP_CODED_LANES <= n; i += GP_CODED_LANES)
-        for (int k = 0; k < GP_CODED_LANES; k++) {
-            const gp_real size = x[i + k] < 0 ? -x[i + k] : x[i + k];
-            lane[k] = size > lane[k] ? size : lane[k];
-            rest[k] += size * 0;
-        }
-    for (int k = 0; i < n; i++, k++) {
-        const gp_real size = x[i] < 0 ? -x[i] : x[i];
-        lane[k] = size > lane[k] ? size : lane[k];
-        rest[k] += size * 0;
-    }
-    for (int k = 0; k < GP_CODED_LANES; k++) {
-        most = lane[k] > most ? lane[k] : most;
-        odd += rest[k];
-    }
-    return most + odd;
-}
-
-GP_FUNCTION gp_real gp_encode(uint8_t *restrict code, const gp_real *restrict from,
-                              const gp_codes *codes, int64_t n)
-{
-    const gp_real absmax = gp_absmax(from, n), by = absmax > 0 ? absmax : 1;
-    gp_codes own = *codes; /* a store of bytes could change *codes, and then no loop vectorizes */
-    if (codes->is_signed) {
-        own.is_signed = 1;
-        GP_IVDEP
-        for (int64_t i = 0; i < n; i++)
-            code[i] = gp_code_of(&own, from[i] / by);
-    } else {
-        own.is_signed = 0;
-        GP_IVDEP
-        for (int64_t i = 0; i < n; i++)
-            code[i] = gp_code_of(&own, from[i] / by);
-    }
-    return absmax;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #ifndef GP_UPDATE_H
 #define GP_UPDATE_H
 
-#include "coded.h"
+#include "coded_block.h"
 #include "math.h"
 #include "scale.h"
 #include "settings.h"

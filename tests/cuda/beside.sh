@@ -166,6 +166,8 @@ whole_models() {
     ways gpt2
     check 'convolutions and batchnorm of bf16' model resnet "$train/resnet.g" 1e-2 --precision bf16
     check 'lenet of f16' model lenet "$examples/lenet.g" 1e-2 -D B=2 --precision f16
+    sed 's/using .*/using adamw(lr = 0.01, state = 8bit)/' "$examples/mlp.g" >coded.g
+    check 'state of 8 bits' model mlp coded.g 1e-4 -D B=4 -D H=19
     check 'dropout' model dropout "$train/dropout.g" 1e-4 --accumulate 2
     ways dropout
 }

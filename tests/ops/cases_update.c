@@ -208,6 +208,10 @@ static Tensor ref_valid_sum(const Case *c)
     return y;
 }
 
+/* State of 8 bits: what it should become is tested in tests/kernels, here that CUDA agrees. */
+#define CODES "u8[300]:0..255"
+#define ONE_CODED "f32[300] f32[300] - " CODES " f32[1, 2]:0..1"
+#define TWO_CODED "f32[300] f32[300] - " CODES " " CODES " f32[2, 2]:0..1"
 #define TWO_STATES "f32[7, 3] f32[7, 3] - f32[7, 3] f32[7, 3]:0..2"
 
 OP_CASES(update) = {
@@ -230,6 +234,16 @@ OP_CASES(update) = {
     {"adagrad", "f32[6] f32[6] - f32[6]:0..2", "", ref_adagrad, .output = 1},
     {"lion", "f32[6] f32[6] - f32[6]", "weight_decay = 0.1", ref_lion},
     {"lion", "f32[6] f32[6] - f32[6]", "", ref_lion, .output = 1},
+    {"sgd", ONE_CODED, "momentum = 0.9, nesterov = true"},
+    {"adam", TWO_CODED, "weight_decay = 0.1"},
+    {"adam", TWO_CODED, "", .output = 1},
+    {"adam", TWO_CODED, "", .output = 2},
+    {"adam", TWO_CODED, "", .output = 3},
+    {"adamw", "f32[256] f32[256] f32[3]:0.1..9 u8[256]:0..255 u8[256]:0..255 f32[2, 1]:0..1", ""},
+    {"rmsprop", TWO_CODED, "momentum = 0.9"},
+    {"rmsprop", "f32[300] f32[300] - " CODES " - f32[1, 2]:0..1", "", .output = 1},
+    {"adagrad", ONE_CODED, "", .output = 1},
+    {"lion", ONE_CODED, "", .output = 1},
     {"accumulate", "f32[2, 5] f32[2, 5]", "", ref_accumulate},
     {"accumulate_more", "f32[2, 5] f32[2, 5]", "", ref_accumulate_more},
     {"stage", "f32[5] f32[5]", "", ref_accumulate},
