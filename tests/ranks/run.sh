@@ -140,6 +140,13 @@ if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; 
         ranks openmpi 4 dense4 "$here/dense.g" --budget "$(least_budget "$here/dense.g" --ranks 4)"
     }
     check 'in the smallest arena' least
+    # shellcheck disable=SC2086
+    link() { # the program that --calibrate writes prints a profile, with what it measured
+        "$gplan" --calibrate -o link.c && mpicc.openmpi $strict link.c -lm -o link &&
+            mpirun openmpi 2 link 0.01 >cluster.json && [ "$(grep -c link_ cluster.json)" -eq 3 ] &&
+            "$gplan" "$here/dense.g" --ranks 2 --profile cluster.json --report | grep '^  communication'
+    }
+    check 'the link between ranks is measured' link
 
     # A file of one rank goes on with another number of them, and with shards; and the other way.
     sharded() {
