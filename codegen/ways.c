@@ -84,8 +84,11 @@ static void say_files(const Ways *ways, const Api *api)
         say(ways, "init_uniform", !in_file && value->init.kind == INIT_UNIFORM);
         say(ways, "init_normal", !in_file && value->init.kind == INIT_NORMAL);
         say(ways, "file_maps", false);
-        if (api->tensor[i].slot != NONE)
+        say(ways, "file_binds", false);
+        if (api->tensor[i].slot != NONE) {
             say(ways, "file_maps", true);
+            say(ways, "file_binds", true);
+        }
     }
 }
 

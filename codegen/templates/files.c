@@ -119,6 +119,13 @@ static int save_to(net *m, const char *path)
     int code;
     WAIT;
 #endif
+#if MODEL_BINDS_PARAMS
+    for (size_t i = SAVED; i < SAVED + SAVED_COUNT; i++)
+        if (!data(m, i)) {
+            snprintf(m->detail, sizeof m->detail, "%s: has no memory bound to it", tensor[i].name);
+            return NET_ETENSOR;
+        }
+#endif
 #if MODEL_KEEPS_STATE
 #if MODEL_HAS_MAIN
     gp_note note[] = {{"step", m->step}, {"seed", m->seed}, {"best", m->note[0]},

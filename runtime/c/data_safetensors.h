@@ -9,23 +9,15 @@
 GP_HOST int gp_safetensors_find(gp_reader *r, const char *name, gp_entry *found)
 {
     int count = 0;
-    for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}')) {
+    gp_rewind(r);
+    for (int n = 0; gp_more(r, n, '{', '}'); n++) {
         gp_entry e;
-        memset(&e, 0, sizeof e);
-        gp_read_name(r, &e);
-        gp_expect(r, ':');
-        if (r->code == GP_OK && gp_name_is(r, &e, "__metadata__")) {
-            gp_skip_value(r);
-            continue;
-        }
-        for (int field = gp_open(r, '{', '}'); field; field = gp_more(r, '}'))
-            gp_read_field(r, &e);
-        if (r->code == GP_OK && gp_name_is(r, &e, name)) {
+        if (gp_read_entry(r, &e, NULL, 0) && gp_name_is(&e, name)) {
             *found = e;
             count++;
         }
     }
-    if (r->code == GP_OK && count > 1)
+    if (count > 1)
         gp_complain(r, GP_EFORMAT, name, "occurs twice in the file");
     return count == 1;
 }
@@ -76,11 +68,10 @@ GP_HOST int gp_safetensors_header(gp_data *d, int f, const char *path, gp_data_h
     for (int i = 7; i >= 0; i--)
         length = length << 8 | start[i];
     if (length > r.file_end - 8)
-        return gp_data_fail(d->text, "%s: not a safetensors file: its header is longer than the file",
+        return gp_data_fail(d->text,
+                            "%s: not a safetensors file: its header is longer than the file",
                             gp_data_brief(path));
-    r.at = 8;
     r.data = 8 + length;
-    r.hash = GP_HASH_START;
     const int found = gp_safetensors_find(&r, key, &e);
     if (r.code != GP_OK)
         return GP_EDATA; /* the text is there */

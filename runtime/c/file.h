@@ -55,20 +55,11 @@ GP_HOST void gp_no_detail(const gp_items *items)
         items->detail[0] = 0;
 }
 
-/* A name or path for a message: a long one is abbreviated in the middle. */
-typedef struct {
-    char text[80];
-} gp_brief;
-
-GP_HOST gp_brief gp_shorten(const char *name)
+/* A name or path for a message: the end of a long one. */
+GP_HOST const char *gp_brief(const char *name)
 {
-    gp_brief brief;
-    const size_t length = strlen(name), half = sizeof brief.text / 2 - 2;
-    if (length < sizeof brief.text)
-        memcpy(brief.text, name, length + 1);
-    else
-        snprintf(brief.text, sizeof brief.text, "%.*s...%s", (int)half, name, name + length - half);
-    return brief;
+    const size_t length = strlen(name), most = 79;
+    return length <= most ? name : name + length - most;
 }
 
 GP_HOST const char *gp_dtype_name(int dtype)

@@ -1,34 +1,17 @@
 /* Reads a safetensors file: see file.h.
  *
  * The header is not kept, so it is read several times, through a small buffer. First all of it is
- * validated, so that an invalid file changes nothing; the last pass loads. */
+ * validated, so that an invalid file changes nothing; the last pass loads. Names and places are
+ * compared by hashes of 64 bits. */
 #ifndef GP_FILE_LOAD_H
 #define GP_FILE_LOAD_H
 
 #include "file.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 
-/* The passes over the header. */
-enum {
-    GP_PASS_CHECK,   /* tensors match those of the model */
-    GP_PASS_NAMES,   /* names are unique */
-    GP_PASS_EXTENTS, /* each byte after the header belongs to one tensor */
-    GP_PASS_LOAD
-};
-
-enum { GP_WINDOW = 256 };
 #define GP_HASH_START UINT64_C(0xcbf29ce484222325)
-
-/* The smallest keys of a pass, sorted: hashes of names, or offsets of tensors. */
-typedef struct {
-    uint64_t from; /* smaller ones were handled in an earlier pass */
-    size_t count;
-    int twice; /* a key occurred twice */
-    struct {
-        uint64_t key, value;
-    } at[GP_WINDOW];
-} gp_window;
 
 typedef struct {
     int file, code;
@@ -40,17 +23,15 @@ typedef struct {
     unsigned char buffer[4096];
     const char *path;
     const gp_items *items;
-    gp_window *window;
-    size_t next;      /* the tensor expected next */
-    uint64_t tensors; /* non-empty tensors of the file */
-    uint64_t tiled;   /* bytes of tensors so far, in sorted order */
-    int unsorted;
+    size_t next;                         /* the tensor expected next */
+    uint64_t entries, bytes, last, ends; /* of all tensors: their count, bytes and last end; the
+                                            ends less the starts of them, as hashes */
 } gp_reader;
 
 /* One entry of the header. */
 typedef struct {
-    uint64_t at;           /* offset of its name in the file */
-    uint64_t hash, length; /* hash of its name */
+    char name[80]; /* the first bytes of it */
+    uint64_t hash; /* of all of it */
     char dtype[8];
     int rank;
     int64_t dim[GP_MAX_RANK];
@@ -72,7 +53,7 @@ gp_complain(gp_reader *r, int code, const char *name, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    GP_DETAIL(r->items, "%s: %s", gp_shorten(name).text, text);
+    GP_DETAIL(r->items, "%s: %s", gp_brief(name), text);
     r->code = code;
 }
 
@@ -127,19 +108,14 @@ GP_HOST int gp_next(gp_reader *r)
     return c;
 }
 
-GP_HOST int gp_skip_space(gp_reader *r)
+/* Takes this character, behind spaces, if it is the next. */
+GP_HOST int gp_accept(gp_reader *r, int wanted)
 {
     int c;
     while ((c = gp_peek(r)) == ' ' || c == '\n' || c == '\t' || c == '\r')
         r->used++;
-    return c;
-}
-
-GP_HOST int gp_accept(gp_reader *r, int wanted)
-{
-    const int found = gp_skip_space(r) == wanted;
-    r->used += (size_t)found;
-    return found;
+    r->used += c == wanted && c != 0;
+    return c == wanted;
 }
 
 GP_HOST void gp_expect(gp_reader *r, int wanted)
@@ -149,19 +125,16 @@ GP_HOST void gp_expect(gp_reader *r, int wanted)
                     "not a safetensors file: its header has no '%c' in its place", wanted);
 }
 
-/* for (int more = gp_open(r, '[', ']'); more; more = gp_more(r, ']')): the elements of a list. */
-GP_HOST int gp_open(gp_reader *r, int open, int close)
+/* for (int n = 0; gp_more(r, n, '[', ']'); n++): the elements of a list. */
+GP_HOST int gp_more(gp_reader *r, int n, int open, int close)
 {
-    gp_expect(r, open);
-    return !gp_accept(r, close) && r->code == GP_OK;
-}
-
-GP_HOST int gp_more(gp_reader *r, int close)
-{
-    if (gp_accept(r, ','))
-        return r->code == GP_OK;
-    gp_expect(r, close);
-    return 0;
+    if (n == 0)
+        gp_expect(r, open);
+    if (gp_accept(r, close))
+        return 0;
+    if (n > 0)
+        gp_expect(r, ',');
+    return r->code == GP_OK;
 }
 
 /* Four hex digits of a JSON escape as UTF-8; surrogates are encoded one by one, which is enough to
@@ -206,24 +179,27 @@ GP_HOST int gp_read_char(gp_reader *r, char *piece)
     return found != NULL;
 }
 
-/* One that is too long is truncated: it then matches no keyword. */
-GP_HOST void gp_read_string(gp_reader *r, char *text, size_t size)
+/* Returns its hash. One that is too long is truncated: it then matches no keyword. */
+GP_HOST uint64_t gp_read_string(gp_reader *r, char *text, size_t size)
 {
+    uint64_t hash = GP_HASH_START;
     size_t length = 0;
     char piece[3];
     gp_expect(r, '"');
-    for (int bytes; (bytes = gp_read_char(r, piece)) > 0;)
-        for (int i = 0; i < bytes; i++)
-            if (length + 1 < size)
-                text[length++] = piece[i];
+    for (int bytes; (bytes = gp_read_char(r, piece)) > 0;) {
+        hash = gp_hash_bytes(hash, piece, (size_t)bytes);
+        for (int i = 0; i < bytes && length + 1 < size; i++)
+            text[length++] = piece[i];
+    }
     text[length] = 0;
+    return hash;
 }
 
 GP_HOST uint64_t gp_read_number(gp_reader *r)
 {
     uint64_t number = 0;
     int digits = 0;
-    gp_skip_space(r);
+    gp_accept(r, 0); /* spaces */
     for (int c; (c = gp_peek(r)) >= '0' && c <= '9' && digits < 19; digits++, r->used++)
         number = number * 10 + (uint64_t)(c - '0');
     if (digits == 0)
@@ -231,99 +207,7 @@ GP_HOST uint64_t gp_read_number(gp_reader *r)
     return number;
 }
 
-/* Skips any value: metadata and unknown fields. Strings are parsed, since they may contain
- * brackets. */
-GP_HOST void gp_skip_value(gp_reader *r)
-{
-    int depth = 0;
-    do {
-        char text[2];
-        int c = gp_skip_space(r);
-        const int opens = c == '{' || c == '[', closes = c == '}' || c == ']';
-        if (c == 0)
-            gp_broken(r, "its header is truncated");
-        else if (depth == 0 && (closes || c == ','))
-            gp_broken(r, "a value is missing");
-        else if (c == '"')
-            gp_read_string(r, text, sizeof text);
-        else
-            r->used++;
-        depth += opens - closes;
-        c = gp_skip_space(r);
-        if (depth == 0 && (c == ',' || c == '}' || c == ']'))
-            return;
-    } while (r->code == GP_OK);
-}
-
-/* ---- Names: of any length, so they are read again from the file
- * ------------------------------- */
-
-/* Leaves room for a number above each hash. */
-GP_HOST uint64_t gp_name_hash(uint64_t hash)
-{
-    return hash >> 1;
-}
-
-GP_HOST void gp_read_name(gp_reader *r, gp_entry *e)
-{
-    char piece[3];
-    uint64_t hash = GP_HASH_START;
-    gp_skip_space(r);
-    e->at = r->at - (r->filled - r->used);
-    gp_expect(r, '"');
-    for (int bytes; (bytes = gp_read_char(r, piece)) > 0; e->length += (uint64_t)bytes)
-        hash = gp_hash_bytes(hash, piece, (size_t)bytes);
-    e->hash = gp_name_hash(hash);
-}
-
-/* A second reader at the name of an entry. */
-GP_HOST gp_reader gp_at_name(const gp_reader *r, const gp_entry *e)
-{
-    gp_reader again = *r;
-    again.at = e->at;
-    again.used = again.filled = 0;
-    return again;
-}
-
-/* Enough of it for a message. */
-GP_HOST gp_brief gp_name_text(const gp_reader *r, const gp_entry *e)
-{
-    gp_brief brief;
-    gp_reader again = gp_at_name(r, e);
-    gp_read_string(&again, brief.text, sizeof brief.text);
-    return brief;
-}
-
-GP_HOST int gp_name_is(const gp_reader *r, const gp_entry *e, const char *name)
-{
-    const size_t length = strlen(name);
-    char piece[3];
-    size_t same = 0;
-    if (length != e->length || gp_name_hash(gp_hash_bytes(GP_HASH_START, name, length)) != e->hash)
-        return 0;
-    gp_reader again = gp_at_name(r, e);
-    gp_expect(&again, '"');
-    for (int bytes; (bytes = gp_read_char(&again, piece)) > 0; same += (size_t)bytes)
-        if (same + (size_t)bytes > length || memcmp(name + same, piece, (size_t)bytes) != 0)
-            return 0;
-    return same == length;
-}
-
-/* The index of the model's tensor with this name; count if there is none. */
-GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
-{
-    const size_t count = r->items->count;
-    for (size_t k = 0; k < count; k++) {
-        const size_t i = (r->next + k) % count;
-        if (gp_name_is(r, e, r->items->item(r->items->model, i).name)) {
-            r->next = i + 1;
-            return i;
-        }
-    }
-    return count;
-}
-
-/* ---- One tensor ----------------------------------------------------------------------------- */
+/* ---- Entries -------------------------------------------------------------------------------- */
 
 GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
 {
@@ -335,7 +219,7 @@ GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
         gp_read_string(r, e->dtype, sizeof e->dtype);
         bit = 1;
     } else if (strcmp(field, "shape") == 0) {
-        for (int more = gp_open(r, '[', ']'); more; more = gp_more(r, ']')) {
+        for (int n = 0; gp_more(r, n, '[', ']'); n++) {
             const int64_t dim = (int64_t)gp_read_number(r);
             if (e->rank < GP_MAX_RANK)
                 e->dim[e->rank] = dim;
@@ -350,11 +234,70 @@ GP_HOST void gp_read_field(gp_reader *r, gp_entry *e)
         gp_expect(r, ']');
         bit = 4;
     } else {
-        gp_skip_value(r);
+        gp_broken(r, "a tensor has a field that is none");
     }
     if (e->fields & bit)
         gp_broken(r, "a field of a tensor occurs twice");
     e->fields |= bit;
+}
+
+/* Texts of the metadata; numbers that are wanted are noted. */
+GP_HOST void gp_read_notes(gp_reader *r, gp_note *note, size_t notes)
+{
+    for (int n = 0; gp_more(r, n, '{', '}'); n++) {
+        char name[32], text[24], *end;
+        gp_read_string(r, name, sizeof name);
+        gp_expect(r, ':');
+        gp_read_string(r, text, sizeof text);
+        errno = 0;
+        const uint64_t number = strtoull(text, &end, 10);
+        for (size_t i = 0; i < notes; i++)
+            if (strcmp(note[i].name, name) == 0 && *text >= '0' && *text <= '9' && !*end && !errno)
+                note[i].number = number;
+    }
+}
+
+/* Reads an entry; false: it is the metadata. */
+GP_HOST int gp_read_entry(gp_reader *r, gp_entry *e, gp_note *note, size_t notes)
+{
+    memset(e, 0, sizeof *e);
+    e->hash = gp_read_string(r, e->name, sizeof e->name);
+    gp_expect(r, ':');
+    if (strcmp(e->name, "__metadata__") == 0) {
+        gp_read_notes(r, note, notes);
+        return 0;
+    }
+    for (int n = 0; gp_more(r, n, '{', '}'); n++)
+        gp_read_field(r, e);
+    return r->code == GP_OK;
+}
+
+GP_HOST int gp_name_is(const gp_entry *e, const char *name)
+{
+    return gp_hash_bytes(GP_HASH_START, name, strlen(name)) == e->hash;
+}
+
+GP_HOST void gp_rewind(gp_reader *r)
+{
+    r->at = 8;
+    r->used = r->filled = r->next = 0;
+    r->hash = GP_HASH_START;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------- */
+
+/* The index of the model's tensor with this name; count if there is none. */
+GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
+{
+    const size_t count = r->items->count;
+    for (size_t k = 0; k < count; k++) {
+        const size_t i = (r->next + k) % count;
+        if (gp_name_is(e, r->items->item(r->items->model, i).name)) {
+            r->next = i + 1;
+            return i;
+        }
+    }
+    return count;
 }
 
 GP_HOST void gp_shape_text(char *text, size_t size, const char *dtype, int rank, const int64_t *dim)
@@ -383,135 +326,92 @@ GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
     } else if (GP_WAY(file_maps, r->items->mapped)) {
         if ((uintptr_t)(r->items->mapped + r->data + e->begin) % gp_size(t->dtype))
             gp_complain(r, GP_ETENSOR, t->name, "is misaligned in memory");
-    } else if (!t->data) {
+    } else if (GP_WAY(file_binds, t->data == NULL)) {
         gp_complain(r, GP_ETENSOR, t->name, "has no memory bound to it");
     }
+}
+
+/* Bits of an offset, mixed (the finalizer of MurmurHash3). */
+GP_HOST uint64_t gp_hash_offset(uint64_t x)
+{
+    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ x >> 33;
 }
 
 /* Its bytes are within the file, whoever it belongs to. */
 GP_HOST void gp_check_extent(gp_reader *r, const gp_entry *e)
 {
-    const gp_brief name = gp_name_text(r, e);
     if (e->fields != 7)
-        gp_complain(r, GP_EFORMAT, name.text, "the file lacks its dtype, shape or place");
+        gp_complain(r, GP_EFORMAT, e->name, "the file lacks its dtype, shape or place");
     else if (e->end < e->begin)
-        gp_complain(r, GP_EFORMAT, name.text, "its place in the file does not have its size");
+        gp_complain(r, GP_EFORMAT, e->name, "its place in the file does not have its size");
     else if (e->end > r->file_end - r->data)
-        gp_complain(r, GP_EFORMAT, r->path, "the file is truncated: %s ends after it", name.text);
-    if (e->begin == e->end)
-        return;
-    r->unsorted |= e->begin != r->tiled;
-    r->tiled = e->end;
-    r->tensors++;
+        gp_complain(r, GP_EFORMAT, r->path, "the file is truncated: %s ends after it", e->name);
+    r->entries++;
+    r->bytes += e->end - e->begin;
+    r->last = e->end > r->last ? e->end : r->last;
+    r->ends += gp_hash_offset(e->end) - gp_hash_offset(e->begin);
 }
 
-/* Inserts a key among the smallest. */
-GP_HOST void gp_take(gp_window *w, uint64_t key, uint64_t value)
+/* Each byte after the header belongs to one tensor. Where every end but that of the file is a
+ * start, as often, and every start but 0 an end, tensors follow one another. */
+GP_HOST void gp_check_extents(gp_reader *r)
 {
-    size_t at = w->count;
-    if (key < w->from)
-        return;
-    while (at > 0 && w->at[at - 1].key > key)
-        at--;
-    if (at > 0 && w->at[at - 1].key == key)
-        w->twice = 1;
-    if (at == GP_WINDOW)
-        return;
-    w->count += w->count < GP_WINDOW;
-    memmove(w->at + at + 1, w->at + at, (w->count - at - 1) * sizeof *w->at);
-    w->at[at].key = key;
-    w->at[at].value = value;
+    const uint64_t end = r->file_end - r->data, path = gp_hash_offset(end) - gp_hash_offset(0);
+    if (r->bytes > r->last)
+        gp_complain(r, GP_EFORMAT, r->path, "two tensors share bytes");
+    else if (r->last < end)
+        gp_complain(r, GP_EFORMAT, r->path, "%llu bytes follow the last tensor",
+                    (unsigned long long)(end - r->last));
+    else if (r->ends != path)
+        gp_complain(r, GP_EFORMAT, r->path, "tensors share bytes or leave some out");
 }
 
-/* For passes about the model's own tensors: a file may hold more. */
-GP_HOST void gp_use_item(gp_reader *r, const gp_entry *e, int pass)
+/* No name occurs twice: a part of the names at a time, in a hash table. */
+GP_HOST void gp_check_names(gp_reader *r)
 {
-    const size_t i = gp_find_item(r, e);
-    if (i == r->items->count)
-        return;
-    const gp_item t = r->items->item(r->items->model, i);
-    unsigned char *seen = &r->items->seen[i / 8];
-    if (pass == GP_PASS_LOAD) {
-        if (GP_WAY(file_maps, r->items->mapped))
-            r->items->bind(r->items->model, i, r->items->mapped + r->data + e->begin);
-        else if (!gp_read_data(r->file, &t, r->data + e->begin))
-            gp_complain(r, GP_EFILE, r->path, "%s cannot be read", gp_shorten(t.name).text);
-        return;
-    }
-    if (*seen & 1 << i % 8)
-        gp_complain(r, GP_EFORMAT, t.name, "occurs twice in the file");
-    gp_check_item(r, e, &t);
-    *seen |= (unsigned char)(1 << i % 8);
-}
-
-/* ---- The header ----------------------------------------------------------------------------- */
-
-/* A number as text; anything else is ignored. */
-GP_HOST void gp_read_note(gp_reader *r, const char *name)
-{
-    char text[24];
-    uint64_t number = 0;
-    size_t digits = 0;
-    gp_read_string(r, text, sizeof text);
-    for (; text[digits] >= '0' && text[digits] <= '9'; digits++) {
-        const uint64_t digit = (uint64_t)(text[digits] - '0');
-        if (number > (UINT64_MAX - digit) / 10)
-            return;
-        number = number * 10 + digit;
-    }
-    for (size_t i = 0; i < r->items->notes && digits > 0 && !text[digits]; i++)
-        if (strcmp(r->items->note[i].name, name) == 0)
-            r->items->note[i].number = number;
-}
-
-GP_HOST void gp_read_metadata(gp_reader *r, int load)
-{
-    if (!load || gp_skip_space(r) != '{') {
-        gp_skip_value(r);
-        return;
-    }
-    for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}')) {
-        char name[32];
-        gp_read_string(r, name, sizeof name);
-        gp_expect(r, ':');
-        if (gp_skip_space(r) == '"')
-            gp_read_note(r, name);
-        else
-            gp_skip_value(r);
+    enum { SLOTS = 1024, NAMES = SLOTS / 4 };
+    const uint64_t parts = r->entries / NAMES + 1;
+    for (uint64_t part = 0; part < parts && r->code == GP_OK; part++) {
+        uint64_t slot[SLOTS] = {0};
+        int used = 0;
+        gp_rewind(r);
+        for (int n = 0; gp_more(r, n, '{', '}'); n++) {
+            gp_entry e;
+            gp_read_entry(r, &e, NULL, 0);
+            const uint64_t name = e.hash | 1; /* 0: a free slot */
+            if ((name >> 32) % parts != part)
+                continue;
+            size_t at = name % SLOTS;
+            while (slot[at] && slot[at] != name)
+                at = (at + 1) % SLOTS;
+            if (slot[at] || ++used == SLOTS)
+                gp_complain(r, GP_EFORMAT, r->path, "a name occurs twice in the file");
+            slot[at] = name;
+        }
     }
 }
 
-GP_HOST void gp_read_entry(gp_reader *r, int pass)
+/* All of the header. */
+GP_HOST void gp_check_header(gp_reader *r)
 {
-    gp_entry e = {.at = 0};
-    gp_read_name(r, &e);
-    gp_expect(r, ':');
-    const int metadata = r->code == GP_OK && gp_name_is(r, &e, "__metadata__");
-    if (metadata)
-        gp_read_metadata(r, pass == GP_PASS_LOAD);
-    else
-        for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}'))
-            gp_read_field(r, &e);
-    if (pass == GP_PASS_CHECK && !metadata && r->code == GP_OK)
+    gp_rewind(r);
+    for (int n = 0; gp_more(r, n, '{', '}'); n++) {
+        gp_entry e;
+        if (!gp_read_entry(r, &e, NULL, 0))
+            continue;
         gp_check_extent(r, &e);
-    if (r->code != GP_OK)
-        return;
-    if (pass == GP_PASS_NAMES)
-        gp_take(r->window, e.hash, 0);
-    else if (pass == GP_PASS_EXTENTS && e.begin < e.end)
-        gp_take(r->window, e.begin, e.end);
-    else if (pass != GP_PASS_EXTENTS && !metadata)
-        gp_use_item(r, &e, pass);
-}
-
-GP_HOST void gp_read_header(gp_reader *r, int pass)
-{
-    r->at = 8;
-    r->used = r->filled = r->next = 0;
-    r->hash = GP_HASH_START;
-    for (int more = gp_open(r, '{', '}'); more; more = gp_more(r, '}'))
-        gp_read_entry(r, pass);
-    if (gp_skip_space(r) != 0)
+        const size_t i = gp_find_item(r, &e);
+        if (i == r->items->count || r->code != GP_OK)
+            continue; /* a file may hold more than the model's */
+        const gp_item t = r->items->item(r->items->model, i);
+        if (r->items->seen[i / 8] & 1 << i % 8)
+            gp_complain(r, GP_EFORMAT, t.name, "occurs twice in the file");
+        gp_check_item(r, &e, &t);
+        r->items->seen[i / 8] |= (unsigned char)(1 << i % 8);
+    }
+    if (!gp_accept(r, 0))
         gp_broken(r, "something follows its header");
 }
 
@@ -525,50 +425,7 @@ GP_HOST void gp_check_seen(gp_reader *r)
     for (size_t i = 0; i < items->count && r->code == GP_OK; i++)
         if (!(items->seen[i / 8] & 1 << i % 8) && (i < items->needed || rest))
             gp_complain(r, GP_ETENSOR, items->item(items->model, i).name, "is not in %s",
-                        gp_shorten(r->path).text);
-}
-
-GP_HOST void gp_read_window(gp_reader *r, uint64_t from, int pass)
-{
-    r->window->from = from;
-    r->window->count = 0;
-    gp_read_header(r, pass);
-}
-
-GP_HOST void gp_check_names(gp_reader *r)
-{
-    const gp_window *w = r->window;
-    uint64_t from = 0;
-    do {
-        gp_read_window(r, from, GP_PASS_NAMES);
-        if (w->twice)
-            gp_complain(r, GP_EFORMAT, r->path, "a name occurs twice in the file");
-        from = w->count ? w->at[w->count - 1].key + 1 : 0;
-    } while (r->code == GP_OK && w->count == GP_WINDOW);
-}
-
-/* Tensors that are not in the order of their bytes are sorted, a window at a time; if as many as
- * there are tensors follow one another without a gap, no two overlap. */
-GP_HOST void gp_check_extents(gp_reader *r)
-{
-    const gp_window *w = r->window;
-    const uint64_t end = r->file_end - r->data;
-    uint64_t at = r->unsorted ? 0 : r->tiled, count = r->unsorted ? 0 : r->tensors;
-    while (r->code == GP_OK && r->unsorted && at < end) {
-        gp_read_window(r, at, GP_PASS_EXTENTS);
-        for (size_t i = 0; i < w->count && w->at[i].key == at; i++, count++)
-            at = w->at[i].value;
-        if (w->count == 0 || w->at[w->count - 1].value != at)
-            break;
-    }
-    if (w->twice || (count < r->tensors && at >= end))
-        gp_complain(r, GP_EFORMAT, r->path, "two tensors share bytes");
-    else if (count < r->tensors)
-        gp_complain(r, GP_EFORMAT, r->path, "tensors share bytes or leave some out after byte %llu",
-                    (unsigned long long)at);
-    else if (at < end)
-        gp_complain(r, GP_EFORMAT, r->path, "%llu bytes follow the last tensor",
-                    (unsigned long long)(end - at));
+                        gp_brief(r->path));
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */
@@ -604,22 +461,39 @@ GP_HOST void gp_read_length(gp_reader *r)
     r->data = 8 + bytes;
 }
 
+/* The bytes of the model's tensors, and what is noted in the metadata. */
+GP_HOST void gp_read_tensors(gp_reader *r)
+{
+    const gp_items *items = r->items;
+    gp_rewind(r);
+    for (int n = 0; gp_more(r, n, '{', '}'); n++) {
+        gp_entry e;
+        if (!gp_read_entry(r, &e, items->note, items->notes))
+            continue;
+        const size_t i = gp_find_item(r, &e);
+        if (i == items->count)
+            continue;
+        const gp_item t = items->item(items->model, i);
+        if (GP_WAY(file_maps, items->mapped))
+            items->bind(items->model, i, items->mapped + r->data + e.begin);
+        else if (!gp_read_data(r->file, &t, r->data + e.begin))
+            gp_complain(r, GP_EFILE, r->path, "%s cannot be read", gp_brief(t.name));
+    }
+}
+
 /* status: fstat of a file that is not mapped. */
 GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
 {
-    gp_window window = {.from = 0};
-    r->window = &window;
     r->file_end = status ? (uint64_t)status->st_size : r->items->mapped_bytes;
     gp_read_length(r);
-    gp_read_header(r, GP_PASS_CHECK);
+    gp_check_header(r);
     const uint64_t hash = r->hash;
     gp_check_seen(r);
     gp_check_names(r);
     gp_check_extents(r);
-    gp_read_header(r, GP_PASS_LOAD);
+    gp_read_tensors(r);
     if (r->hash != hash || (status && !gp_is_unchanged(r->file, status)))
         gp_complain(r, GP_EFILE, r->path, "was changed while it was read");
-    r->window = NULL;
 }
 
 /* Opened without blocking: a pipe is not a parameter file. */

@@ -6,7 +6,6 @@
 
 /* ---- The header ----------------------------------------------------------------------------- */
 
-/* Writes header text; only counts it while file is -1. */
 typedef struct {
     int file, failed;
     uint64_t length;
@@ -16,8 +15,7 @@ typedef struct {
 
 GP_HOST void gp_flush(gp_file_writer *w)
 {
-    if (w->file >= 0 && !w->failed && !gp_write_all(w->file, w->buffer, w->used))
-        w->failed = 1;
+    w->failed |= !gp_write_all(w->file, w->buffer, w->used);
     w->used = 0;
 }
 
@@ -34,23 +32,16 @@ GP_HOST void gp_put(gp_file_writer *w, const char *text)
 GP_HOST void gp_put_number(gp_file_writer *w, uint64_t number)
 {
     char text[24];
-    size_t at = sizeof text;
-    text[--at] = 0;
-    do
-        text[--at] = (char)('0' + number % 10);
-    while (number /= 10);
-    gp_put(w, text + at);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    gp_put(w, text);
 }
 
 GP_HOST void gp_put_string(gp_file_writer *w, const char *text)
 {
     gp_put(w, "\"");
     for (; *text; text++) {
-        char one[3] = {*text, 0, 0};
-        if (*text == '"' || *text == '\\') {
-            one[0] = '\\';
-            one[1] = *text;
-        }
+        const char one[2] = {*text, 0};
+        gp_put(w, *text == '"' || *text == '\\' ? "\\" : "");
         gp_put(w, one);
     }
     gp_put(w, "\"");
@@ -68,17 +59,16 @@ GP_HOST void gp_put_header(gp_file_writer *w, const gp_items *items)
     }
     gp_put(w, items->notes ? "\"}" : "");
     for (size_t i = 0; i < items->count; i++) {
-        gp_item t = items->item(items->model, i);
+        const gp_item t = items->item(items->model, i);
         gp_put(w, i || items->notes ? "," : "");
         gp_put_string(w, t.name);
         gp_put(w, ":{\"dtype\":\"");
         gp_put(w, gp_dtype_name(t.dtype));
-        gp_put(w, "\",\"shape\":[");
         for (int d = 0; d < t.rank; d++) {
-            gp_put(w, d ? "," : "");
+            gp_put(w, d ? "," : "\",\"shape\":[");
             gp_put_number(w, (uint64_t)t.dim[d]);
         }
-        gp_put(w, "],\"data_offsets\":[");
+        gp_put(w, t.rank ? "],\"data_offsets\":[" : "\",\"shape\":[],\"data_offsets\":[");
         gp_put_number(w, offset);
         gp_put(w, ",");
         gp_put_number(w, offset += t.bytes);
@@ -87,27 +77,27 @@ GP_HOST void gp_put_header(gp_file_writer *w, const gp_items *items)
     gp_put(w, "}");
     while (w->length % 8) /* tensors are aligned to 8 bytes */
         gp_put(w, " ");
+    gp_flush(w);
 }
 
+/* Its length stands before it, but is known after it. */
 GP_HOST int gp_write_header(int file, const gp_items *items)
 {
-    gp_file_writer count = {.file = -1}, w = {.file = file};
-    gp_put_header(&count, items);
-    unsigned char length[8];
-    for (int i = 0; i < 8; i++)
-        length[i] = (unsigned char)(count.length >> 8 * i);
-    if (!gp_write_all(file, length, sizeof length))
-        return 0;
+    gp_file_writer w = {.file = file};
+    unsigned char length[8] = {0};
+    w.failed = !gp_write_all(file, length, sizeof length);
     gp_put_header(&w, items);
-    gp_flush(&w);
-    return !w.failed;
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)(w.length >> 8 * i);
+    return !w.failed && lseek(file, 0, SEEK_SET) == 0 &&
+           gp_write_all(file, length, sizeof length) && lseek(file, 0, SEEK_END) > 0;
 }
 
 GP_HOST int gp_write_items(int file, const gp_items *items)
 {
     int good = gp_write_header(file, items);
     for (size_t i = 0; good && i < items->count; i++) {
-        gp_item t = items->item(items->model, i);
+        const gp_item t = items->item(items->model, i);
         good = gp_write_data(file, &t);
     }
     return good && fsync(file) == 0;
@@ -128,17 +118,12 @@ GP_HOST int gp_replace(const char *path, const gp_items *items)
     const int file = gp_create_beside(name, made, known ? old.st_mode & 0777 : 0666);
     if (file < 0)
         return 0;
-    int good = (!known || gp_keep_mode(file, &old)) && gp_write_items(file, items);
-    int why = errno;
-    if (close(file) != 0 && good) {
-        good = 0;
+    int why = (!known || gp_keep_mode(file, &old)) && gp_write_items(file, items) ? 0 : errno;
+    if (close(file) != 0 && !why)
         why = errno;
-    }
-    if (good && rename(made, name) != 0) {
-        good = 0;
+    if (!why && rename(made, name) != 0)
         why = errno;
-    }
-    if (!good) {
+    if (why) {
         unlink(made);
         return gp_fail(why);
     }
@@ -150,16 +135,9 @@ GP_HOST int gp_replace(const char *path, const gp_items *items)
  * stays one. errno is set on failure. */
 GP_HOST int gp_save(const char *path, const gp_items *items)
 {
-    for (size_t i = 0; i < items->count; i++) {
-        const gp_item t = items->item(items->model, i);
-        if (!t.data) {
-            GP_DETAIL(items, "%s: has no memory bound to it", gp_shorten(t.name).text);
-            return GP_ETENSOR;
-        }
-    }
     if (!gp_replace(path, items)) {
         const int why = errno;
-        GP_DETAIL(items, "%s: cannot be written: %s", gp_shorten(path).text, strerror(why));
+        GP_DETAIL(items, "%s: cannot be written: %s", gp_brief(path), strerror(why));
         errno = why;
         return GP_EFILE;
     }

@@ -129,7 +129,7 @@ static void wrong_places(files *m)
     make(good_header, GOOD_DATA + 1);
     refused(m, "made.safetensors", FILES_EFORMAT, "1 bytes follow the last tensor");
     make(replace(good_header, "[48,56]", "[48,55]"), GOOD_DATA);
-    refused(m, "made.safetensors", FILES_EFORMAT, "leave some out after byte 55");
+    refused(m, "made.safetensors", FILES_EFORMAT, "leave some out");
     make(replace(good_header, "[48,56]", "[40,56]"), GOOD_DATA);
     refused(m, "made.safetensors", FILES_EFORMAT, "share bytes");
     make(replace(good_header, "[48,56]", "[0,48]"), GOOD_DATA);
