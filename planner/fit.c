@@ -355,7 +355,9 @@ Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Ta
     for (int p = 0; p < PROGRAMS; p++)
         if (f.program[p].broken != NONE)
             search->broken_hint = f.program[p].broken;
-    return settle(&f, best);
+    Plan *plan = settle(&f, best);
+    even_layers(plan, target->align);
+    return plan;
 }
 
 static int by_budget(const void *a, const void *b)

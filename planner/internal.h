@@ -81,6 +81,10 @@ typedef struct {
 Plan *plan_moved(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
                  const Worth *was);
 
+/* even_layers.c: the buffers that equal layers have in common at a constant stride, where there is
+ * room; the arena stays as large. */
+void even_layers(Plan *plan, uint32_t align);
+
 /* remat_build.c: a program as what planner/remat/remat.h searches on; `relaxed`: with sizes that no
  * plan can be below, however buffers overlap. */
 enum { BLOCK_DEPTHS = 3 };

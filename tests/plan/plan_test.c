@@ -408,3 +408,32 @@ Test(plan, a_long_recurrence_is_planned_in_little_memory)
     cr_expect_lt(arena_bytes(p.arena), 16u << 20, "%zu bytes", arena_bytes(p.arena));
     planned_free(&p);
 }
+
+/* Where there is room, so that a program computes their addresses from the number of the layer. */
+Test(plan, equal_layers_lie_at_even_distances)
+{
+    static const char text[] = "model t(batch B = 1024, C = 64)\n"
+                               "input x : f32[B, C]\ninput next : i32[B]\n"
+                               "block layer(x) {\n"
+                               "  return x + dense(gelu(dense(layernorm(x), 4*C)), C)\n"
+                               "}\n"
+                               "h = x\nrepeat i in 0..6 { h = layer(h) }\n"
+                               "train cross_entropy(dense(h, 10), next)"
+                               " using adamw(lr = 1e-3) { clip = 1.0 }\n";
+    static const char *const name[] = {"d.layer.%d.dense.1/matmul/matmul#2",
+                                       "d.layer.%d.dense.0/matmul/matmul#2",
+                                       "d.layer.%d.gelu.0/gelu_exact/gelu_exact_da"};
+    Planned p = planned_training(text, NULL);
+    for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
+        int64_t offset[6];
+        for (int i = 0; i < 6; i++) {
+            char own[80];
+            snprintf(own, sizeof own, name[k], i);
+            cr_assert_not_null(planned_buffer(&p, own), "%s", own);
+            offset[i] = (int64_t)planned_buffer(&p, own)->offset;
+        }
+        for (int i = 2; i < 6; i++)
+            cr_expect_eq(offset[i] - offset[i - 1], offset[1] - offset[0], "%s of %d", name[k], i);
+    }
+    planned_free(&p);
+}
