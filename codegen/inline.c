@@ -292,11 +292,12 @@ typedef struct {
     bool halves; /* some numbers have 16 bits */
     bool codes;  /* some state has 8 */
     bool ranks, as_ranks, shards;
+    bool loss_scale;
 } Facts;
 
 static const Condition *list_conditions(Arena *arena, Facts facts)
 {
-    Condition *known = ARENA_ARRAY(arena, Condition, 11);
+    Condition *known = ARENA_ARRAY(arena, Condition, 12);
     if (facts.device) {
         known[0] = (Condition){"GP_NO_HALF", !facts.halves};
         known[1] = (Condition){"GP_NO_CODED", !facts.codes};
@@ -312,6 +313,7 @@ static const Condition *list_conditions(Arena *arena, Facts facts)
     known[7] = (Condition){"GP_NO_HALF", !facts.halves};
     known[8] = (Condition){"GP_NO_RANKS", !facts.ranks};
     known[9] = (Condition){"GP_SHARDS", facts.shards};
+    known[10] = (Condition){"GP_NO_LOSS_SCALE", !facts.loss_scale};
     return known;
 }
 
@@ -360,7 +362,8 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
                          .codes = has_codes(e->plan->graph),
                          .ranks = ranks->count > 0,
                          .as_ranks = ranks->here,
-                         .shards = tables_has_shards(e->api)};
+                         .shards = tables_has_shards(e->api),
+                         .loss_scale = e->plan->graph->loss_scale != NONE};
     return inline_known(e->arena, list_conditions(e->arena, facts), ways, file, count, rest);
 }
 

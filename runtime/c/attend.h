@@ -75,12 +75,6 @@ GP_FUNCTION gp_matrix gp_attend_token(const gp_tensor *t, int64_t b, int64_t h, 
     return (gp_matrix){gp_element(t, at), t->dim[2] * t->dim[3], 1};
 }
 
-/* The mask of a call; NULL: none. */
-GP_FUNCTION const gp_tensor *gp_attend_mask_of(const gp_call *c)
-{
-    return c->ins > 3 && c->in[3].data ? &c->in[3] : NULL;
-}
-
 /* A real mask is added; a bool mask says which keys are attended to. The scores are those of row
  * `row` of head (b, h), against the keys from `key` on. */
 GP_FUNCTION void gp_attend_mask(const gp_tensor *mask, int64_t b, int64_t h, int64_t row,
@@ -180,7 +174,6 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
 {
     const gp_attend_attr *a = c->attr;
     const gp_tensor *q = &c->in[0], *k = &c->in[1], *v = &c->in[2];
-    const gp_tensor *mask = gp_attend_mask_of(c);
     const int64_t length = k->dim[2], kv = h / (q->dim[1] / k->dim[1]);
     const int64_t ahead = length - q->dim[2]; /* causal: query i attends to keys up to i + ahead */
     const int64_t seen = a->causal ? first + t->rows + ahead : length;
@@ -201,8 +194,8 @@ GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, i
             const int64_t n = a->causal ? gp_least(t->keys, row + ahead + 1 - at) : t->keys;
             for (int64_t j = 0; j < n; j++)
                 score[j] *= (gp_real)a->scale;
-            if (GP_WAY(attend_masks, mask))
-                gp_attend_mask(mask, b, h, row, at, n, score);
+            if (GP_WAY(attend_masks, c->ins > 3 && c->in[3].data))
+                gp_attend_mask(&c->in[3], b, h, row, at, n, score);
             gp_attend_update(t, i, score, n);
         }
         const gp_matrix sum = {t->sum + skip * t->width, t->width, 1};
@@ -226,7 +219,7 @@ GP_WORKSPACE(attend)
 GP_WAYS(attend)
 {
     gp_way(ways, "attend_half", gp_is_half(c));
-    gp_way(ways, "attend_masks", gp_attend_mask_of(c) != NULL);
+    gp_way(ways, "attend_masks", c->ins > 3 && c->in[3].data);
 }
 
 GP_KERNEL(attend)

@@ -137,7 +137,7 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
                                      int64_t h, int64_t first, int64_t at, int add)
 {
     const gp_attend_grad_attr *a = c->attr;
-    const gp_tensor *in = c->in, *mask = gp_attend_mask_of(c);
+    const gp_tensor *in = c->in;
     const int64_t queries = in[0].dim[2], heads = in[0].dim[1], kv = h / (heads / in[1].dim[1]);
     const int64_t ahead = in[1].dim[2] - queries;
     const gp_matrix q = gp_attend_head(&in[0], b, h, first), p = {t->p, GP_ATTEND_KEYS, 1};
@@ -151,8 +151,8 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
         gp_real *score = t->p + i * GP_ATTEND_KEYS;
         for (int64_t j = 0; j < n; j++)
             score[j] *= (gp_real)a->scale;
-        if (GP_WAY(attend_masks, mask))
-            gp_attend_mask(mask, b, h, row, at, n, score);
+        if (GP_WAY(attend_masks, c->ins > 3 && in[3].data))
+            gp_attend_mask(&in[3], b, h, row, at, n, score);
         gp_attend_back_row(t, i, n, (gp_real)a->scale, totals + 2 * i,
                            gp_attend_delta(c, b, h, row, t->half));
     }
@@ -171,14 +171,6 @@ GP_FUNCTION void gp_attend_back_tile(const gp_call *c, const gp_attend_back *t, 
                 t->rows, add, t->work, (gp_ending){0});
 }
 
-/* Zero gradients of keys that no query attends to. */
-GP_FUNCTION void gp_attend_back_clear(const gp_tensor *to, int64_t b, int64_t h, int64_t first,
-                                      int64_t keys)
-{
-    for (int64_t j = 0; to->data && j < keys; j++)
-        memset(gp_attend_token(to, b, h, first + j).at, 0, (size_t)to->dim[3] * gp_size(to->dtype));
-}
-
 GP_WORKSPACE(attend_grad)
 {
     return (size_t)(c->run->threads * gp_attend_back_reals(c)) * sizeof(gp_real);
@@ -187,7 +179,7 @@ GP_WORKSPACE(attend_grad)
 GP_WAYS(attend_grad)
 {
     gp_way(ways, "attend_half", gp_is_half(c));
-    gp_way(ways, "attend_masks", gp_attend_mask_of(c) != NULL);
+    gp_way(ways, "attend_masks", c->ins > 3 && c->in[3].data);
 }
 
 GP_KERNEL(attend_grad)
@@ -212,12 +204,8 @@ GP_KERNEL(attend_grad)
             t.keys = gp_least(length - at, GP_ATTEND_KEYS);
             gp_attend_pack(t.kt, k, b, kv, at, t.keys, t.half);
             gp_attend_pack(t.vt, v, b, kv, at, t.keys, t.half);
-            /* the first query that attends to one of these keys */
-            int64_t start = a->causal && at > length - queries ? at - (length - queries) : 0;
-            if (start >= queries) {
-                gp_attend_back_clear(&c->out[1], b, kv, at, t.keys);
-                gp_attend_back_clear(&c->out[2], b, kv, at, t.keys);
-            }
+            /* the first query that attends to one of these keys; the last attends to all */
+            const int64_t start = a->causal && at > length - queries ? at - (length - queries) : 0;
             for (int64_t h = kv * group; h < (kv + 1) * group; h++)
                 for (int64_t first = start; first < queries; first += GP_ATTEND_ROWS) {
                     t.rows = gp_least(queries - first, GP_ATTEND_ROWS);
@@ -225,7 +213,7 @@ GP_KERNEL(attend_grad)
                 }
             if (GP_WAY(attend_half, t.half != GP_F32))
                 for (int i = 1; i < 3; i++)
-                    gp_attend_back_store(c, &t, i, b, kv, at, start < queries ? t.keys : 0);
+                    gp_attend_back_store(c, &t, i, b, kv, at, t.keys);
         }
         if (GP_WAY(attend_half, t.half != GP_F32))
             for (int64_t h = kv * group; h < (kv + 1) * group; h++)

@@ -50,7 +50,6 @@ GP_HOST int gp_write_all_own(gp_ranks *r, int file, uint64_t offset, const gp_it
 /* The file of rank 0, and its header; -1, with errno. */
 GP_HOST int gp_make_shared(const char *name, const gp_items *items, gp_shared_file *f)
 {
-    gp_file_writer count = {.file = -1};
     struct stat old;
     const int known = stat(name, &old) == 0;
     if (known && !S_ISREG(old.st_mode)) {
@@ -60,12 +59,11 @@ GP_HOST int gp_make_shared(const char *name, const gp_items *items, gp_shared_fi
     const int file = gp_create_beside(name, f->made, known ? old.st_mode & 0777 : 0666);
     if (file < 0)
         return -1;
-    gp_put_header(&count, items);
-    f->tensors = f->size = 8 + count.length;
+    const int begun = (!known || gp_keep_mode(file, &old)) && gp_write_header(file, items);
+    f->tensors = f->size = begun ? (uint64_t)lseek(file, 0, SEEK_CUR) : 0;
     for (size_t i = 0; i < items->count; i++)
         f->size += items->item(items->model, i).bytes;
-    if ((!known || gp_keep_mode(file, &old)) && gp_write_header(file, items) &&
-        ftruncate(file, (off_t)f->size) == 0)
+    if (begun && ftruncate(file, (off_t)f->size) == 0)
         return file;
     const int why = errno;
     close(file);
@@ -90,7 +88,7 @@ GP_HOST int gp_open_shared(const gp_shared_file *f)
 GP_HOST int gp_write_shared(gp_ranks *r, const char *path, int file, const gp_items *items,
                             gp_shared_file *f)
 {
-    const gp_brief brief = gp_shorten(path);
+    const char *brief = gp_brief(path);
     int code = GP_OK;
     if (r->rank > 0)
         file = gp_open_shared(f);
@@ -98,15 +96,15 @@ GP_HOST int gp_write_shared(gp_ranks *r, const char *path, int file, const gp_it
         snprintf(f->text, sizeof f->text,
                  "%s: rank %d does not see the file that rank 0 writes (%s): ranks that divide "
                  "state need one file system",
-                 brief.text, r->rank, strerror(errno));
+                 brief, r->rank, strerror(errno));
         code = GP_EFILE;
     } else if (!gp_write_all_own(r, file, f->tensors, items)) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief.text,
+        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief,
                  r->rank, strerror(errno));
         code = GP_EFILE;
     }
     if (file >= 0 && close(file) != 0 && code == GP_OK) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief.text,
+        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief,
                  r->rank, strerror(errno));
         code = GP_EFILE;
     }

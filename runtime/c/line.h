@@ -82,15 +82,18 @@ GP_FUNCTION void gp_store_int(const gp_tensor *t, int64_t at, int64_t x)
         ((uint8_t *)t->data)[at] = (uint8_t)x;
 }
 
-/* Elements i to i + n of the line at `base`, as contiguous reals: in place where they are, else
- * copied to the buffer. */
-GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line, int64_t base,
+/* Whether n elements of it are not contiguous. */
+GP_FUNCTION int gp_line_has_gaps(const gp_line *line, int64_t n)
+{
+    return n > 1 && line->rank > 0 && (line->rank > 1 || line->stride[0] != 1);
+}
+
+/* Elements i to i + n of the line at `base`, copied to the buffer as reals. */
+GP_FUNCTION const gp_real *gp_line_copy(const gp_tensor *t, const gp_line *line, int64_t base,
                                         int64_t i, int64_t n, gp_real *buffer)
 {
     const gp_real *data = (const gp_real *)t->data;
-    int inner = line->rank - 1;
-    if (t->dtype == GP_F32 && (n == 1 || inner < 0 || (inner == 0 && line->stride[0] == 1)))
-        return data + base + gp_line_at(line, i);
+    const int inner = line->rank - 1;
     for (int64_t done = 0; done < n;) {
         int64_t dim = inner < 0 ? 1 : line->dim[inner];
         int64_t stride = inner < 0 ? 0 : line->stride[inner];
@@ -108,6 +111,16 @@ GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line,
         done += run;
     }
     return buffer;
+}
+
+/* The same in place where they are contiguous reals. */
+GP_FUNCTION const gp_real *gp_line_read(const gp_tensor *t, const gp_line *line, int64_t base,
+                                        int64_t i, int64_t n, gp_real *buffer)
+{
+    (void)buffer; /* for copies */
+    if (GP_WAY(line_copies, t->dtype != GP_F32 || gp_line_has_gaps(line, n)))
+        return gp_line_copy(t, line, base, i, n, buffer);
+    return (const gp_real *)t->data + base + gp_line_at(line, i);
 }
 
 #endif

@@ -20,8 +20,10 @@ typedef struct {
     int64_t dim[GP_MAX_RANK], a_stride[GP_MAX_RANK], b_stride[GP_MAX_RANK], c_stride[GP_MAX_RANK];
     int64_t batches, rows, columns; /* rows, columns: of a tile */
     gp_ending end;                  /* of the first product */
-    int thin;
+    int thin, turned;               /* turned: A and B were exchanged */
+#ifndef GP_NO_HALF
     int32_t a_type, b_type, c_type, half; /* half: what is multiplied, where that has 16 bits */
+#endif
 } gp_product;
 
 /* C' = B' A'. */
@@ -29,9 +31,11 @@ GP_FUNCTION void gp_product_transpose(gp_product *p)
 {
     const gp_matrix a = p->a;
     const int64_t m = p->m;
+#ifndef GP_NO_HALF
     const int32_t type = p->a_type;
     p->a_type = p->b_type;
     p->b_type = type;
+#endif
     p->a = gp_transposed(p->b);
     p->b = gp_transposed(a);
     p->c = gp_transposed(p->c);
@@ -97,11 +101,13 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
                     .n = b->dim[r + 1],
                     .k = a->dim[r + 1],
                     .end = {call, 0, b->dim[r + 1], 1},
-                    .rank = r,
-                    .a_type = a->dtype,
-                    .b_type = b->dtype,
-                    .c_type = c->dtype,
-                    .half = a->dtype != GP_F32 ? a->dtype : b->dtype};
+                    .rank = r};
+#ifndef GP_NO_HALF
+    p.a_type = a->dtype;
+    p.b_type = b->dtype;
+    p.c_type = c->dtype;
+    p.half = a->dtype != GP_F32 ? a->dtype : b->dtype;
+#endif
     if (c->rank == r + 2) {
         p.c.row = c->stride[r];
         p.c.col = c->stride[r + 1];
@@ -121,7 +127,8 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
         rows *= p.b_stride[i] == 0 ? p.dim[i] : 1;
     p.thin = p.n <= GP_THIN || rows <= GP_THIN;
     gp_product_merge(&p);
-    if (p.thin ? p.n <= GP_THIN && p.n < rows : p.c.row == 1 && p.c.col != 1)
+    p.turned = p.thin ? p.n <= GP_THIN && p.n < rows : p.c.row == 1 && p.c.col != 1;
+    if (GP_WAY(matmul_turned, p.turned))
         gp_product_transpose(&p);
     gp_product_tiles(&p, call->run->threads);
     return p;
@@ -244,20 +251,27 @@ GP_FUNCTION void gp_product_half(const gp_product *p, int64_t i, int64_t j, cons
                     gp_reals_from(b, 0, j, from[1]), m, n, p->k, p->half, work, end);
 }
 
-static GP_NOINLINE void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
+/* Elements to this product in A, B and C. */
+GP_FUNCTION void gp_product_find(const gp_product *p, int64_t batch, int64_t *from)
 {
-    const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
-    const int64_t j = unit % across * p->columns, i = unit / across % down * p->rows;
-    int64_t batch = unit / across / down;
-    int64_t from[3] = {0}; /* elements to this product in A, B and C */
-    gp_ending end = gp_ending_at(p->end, i, j);
-    end.first += batch * p->m * p->n;
     for (int d = p->rank; d-- > 0; batch /= p->dim[d]) {
         const int64_t at = batch % p->dim[d];
         from[0] += at * p->a_stride[d];
         from[1] += at * p->b_stride[d];
         from[2] += at * p->c_stride[d];
     }
+}
+
+static GP_NOINLINE void gp_product_tile(const gp_product *p, int64_t unit, gp_real *work)
+{
+    const int64_t across = gp_ceil_div(p->n, p->columns), down = gp_ceil_div(p->m, p->rows);
+    const int64_t j = unit % across * p->columns, i = unit / across % down * p->rows;
+    const int64_t batch = unit / across / down;
+    int64_t from[3] = {0};
+    gp_ending end = gp_ending_at(p->end, i, j);
+    end.first += batch * p->m * p->n;
+    if (GP_WAY(matmul_batches, p->rank > 0))
+        gp_product_find(p, batch, from);
     const int64_t m = gp_least(p->rows, p->m - i), n = gp_least(p->columns, p->n - j);
     if (GP_WAY(matmul_half, p->half != GP_F32)) {
         gp_product_half(p, i, j, from, m, n, work, end);
@@ -304,6 +318,8 @@ GP_WAYS(matmul)
 {
     const gp_product p = gp_product_plan(c);
     gp_way(ways, "matmul_half", p.half != GP_F32);
+    gp_way(ways, "matmul_batches", p.rank > 0);
+    gp_way(ways, "matmul_turned", p.turned);
     if (p.half != GP_F32)
         return;
     gp_way(ways, "matmul_aside", c->aside);
@@ -315,8 +331,9 @@ GP_KERNEL(matmul)
 {
     const gp_product p = gp_product_plan(c);
     const int64_t units = p.batches * gp_ceil_div(p.m, p.rows) * gp_ceil_div(p.n, p.columns);
-    const int64_t aside = gp_product_aside_work(c, p.batches * p.m, p.n);
-    int64_t own = p.thin ? aside : gp_gemm_work(p.columns, p.k) + aside;
+    int64_t own = p.thin ? 0 : gp_gemm_work(p.columns, p.k);
+    if (GP_WAY(matmul_aside, c->aside))
+        own += gp_product_aside_work(c, p.batches * p.m, p.n);
     if (GP_WAY(matmul_half, p.half != GP_F32))
         own = gp_half_work(p.rows > p.columns ? p.rows : p.columns, p.k);
     if (units == 1 ||

@@ -1,20 +1,21 @@
-/* Reals in 16 bits: f16 and bf16 are stored, and computed as gp_real.
- *
- * A kernel loads and stores through gp_get_real and gp_set_real with the dtype of its tensor; where
- * that is a constant after inlining, a loop over them vectorizes. Rounding is to nearest even,
- * subnormals are kept, overflow gives infinity, and a NaN stays one. Where gp_half is no 16 bits
- * (types.h), all of them leave a number as it is. */
+/* Reals in memory, of 32 bits or of 16. */
 #ifndef GP_NARROW_H
 #define GP_NARROW_H
 
 #include "base.h"
 
+#ifndef GP_NO_HALF
+/* f16 and bf16 are stored, and computed as gp_real.
+ *
+ * A kernel loads and stores through gp_get_real and gp_set_real with the dtype of its tensor; where
+ * that is a constant after inlining, a loop over them vectorizes. Rounding is to nearest even,
+ * subnormals are kept, overflow gives infinity, and a NaN stays one. Where gp_half is no 16 bits
+ * (types.h), all of them leave a number as it is. */
 GP_FUNCTION int gp_is_real(int dtype)
 {
     return dtype == GP_F32 || dtype == GP_F16 || dtype == GP_BF16;
 }
 
-#ifndef GP_NO_HALF
 GP_FUNCTION uint32_t gp_float_bits(float x)
 {
     uint32_t bits;
@@ -186,17 +187,13 @@ GP_FUNCTION int gp_half_of(const gp_call *c)
 }
 
 #else /* gplan knows a program without f16 and bf16 */
+#define gp_is_real(dtype) ((dtype) == GP_F32)
+#define gp_get_real(at, i, dtype) ((void)(dtype), ((const gp_real *)(at))[i])
 
 GP_FUNCTION gp_real gp_round_to(gp_real x, int dtype)
 {
     (void)dtype;
     return x;
-}
-
-GP_FUNCTION gp_real gp_get_real(const void *at, int64_t i, int dtype)
-{
-    (void)dtype;
-    return ((const gp_real *)at)[i];
 }
 
 GP_FUNCTION void gp_set_real(void *at, int64_t i, int dtype, gp_real x)
@@ -217,11 +214,7 @@ GP_FUNCTION void gp_set_row(void *to, const gp_real *from, int64_t n, int dtype)
     memcpy(to, from, (size_t)n * sizeof *from);
 }
 
-GP_FUNCTION int gp_is_half(const gp_call *c)
-{
-    (void)c;
-    return 0;
-}
+#define gp_is_half(c) 0
 
 GP_FUNCTION int gp_half_of(const gp_call *c)
 {

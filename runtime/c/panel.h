@@ -286,38 +286,28 @@ GP_FUNCTION gp_ahead gp_ahead_of(gp_coming a, int64_t k, int64_t j, int64_t widt
         }                                                             \
     }
 
-#define GP_PRODUCT(rows)                                                                           \
-    static GP_NOINLINE GP_FUSED void gp_wide_##rows(gp_real *c, int64_t row, const gp_real *a,     \
-                                                    const gp_real *b, int64_t b_step, int64_t k,   \
-                                                    int add, const gp_ahead *ahead)                \
-    {                                                                                              \
-        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO_2) GP_STEPS(                               \
-            const gp_lanes left = *(const gp_lanes *)b;                                            \
-            const gp_lanes right = *(const gp_lanes *)(b + GP_LANES);                              \
-            __builtin_prefetch(b + 12 * b_step); __builtin_prefetch(b + 12 * b_step + GP_LANES);   \
-            GP_ROWS_##rows(GP_ADD_2)) if (add)                                                     \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_JOIN_2)                                                              \
-        }                                                                                          \
-        else                                                                                       \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_KEEP_2)                                                              \
-        }                                                                                          \
-    }                                                                                              \
-    static GP_NOINLINE GP_FUSED void gp_narrow_##rows(gp_real *c, int64_t row, const gp_real *a,   \
-                                                      const gp_real *b, int64_t b_step, int64_t k, \
-                                                      int add, const gp_ahead *ahead)              \
-    {                                                                                              \
-        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO)                                           \
-            GP_STEPS(const gp_lanes left = *(const gp_lanes *)b; GP_ROWS_##rows(GP_ADD)) if (add)  \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_JOIN)                                                                \
-        }                                                                                          \
-        else                                                                                       \
-        {                                                                                          \
-            GP_ROWS_##rows(GP_KEEP)                                                                \
-        }                                                                                          \
+#define GP_LEFT const gp_lanes left = *(const gp_lanes *)b;
+#define GP_BOTH                                                       \
+    GP_LEFT const gp_lanes right = *(const gp_lanes *)(b + GP_LANES); \
+    __builtin_prefetch(b + 12 * b_step);                              \
+    __builtin_prefetch(b + 12 * b_step + GP_LANES);
+#define GP_MICROKERNEL(name, rows, LOAD, ZERO, ADD, JOIN, KEEP)                                 \
+    static GP_NOINLINE GP_FUSED void name(gp_real *c, int64_t row, const gp_real *a,            \
+                                          const gp_real *b, int64_t b_step, int64_t k, int add, \
+                                          const gp_ahead *ahead)                                \
+    {                                                                                           \
+        rows(GP_FETCH) rows(ZERO) GP_STEPS(LOAD rows(ADD)) if (add)                             \
+        {                                                                                       \
+            rows(JOIN)                                                                          \
+        }                                                                                       \
+        else                                                                                    \
+        {                                                                                       \
+            rows(KEEP)                                                                          \
+        }                                                                                       \
     }
+#define GP_PRODUCT(h)                                                                            \
+    GP_MICROKERNEL(gp_wide_##h, GP_ROWS_##h, GP_BOTH, GP_ZERO_2, GP_ADD_2, GP_JOIN_2, GP_KEEP_2) \
+    GP_MICROKERNEL(gp_narrow_##h, GP_ROWS_##h, GP_LEFT, GP_ZERO, GP_ADD, GP_JOIN, GP_KEEP)
 
 #define GP_HEIGHTS_6(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #define GP_HEIGHTS_12(X) GP_HEIGHTS_6(X) X(7) X(8) X(9) X(10) X(11) X(12)

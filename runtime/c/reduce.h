@@ -219,6 +219,9 @@ GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
     gp_way(ways, "reduce_reals", gp_reduces_reals(c));
     gp_way(ways, "reduce_half", gp_reduces_to_half(c));
     gp_way(ways, "line_reals", c->in[0].dtype == GP_F32);
+    const gp_fold fold = gp_fold_of(&c->in[0], ((const gp_sum_attr *)c->attr)->axes);
+    gp_way(ways, "line_copies",
+           c->in[0].dtype != GP_F32 || gp_line_has_gaps(fold.width > 1 ? &fold.wide : &fold.in, 2));
     if (c->in[0].dtype != GP_F32)
         gp_way(ways, "line_half", gp_is_real(c->in[0].dtype));
     gp_way(ways, "fold_prod", how == GP_FOLD_PROD);

@@ -68,11 +68,13 @@ GP_FUNCTION gp_update gp_update_of(const gp_call *c)
     return u;
 }
 
+#ifndef GP_NO_LOSS_SCALE
 /* What a step with a loss scale has decided; NULL: there is none. */
 GP_FUNCTION const gp_real *gp_update_step(const gp_call *c)
 {
     return c->in[2].data && c->in[2].rank > 0 ? c->in[2].data : NULL;
 }
+#endif
 
 /* Whether the state is codes. */
 GP_FUNCTION int gp_update_coded(const gp_call *c)
@@ -109,10 +111,12 @@ GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_rule *part, const void
                               int squares)
 {
     const gp_update u = gp_update_of(c);
-    const gp_real *step = gp_update_step(c);
     (void)squares;
+#ifndef GP_NO_LOSS_SCALE
+    const gp_real *step = gp_update_step(c);
     if (step && step[GP_STEP_GOOD] == 0)
         return GP_OK;
+#endif
     if (GP_WAY(update_coded, gp_update_coded(c))) {
         gp_codes codes[2];
         for (int i = 0; i < c->outs - 2; i++)
@@ -191,9 +195,12 @@ GP_FUNCTION void gp_adam_part(const gp_update *u, const void *rates, int64_t fro
  * those that were skipped do not. */
 GP_FUNCTION int gp_adam_step(const gp_call *c, const gp_adam_attr *a, int decoupled)
 {
+    const double lr = c->run->lr * a->lr_scale;
+    double t = (double)c->run->step + 1;
+#ifndef GP_NO_LOSS_SCALE
     const gp_real *step = gp_update_step(c);
-    const double skipped = step ? (double)step[GP_STEP_SKIPPED] : 0;
-    const double t = (double)c->run->step + 1 - skipped, lr = c->run->lr * a->lr_scale;
+    t -= step ? (double)step[GP_STEP_SKIPPED] : 0;
+#endif
     const double first = 1 - pow(a->beta1, t), second = 1 - pow(a->beta2, t);
     const gp_rates k = {.rate = (gp_real)(lr / first),
                         .root = (gp_real)(1 / sqrt(second)),
