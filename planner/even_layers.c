@@ -54,7 +54,8 @@ typedef struct {
     bool *lifted; /* by buffer: it lies nowhere for now */
     uint64_t step[MAX_STRIDES];
     int steps;
-    Id top; /* the buffer that the arena ends with stays there */
+    ARRAY(uint64_t) spot; /* where columns without a stride are: workspaces share them */
+    Id top;               /* the buffer that the arena ends with stays there */
 } Evener;
 
 static const Buffer *buffer_of(const Evener *e, const Column *c, Id i)
@@ -178,6 +179,7 @@ static bool is_even(Evener *e, const Column *c)
 static void find_even(Evener *e)
 {
     e->steps = 0;
+    e->spot.count = 0;
     for (size_t i = 0; i < e->column.count; i++)
         e->column.at[i].even = is_even(e, &e->column.at[i]);
 }
@@ -336,6 +338,14 @@ static bool find_stride(const Evener *e, const Column *c, const Room *room, uint
     return false;
 }
 
+static void put_column(Evener *e, const Column *c, uint64_t first, uint64_t step)
+{
+    for (Id k = 0; k < c->count; k++)
+        e->plan->buffer[c->at[k].buffer].offset = first + step * k;
+    if (step)
+        note_step(e, step);
+}
+
 static bool make_even(Evener *e, Column *c)
 {
     Arena *arena = arena_new();
@@ -345,6 +355,12 @@ static bool make_even(Evener *e, Column *c)
     for (Id k = 0; k < c->count; k++)
         room[k] = find_room(e, c, k, arena);
     const bool together = overlap_in_time(e, c);
+    for (size_t k = 0; k < e->spot.count && !together; k++)
+        if (fits(e, c, room, e->spot.at[k], 0)) {
+            put_column(e, c, e->spot.at[k], 0);
+            arena_free(arena);
+            return true;
+        }
     if (!together)
         step[steps++] = 0;
     for (int k = 0; k < e->steps; k++)
@@ -356,10 +372,10 @@ static bool make_even(Evener *e, Column *c)
         i++;
     if (i == steps && !find_stride(e, c, room, &first, &step[i]))
         i = -1;
-    for (Id k = 0; k < c->count && i >= 0; k++)
-        e->plan->buffer[c->at[k].buffer].offset = first + step[i] * k;
-    if (i >= 0 && step[i])
-        note_step(e, step[i]);
+    if (i >= 0)
+        put_column(e, c, first, step[i]);
+    if (i >= 0 && !step[i])
+        ARRAY_PUSH(e->arena, &e->spot, first);
     arena_free(arena);
     return i >= 0;
 }
