@@ -121,7 +121,9 @@ static Id add_function(Emission *e, const Cluster *c, bool epilogue, const Out *
                           .hash = hash,
                           .cluster = c,
                           .count = epilogue || is_elementwise(e, c) ? element_count(e, c) : 0,
-                          .epilogue = epilogue});
+                          .epilogue = epilogue,
+                          .table = epilogue ? NULL : e->table,
+                          .list = e->list});
     return id;
 }
 
@@ -140,6 +142,9 @@ static Id find_function(Emission *e, const Cluster *c, bool epilogue, const Out 
 
 const char *emission_epilogue(Emission *e, const Cluster *c, const Out *text)
 {
+    e->epilogue = key_of(text->at);
+    if (e->notes)
+        return "";
     Id id = find_function(e, c, true, text); /* which may move the table */
     return e->function.at[id].name;
 }
@@ -162,6 +167,22 @@ static void add_calls(Emission *e, const Program *program)
                          .before = NONE};
         ARRAY_PUSH(e->arena, &e->call, call);
     }
+}
+
+/* The shapes of all calls, so that functions that differ in those alone can be one. */
+static void note_shapes(Emission *e)
+{
+    e->notes = true;
+    for (int p = 0; p < PROGRAMS; p++)
+        for (Id i = 0; i < e->plan->program[p].count; i++) {
+            const Occurrence *o = &e->plan->program[p].at[i];
+            Out text = out_new(e->arena);
+            if (!access_is_done(e->plan, o) &&
+                !is_elementwise(e, &e->plan->clusters->at[o->cluster]))
+                kernel_write(e, o, &text);
+        }
+    e->notes = false;
+    e->address.count = e->file.count = 0;
 }
 
 /* How many calls of eval are those of the forward program: all of them, or none. */
@@ -192,6 +213,7 @@ void calls_make(Emission *e)
     for (int p = 0; p < PROGRAMS; p++)
         for (Id i = 0; i < e->plan->program[p].count; i++)
             kernel_stores(e, &e->plan->program[p].at[i]);
+    note_shapes(e);
     for (int p = 0; p < PROGRAMS; p++) {
         e->program[p].call = (Id)e->call.count;
         add_calls(e, &e->plan->program[p]);
@@ -260,6 +282,23 @@ static const char many_macros[] =
     "#define GP_CALLER\n"
     "#endif\n\n";
 
+/* The text of a function, with the table of a loop in place of its own, if that has its numbers. */
+static const char *function_text(const Emission *e, const Function *f)
+{
+    size_t i = 0;
+    while (f->table && i < e->list_table.count && !loop_table_has(&e->list_table.at[i], &f->list))
+        i++;
+    if (!f->table || i == e->list_table.count)
+        return f->text;
+    const LoopTable *table = &e->list_table.at[i];
+    const char *at = strstr(f->text, f->table), *rest = at + strlen(f->table);
+    const char *end = strstr(rest, "        in[i] = gp_list(");
+    return arena_printf(
+        e->arena, "%.*s%.*s        in[i] = gp_list(arena + rows_%u[i].%s, rows_%u[i].%s);\n%s",
+        (int)(at - f->text), f->text, (int)(end - rest), rest, table->id, table->column.at[0].name,
+        table->id, table->column.at[1].name, strchr(end, '\n') + 1);
+}
+
 void functions_write(const Emission *e, Out *o)
 {
     bool many = e->function.count >= MANY_FUNCTIONS && !e->dialect->launch;
@@ -280,7 +319,7 @@ void functions_write(const Emission *e, Out *o)
         if (f->count && e->dialect->launch)
             e->dialect->launch(e, f, o);
         else
-            function_write(e, type, f->name, f->text, o);
+            function_write(e, type, f->name, function_text(e, f), o);
     }
 }
 

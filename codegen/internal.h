@@ -189,20 +189,24 @@ void places_write(Places *p, Out *o);
 typedef struct {
     const char *name;
     uint64_t *number; /* by iteration */
+    bool moves;       /* it is an offset */
 } LoopColumn;
 
 typedef struct {
     Id id, times; /* times: iterations, a row each */
+    bool many;    /* rows of tensors: those of equal layers are alike */
     ARRAY(LoopColumn) column;
     Places names; /* of columns */
 } LoopTable;
 typedef ARRAY(LoopTable) LoopTables;
 
-/* The name of the column with these numbers, made where there is none yet. */
-const char *loop_column(LoopTable *t, uint64_t *number, const char *wanted);
+/* The name of the column with these numbers, made where there is none yet; moves: offsets. */
+const char *loop_column(LoopTable *t, uint64_t *number, bool moves, const char *wanted);
+/* Whether a table has these columns, called as they may be. */
+bool loop_table_has(const LoopTable *table, const LoopTable *wanted);
 /* What begins the body of a loop that reads the table, which is written and added to `tables`
- * unless one of those has the same rows. */
-const char *loop_table_use(LoopTables *tables, const LoopTable *t, Out *o);
+ * unless one of those has the same rows; down: it passes over the layers from the last one on. */
+const char *loop_table_use(LoopTables *tables, const LoopTable *t, bool down, Out *o);
 
 /* ---- Functions and calls -------------------------------------------------------------------- */
 
@@ -213,6 +217,8 @@ typedef struct {
     const Cluster *cluster; /* the first that calls it */
     int64_t count;          /* elements of a loop; 0: a kernel */
     bool epilogue;          /* what a kernel runs on what it has made */
+    const char *table;      /* in the text: of operands that are lists of numbers; NULL: none */
+    LoopTable list;         /* and its numbers */
 } Function;
 
 typedef struct {
@@ -223,11 +229,17 @@ typedef struct {
     Id before; /* one that is not run where it stands: the call that it runs before; else NONE */
 } EmitCall;
 
+typedef struct ShapeGroup ShapeGroup; /* shapes.c */
+
 typedef struct {
     Api *api;
     const Dialect *dialect;
     const Plan *plan;
     Arena *arena;
+    bool notes;        /* the first pass over the calls, which notes their shapes */
+    NameTable *shapes; /* by the text of a function: its group */
+    ARRAY(ShapeGroup *) shape_group;
+    uint64_t epilogue; /* of the call at hand: the hash of its text */
     ARRAY(Function) function;
     Id *by_hash; /* open addressing; NONE: free */
     size_t slots;
@@ -243,9 +255,33 @@ typedef struct {
         const char *loss; /* the place where the program leaves it: likewise */
     } program[PROGRAMS];
     Places places;
+    LoopTables list_table; /* of loops over the table of tensors */
+    const char *table;     /* of the function at hand: Function.table */
+    LoopTable list;
+    bool loops_tensors;       /* a loop over the table of tensors was written */
     Id tables;                /* of loops that were written */
     ARRAY(const char *) file; /* of the runtime that are needed, each once */
 } Emission;
+
+/* ---- Shapes of kernels' operands (shapes.c) ------------------------------------------------- */
+
+#define SHAPE_NUMBER "\2" /* a number that may become an argument */
+
+/* The numbers of one call. */
+typedef struct {
+    ARRAY(int64_t) number;
+    const char **text; /* what stands in their place */
+    int64_t *argument; /* of those that are n1, n2 there */
+    size_t arguments;
+} CallShape;
+
+/* The number as text, or a mark where a shape is given, which takes it. */
+const char *shape_number(Arena *arena, CallShape *shape, int64_t number);
+void shapes_note(Emission *e, const char *key, const CallShape *shape);
+/* Whether numbers are arguments follows from all calls that were noted under the key. */
+void shapes_choose(const Emission *e, const char *key, CallShape *shape);
+/* The text with numbers or arguments for marks; next: how many came before. */
+const char *shape_fill(Arena *arena, const CallShape *shape, size_t *next, const char *text);
 
 /* A view as kernels see it, without data (target.c). */
 gp_tensor tensor_describe(Dtype dtype, const View *view);
@@ -280,7 +316,9 @@ void kernel_stores(Emission *e, const Occurrence *o);
  * it needs to the parameters of the kernel's own function (loop.c). */
 const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters);
 /* The initializer of a gp_tensor, of macros in call.h where it is contiguous. */
-const char *tensor_initializer(Arena *arena, const char *name, Dtype dtype, const View *view);
+const char *tensor_initializer(
+    Arena *arena, const char *name, Dtype dtype, const View *view,
+    CallShape *shape); /* shape: takes its numbers; NULL: they stand there */
 const char *kernel_file(const Emission *e, const OpRow *op);
 /* The settings of a kernel as a struct: what opens it (with the op's name), stands before each
  * field, between two, and closes it; lists: whether a list can be written in one piece. */
@@ -310,6 +348,10 @@ const char *emission_label(const Emission *e, const EmitCall *call);
 /* Equal where calls differ in where things lie only; not `exact`: or in counts (program.c). */
 uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact);
 Id call_group(const Emission *e, const EmitCall *call); /* the outermost block it came from */
+/* The first run of calls between two that is a loop over the table of tensors; times 0: there is
+ * none. And what stands for an argument of it; NULL: no such tensors (tensor_loops.c). */
+Repeat tensor_loop_find(const Emission *e, Id begin, Id end);
+const char *tensor_loop_argument(const Emission *e, Repeat repeat, Id argument);
 /* Takes what keeps equal layers from being a loop out of the way (guests.c). */
 enum { LEAST_CALLS_SAVED = 6 }; /* that a loop must save */
 void guests_move(Emission *e, Id begin, Id count);
@@ -323,6 +365,7 @@ void accessors_declare(const Api *api, Out *o);
 void accessors_write(const Api *api, Out *o);
 /* TableRows of the tables of templates/tables.c (tables.c). */
 void tables_tensors(const Emission *e, Out *o);
+bool tables_have_pairs(const Emission *e); /* whether it names two tensors in one row */
 void tables_slots(const Emission *e, Out *o);
 void tables_init_lists(const Emission *e, Out *o); /* what rows of init point to */
 void tables_init(const Emission *e, Out *o);

@@ -63,20 +63,29 @@ static bool is_dense(const View *view)
     return view->rank <= MAX_DENSE;
 }
 
-const char *tensor_initializer(Arena *arena, const char *name, Dtype dtype, const View *view)
+static void write_dims(Out *o, int count, const int64_t *number, CallShape *shape)
+{
+    out(o, "{");
+    for (int i = 0; i < count; i++)
+        out(o, "%s%s", i ? ", " : "", shape_number(o->arena, shape, number[i]));
+    out(o, count ? "}" : "0}");
+}
+
+const char *tensor_initializer(Arena *arena, const char *name, Dtype dtype, const View *view,
+                               CallShape *shape)
 {
     Out o = out_new(arena);
     if (is_dense(view)) {
         out(&o, "GP_DENSE_%d(%s, GP_%s", view->rank, name, dtype_row(dtype)->id);
         for (int i = 0; i < view->rank; i++)
-            out(&o, ", %lld", (long long)view->dim[i]);
+            out(&o, ", %s", shape_number(arena, shape, view->dim[i]));
         out(&o, ")");
         return o.at;
     }
     out(&o, "{(void *)%s, GP_%s, %d, ", name, dtype_row(dtype)->id, view->rank);
-    write_numbers(&o, view->rank, view->dim);
+    write_dims(&o, view->rank, view->dim, shape);
     out(&o, ", ");
-    write_numbers(&o, view->rank, view->stride);
+    write_dims(&o, view->rank, view->stride, shape);
     out(&o, "}");
     return o.at;
 }
@@ -88,17 +97,19 @@ typedef struct {
     Address place[MAX_NAMED];       /* and where they lie */
     Out parameters;
     Items in, out;
+    CallShape in_shape, out_shape;
     int64_t count; /* of operands that are lists of numbers: an argument; 0: their dims matter */
 } Parts;
 
 static void add_tensor(Emission *e, Parts *p, Items *to, const char *name, Dtype dtype,
                        const View *view)
 {
+    CallShape *shape = to == &p->in ? &p->in_shape : &p->out_shape;
     bool list = p->count && dtype == F32 && view->rank && view_is_dense(view) &&
                 view_count(view) == p->count;
     ARRAY_PUSH(e->arena, to,
                list ? arena_printf(e->arena, "GP_DENSE_1(%s, GP_F32, count)", name)
-                    : tensor_initializer(e->arena, name, dtype, view));
+                    : tensor_initializer(e->arena, name, dtype, view, shape));
 }
 
 static const char *operand_name(Parts *p, const Node *node, Id i)
@@ -226,15 +237,19 @@ static bool has_list(const Emission *e, const Occurrence *o, const Node *node)
 static void write_list(Emission *e, const Occurrence *o, const Node *node, Out *text)
 {
     TableRows rows = {.arena = e->arena, .macro = "OPERANDS", .indent = "        "};
+    uint64_t *offset = ARENA_ARRAY(e->arena, uint64_t, node->uses);
+    uint64_t *count = ARENA_ARRAY(e->arena, uint64_t, node->uses);
+    Out table = out_new(e->arena);
     for (Id i = 0; i < node->uses; i++) {
         Use use = node_use(e->plan->graph, node, i);
         Id buffer = access_buffer(e->plan, o, use.value, i);
         View view = access_view(e->plan, use, buffer);
-        rows_add(&rows, "{" ROW_NUMBER "%llu, %lld}",
-                 (unsigned long long)access_address(e->api, buffer, &view).offset,
-                 (long long)view_count(&view));
+        offset[i] = access_address(e->api, buffer, &view).offset;
+        count[i] = (uint64_t)view_count(&view);
+        rows_add(&rows, "{" ROW_NUMBER "%llu, %llu}", (unsigned long long)offset[i],
+                 (unsigned long long)count[i]);
     }
-    rows_write(&rows, text,
+    rows_write(&rows, &table,
                arena_printf(e->arena,
                             "    static const struct {\n"
                             "        uint64_t at;\n"
@@ -243,10 +258,14 @@ static void write_list(Emission *e, const Occurrence *o, const Node *node, Out *
                             node->uses),
                "    };\n");
     out(text,
-        "    gp_tensor in[%u];\n"
+        "%s    gp_tensor in[%u];\n"
         "    for (int i = 0; i < %u; i++)\n"
         "        in[i] = gp_list(arena + operand[i].at, operand[i].count);\n",
-        node->uses, node->uses);
+        table.at, node->uses, node->uses);
+    e->table = table.at;
+    e->list = (LoopTable){.times = node->uses};
+    ARRAY_PUSH(e->arena, &e->list.column, ((LoopColumn){"at", offset, true}));
+    ARRAY_PUSH(e->arena, &e->list.column, ((LoopColumn){"count", count, false}));
 }
 
 void kernel_stores(Emission *e, const Occurrence *o)
@@ -259,6 +278,36 @@ void kernel_stores(Emission *e, const Occurrence *o)
     for (Id i = 1; i < node->values; i++) /* the first one is what an op is for */
         if (access_buffer(e->plan, o, node_value(node, i), 0) != NONE)
             *names_at(e->stored, output_key(e->arena, node, i)) = 1;
+}
+
+/* Numbers of the operands that differ from call to call become arguments. */
+static void take_numbers(Emission *e, const Occurrence *o, const Node *node, Parts *p)
+{
+    Out key = out_new(e->arena);
+    CallShape shape = p->in_shape;
+    size_t next = 0;
+    out(&key, "%s %llx", p->parameters.at ? p->parameters.at : "", (unsigned long long)e->epilogue);
+    for (size_t i = 0; i < p->in.count; i++)
+        out(&key, "\n%s", p->in.at[i]);
+    out(&key, "\n");
+    for (size_t i = 0; i < p->out.count; i++)
+        out(&key, "\n%s", p->out.at[i]);
+    e->dialect->call(e, o, node, NULL, &key);
+    for (size_t i = 0; i < p->out_shape.number.count; i++)
+        ARRAY_PUSH(e->arena, &shape.number, p->out_shape.number.at[i]);
+    if (e->notes)
+        shapes_note(e, key.at, &shape);
+    shapes_choose(e, key.at, &shape);
+    for (size_t i = 0; i < p->in.count; i++)
+        p->in.at[i] = shape_fill(e->arena, &shape, &next, p->in.at[i]);
+    for (size_t i = 0; i < p->out.count; i++)
+        p->out.at[i] = shape_fill(e->arena, &shape, &next, p->out.at[i]);
+    for (size_t i = 0; i < shape.arguments; i++) {
+        const char *name = arena_printf(e->arena, "n%zu", i + 1);
+        out(&p->parameters, ", int64_t %s", name);
+        emission_address(
+            e, (Address){AT_NUMBER, NONE, (uint64_t)shape.argument[i], 0, NONE, name, false});
+    }
 }
 
 void kernel_write(Emission *e, const Occurrence *o, Out *text)
@@ -285,6 +334,8 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     for (Id i = 0; i < node->uses && !list; i++)
         write_operand(e, o, node, i, &p);
     const char *epilogue = NULL;
+    e->epilogue = 0;
+    e->table = NULL;
     if (cluster_has_epilogue(g, e->plan->clusters, c))
         epilogue = loop_epilogue(e, o, &p.parameters);
     for (Id i = 0; i < node->values; i++)
@@ -302,6 +353,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         out(&p.parameters, ", int64_t count");
         emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)p.count, 0, NONE, "count", false});
     }
+    take_numbers(e, o, node, &p);
     out(text, "(const gp_run *run%s)\n{\n", p.parameters.at);
     if (list)
         write_list(e, o, node, text);

@@ -181,7 +181,7 @@ static void write_return(Loop *l)
         if (!a->result || !dtype_is_real(dtype))
             continue;
         const char *name = arena_printf(l->e->arena, "x%u", a->parameter);
-        ARRAY_PUSH(l->e->arena, &made, tensor_initializer(l->e->arena, name, dtype, &a->at));
+        ARRAY_PUSH(l->e->arena, &made, tensor_initializer(l->e->arena, name, dtype, &a->at, NULL));
     }
     if (made.count) {
         emission_need(l->e, "c/call.h");

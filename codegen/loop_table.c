@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-const char *loop_column(LoopTable *t, uint64_t *number, const char *wanted)
+const char *loop_column(LoopTable *t, uint64_t *number, bool moves, const char *wanted)
 {
     Arena *arena = t->names.arena;
     Out key = out_new(arena);
@@ -16,7 +16,7 @@ const char *loop_column(LoopTable *t, uint64_t *number, const char *wanted)
     const char *name = place_name(&t->names, name_claim(&safe, place_word(arena, wanted)),
                                   (Place){.address = key.at});
     if (t->column.count < t->names.place.count)
-        ARRAY_PUSH(arena, &t->column, (LoopColumn){name, number});
+        ARRAY_PUSH(arena, &t->column, (LoopColumn){name, number, moves});
     return name;
 }
 
@@ -45,6 +45,15 @@ static bool has_all(const LoopTable *table, const LoopTable *wanted, bool back)
     return true;
 }
 
+bool loop_table_has(const LoopTable *table, const LoopTable *wanted)
+{
+    bool same = table->times == wanted->times && table->column.count == wanted->column.count;
+    for (size_t i = 0; same && i < wanted->column.count; i++)
+        same = memcmp(table->column.at[i].number, wanted->column.at[i].number,
+                      wanted->times * sizeof(uint64_t)) == 0;
+    return same;
+}
+
 static void write_table(const LoopTable *t, Out *o)
 {
     Arena *arena = t->names.arena;
@@ -58,8 +67,9 @@ static void write_table(const LoopTable *t, Out *o)
         for (size_t i = 0; i < t->column.count; i++) {
             uint64_t number = t->column.at[i].number[k];
             largest = number > largest ? number : largest;
-            out(&row, "%s%llu%s", i ? ", " : "{", (unsigned long long)number,
-                number > INT64_MAX ? "u" : "");
+            const bool moves = t->many && t->column.at[i].moves;
+            out(&row, "%s%s%llu%s", i ? ", " : "{", moves ? ROW_NUMBER : "",
+                (unsigned long long)number, number > INT64_MAX ? "u" : "");
         }
         rows_add(&rows, "%s}", row.at);
     }
@@ -70,7 +80,7 @@ static void write_table(const LoopTable *t, Out *o)
     rows_write(&rows, o, head.at, "};\n\n");
 }
 
-const char *loop_table_use(LoopTables *tables, const LoopTable *t, Out *o)
+const char *loop_table_use(LoopTables *tables, const LoopTable *t, bool down, Out *o)
 {
     Arena *arena = t->names.arena;
     const char *use = "    const struct rows_%u *row = &rows_%u[%s];\n";
@@ -79,11 +89,12 @@ const char *loop_table_use(LoopTables *tables, const LoopTable *t, Out *o)
     for (size_t i = 0; i < tables->count; i++)
         for (int back = 0; back <= 1; back++) {
             const LoopTable *made = &tables->at[i];
-            const char *index = back ? arena_printf(arena, "%u - i", t->times - 1) : "i";
+            const char *index = back != down ? arena_printf(arena, "%u - i", t->times - 1) : "i";
             if (has_all(made, t, back))
                 return arena_printf(arena, use, made->id, made->id, index);
         }
     ARRAY_PUSH(arena, tables, *t);
     write_table(t, o);
-    return arena_printf(arena, use, t->id, t->id, "i");
+    return arena_printf(arena, use, t->id, t->id,
+                        down ? arena_printf(arena, "%u - i", t->times - 1) : "i");
 }

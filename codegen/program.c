@@ -30,7 +30,9 @@ typedef struct {
     const char *const *values; /* what values are called, by value */
     uint32_t line;             /* that was shown last, */
     uint8_t phase;             /* and for which pass */
-    Repeat repeat;             /* the loop at hand */
+    Repeat repeat;             /* the loop at hand, */
+    bool down;                 /* which counts from the last layer to the first, */
+    bool tensors;              /* or over the table of tensors */
     LoopTable table;           /* and its table */
     LoopTables tables;         /* of the loops before it */
     Out rows;                  /* those as text */
@@ -60,7 +62,9 @@ uint64_t call_kind(const Emission *e, const EmitCall *call, bool exact)
         const Address *a = &e->address.at[call->address + i];
         hash =
             hash * 0x100000001b3 + a->kind + 1 + a->micro_stride * 8 + (a->ring ? 0x9e3779b9 : 0);
-        if (exact && a->kind == AT_NUMBER && strcmp(a->role, "count") == 0)
+        const bool count = a->kind == AT_NUMBER && strcmp(a->role, "count") == 0;
+        const bool shape = a->kind == AT_NUMBER && a->role[0] == 'n'; /* n1, n2 */
+        if (shape || (exact && count))
             hash = hash * 0x100000001b3 + a->offset;
     }
     return hash;
@@ -129,22 +133,52 @@ static const char *value_name(const Writer *w, const Address *a)
     return a->value == NONE ? "work" : w->values[a->value];
 }
 
+/* d.attention/matmul#4/matmul, which is named by the op that made it, is d.attention/matmul#4. */
+static const char *without_gradient(Arena *arena, const char *name)
+{
+    const char *last = strrchr(name, '/');
+    if (strncmp(name, "d.", 2) != 0 || !last || last == strchr(name, '/'))
+        return name;
+    return arena_printf(arena, "%.*s%s", (int)(last - name), name,
+                        strrchr(last, '.') ? strrchr(last, '.') : "");
+}
+
+/* What values are called, by value; a gradient of a parameter is called after that. */
+static const char **whole_names(const Emission *e)
+{
+    const Graph *g = e->plan->graph;
+    const char **name = ARENA_ARRAY(e->arena, const char *, g->value.count + 1);
+    for (size_t v = 0; v < g->value.count; v++)
+        name[v] = g->value.at[v].name;
+    for (size_t n = 0; n < g->node.count; n++) {
+        const Node *node = &g->node.at[n];
+        if (node->phase != PHASE_UPDATE || node->uses < 2 || node_updates(g, node, 0) != 0)
+            continue;
+        const Id parameter = node_use(g, node, 0).value, gradient = node_use(g, node, 1).value;
+        if (gradient != NONE && strcmp(node->op->args[1].name, "g") == 0)
+            name[gradient] = arena_printf(e->arena, "d.%s", g->value.at[parameter].name);
+    }
+    for (size_t v = 0; v < g->value.count; v++)
+        name[v] = without_gradient(e->arena, name[v]);
+    return name;
+}
+
 /* Names of values, by value, without ordinals that tell nothing apart: attention.0.wq is
  * attention.wq where there is no attention.1. */
 static const char *const *value_names(const Emission *e)
 {
     const Graph *g = e->plan->graph;
-    const char **name = ARENA_ARRAY(e->arena, const char *, g->value.count + 1);
+    const char **name = whole_names(e);
     NameTable *second =
         names_new(e->arena); /* names up to the ordinal 1 of what there are two of */
     for (size_t v = 0; v < g->value.count; v++) {
-        const char *whole = g->value.at[v].name;
+        const char *whole = name[v];
         for (const char *at = whole; (at = strstr(at, ".1")); at++)
             if (strchr("./", at[2]))
                 *names_at(second, arena_copy(e->arena, whole, (size_t)(at - whole))) = 1;
     }
     for (size_t v = 0; v < g->value.count; v++) {
-        const char *whole = g->value.at[v].name, *from = whole;
+        const char *whole = name[v], *from = whole;
         Out o = out_new(e->arena);
         for (const char *at = whole; (at = strstr(at, ".0")); at++) {
             const char *stem = arena_copy(e->arena, whole, (size_t)(at - whole));
@@ -234,6 +268,14 @@ static const Address *address_at(const Writer *w, Id call, Id argument, Id time)
     return &w->e->address.at[c->address + argument];
 }
 
+/* first + by * the iteration, in the loop's variable. */
+static const char *iteration_text(const Writer *w, int64_t first, int64_t by)
+{
+    const int64_t last = (int64_t)w->repeat.times - 1;
+    return w->down ? even_text(w->e->arena, first + by * last, -by, "i", 0)
+                   : even_text(w->e->arena, first, by, "i", 0);
+}
+
 /* Where the first number that differs begins in both names; 0 where all else is not equal too, or
  * no number differs. */
 static size_t difference(const char *a, const char *b)
@@ -255,9 +297,10 @@ typedef struct {
 
 static Numbering find_numbering(const Writer *w, Id call, Id argument)
 {
+    const int64_t top = (int64_t)w->repeat.times - 1;
     const char *name = value_name(w, address_at(w, call, argument, 0));
     const char *role = address_at(w, call, argument, 0)->role;
-    Numbering plain = {name, 0, 1}, layers = plain;
+    Numbering plain = {name, w->down ? top : 0, w->down ? -1 : 1}, layers = plain;
     size_t at = 0;
     if (role && w->repeat.times > 2) { /* values of several names, not the first of a chain */
         const char *next = value_name(w, address_at(w, call, argument, 1));
@@ -324,6 +367,9 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
 {
     Arena *arena = w->e->arena;
     const Address *a = address_at(w, call, argument, 0);
+    const char *tensor = w->tensors ? tensor_loop_argument(w->e, w->repeat, argument) : NULL;
+    if (tensor)
+        return tensor;
     uint64_t *offset = ARENA_ARRAY(arena, uint64_t, w->repeat.times);
     uint64_t *slot = ARENA_ARRAY(arena, uint64_t, w->repeat.times);
     for (Id t = 0; t < w->repeat.times; t++) {
@@ -332,8 +378,9 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
     }
     const bool fixed = is_constant(w, offset), fixed_slot = is_constant(w, slot);
     if (a->kind == AT_NUMBER)
-        return fixed ? number_text(w, a->offset)
-                     : arena_printf(arena, "row->%s", loop_column(&w->table, offset, a->role));
+        return fixed
+                   ? number_text(w, a->offset)
+                   : arena_printf(arena, "row->%s", loop_column(&w->table, offset, false, a->role));
     Numbering n = find_numbering(w, call, argument);
     if (fixed && fixed_slot)
         return argument_text(w, a, n.name);
@@ -348,15 +395,16 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
         place.step = fixed_slot && a->kind == AT_ARENA && !a->micro_stride ? place.step : 0;
         return arena_printf(arena, "AT(%s(%s))",
                             place_name(&w->e->places, place_word(arena, n.name), place),
-                            even_text(arena, n.first, n.by, "i", 0));
+                            iteration_text(w, n.first, n.by));
     }
-    const char *column = fixed ? NULL : loop_column(&w->table, offset, n.name);
+    const char *column = fixed ? NULL : loop_column(&w->table, offset, true, n.name);
     if (fixed_slot && a->kind == AT_ARENA && !a->micro_stride)
         return arena_printf(arena, "ROW(%s)", column);
     at = fixed ? at : arena_printf(arena, "row->%s", column);
     if (!fixed_slot)
-        in = arena_printf(arena, "row->%s",
-                          loop_column(&w->table, slot, arena_printf(arena, "%s_slot", n.name)));
+        in = arena_printf(
+            arena, "row->%s",
+            loop_column(&w->table, slot, false, arena_printf(arena, "%s_slot", n.name)));
     return arena_printf(arena, "PLACE(%s)", address_text(w, a, at, in));
 }
 
@@ -435,8 +483,14 @@ static void write_loop_call(Writer *w, Id call, const char *indent)
     ARRAY_PUSH(arena, &argument, "run");
     for (Id k = 0; k < c->addresses; k++)
         ARRAY_PUSH(arena, &argument, loop_argument(w, call, k));
-    write_call(w, c, even_text(arena, w->repeat.begin + call, w->repeat.period, "i", 0), &argument,
+    write_call(w, c, iteration_text(w, w->repeat.begin + call, w->repeat.period), &argument,
                indent);
+}
+
+/* The loop's variable in an iteration. */
+static Id index_of(const Writer *w, Id time)
+{
+    return w->down ? w->repeat.times - 1 - time : time;
 }
 
 /* What runs before a call of the loop in one iteration alone: a guest, or a call of the loop. */
@@ -451,7 +505,7 @@ static void write_guests(Writer *w, Id call)
             continue;
         const Id time = (before - r.begin) / r.period, own = r.begin + time * r.period;
         write_line(w, &e->call.at[id], "        ");
-        out(w->o, "        if (i == %u)\n", time);
+        out(w->o, "        if (i == %u)\n", index_of(w, time));
         if (id >= own && id < own + r.period)
             write_loop_call(w, id - own, "            ");
         else
@@ -466,7 +520,7 @@ static void write_member(Writer *w, Id call)
     Out but = out_new(w->e->arena);
     for (Id t = 0; t < r.times; t++)
         if (w->e->call.at[r.begin + t * r.period + call].before != NONE)
-            out(&but, "%si != %u", but.length ? " && " : "", t);
+            out(&but, "%si != %u", but.length ? " && " : "", index_of(w, t));
     if (but.length == 0) {
         write_loop_call(w, call, "        ");
         return;
@@ -476,13 +530,29 @@ static void write_member(Writer *w, Id call)
     write_loop_call(w, call, "            ");
 }
 
+/* Whether most of what moves with the layers goes from the last one to the first. */
+static bool goes_down(const Writer *w)
+{
+    int64_t sum = 0;
+    for (Id call = 0; call < w->repeat.period; call++)
+        for (Id k = 0; k < w->e->call.at[w->repeat.begin + call].addresses; k++) {
+            const Address *a = address_at(w, call, k, 0), *b = address_at(w, call, k, 1);
+            if (a->kind != AT_NUMBER && a->value != NONE && a->offset != b->offset)
+                sum += find_numbering(w, call, k).by;
+        }
+    return sum < 0;
+}
+
 static void write_loop(Writer *w, Repeat repeat)
 {
     Arena *arena = w->e->arena;
     Out *kept = w->o, body = out_new(arena);
     begin_calls(w, repeat.period);
     w->repeat = repeat;
-    w->table = (LoopTable){.id = w->e->tables, .times = repeat.times, .names = {.arena = arena}};
+    w->down = false;
+    w->down = !w->tensors && goes_down(w);
+    w->table = (LoopTable){
+        .id = w->e->tables, .times = repeat.times, .many = w->tensors, .names = {.arena = arena}};
     w->o = &body;
     w->line = 0;
     for (Id i = 0; i < repeat.period; i++) {
@@ -491,9 +561,14 @@ static void write_loop(Writer *w, Repeat repeat)
     }
     w->o = kept;
     w->line = 0;
-    out(w->o, "    for (int i = 0; i < %u; i++) {\n", repeat.times);
+    if (w->down)
+        out(w->o, "    for (int i = %u; i >= 0; i--) {\n", repeat.times - 1);
+    else
+        out(w->o, "    for (int i = 0; i < %u; i++) {\n", repeat.times);
     const size_t tables = w->tables.count;
-    const char *row = loop_table_use(&w->tables, &w->table, &w->rows);
+    const char *row = loop_table_use(&w->tables, &w->table, w->down, &w->rows);
+    if (w->tables.count > tables && w->tensors)
+        ARRAY_PUSH(arena, &w->e->list_table, w->tables.at[tables]);
     w->e->tables += w->tables.count > tables;
     out(w->o, "%s%s%s    }\n", *row ? "    " : "", row, body.at);
 }
@@ -522,8 +597,17 @@ static void write_between(Writer *w, Id begin, Id end, const uint64_t *kind)
 
 static void write_program(Writer *w)
 {
-    Id begin = w->e->program[w->program].call, shared = w->e->program[w->program].shared;
-    write_between(w, begin + shared, begin + w->e->program[w->program].calls, w->kind);
+    const Id begin = w->e->program[w->program].call, end = begin + w->e->program[w->program].calls;
+    for (Id next = begin + w->e->program[w->program].shared;;) {
+        const Repeat loop = tensor_loop_find(w->e, next, end);
+        write_between(w, next, loop.begin, w->kind);
+        if (loop.times == 0)
+            break;
+        w->tensors = w->e->loops_tensors = true;
+        write_loop(w, loop);
+        w->tensors = false;
+        next = loop.begin + loop.times;
+    }
     end_function(w);
 }
 
@@ -577,6 +661,7 @@ static void write_programs(const Writer *common, bool last, Out *o)
     for (size_t i = 0; i < e->places.place.count; i++)
         e->places.place.at[i].used = false;
     e->tables = 0;
+    e->list_table.count = 0;
     for (int p = 0; p < PROGRAMS; p++) {
         Writer w = *common;
         Out text = out_new(e->arena);

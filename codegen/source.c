@@ -355,6 +355,7 @@ static void fill_tables(const Emission *e, Template *t)
     fill_number(t, "SAVED", api->saved_begin);
     fill_number(t, "SAVED_COUNT", saved);
     fill_number(t, "NEEDED_COUNT", api->needed_end - api->saved_begin);
+    template_fact(t, "PAIRS", tables_have_pairs(e));
     fill_table(e, t, "TENSORS", tables_tensors);
     fill_table(e, t, "TENSOR_SLOTS", tables_slots);
     fill_table(e, t, "INIT_LISTS", tables_init_lists);
@@ -396,13 +397,14 @@ Text emit_source(const Plan *plan, const EmitOptions *options)
         functions = out_new(arena), program = out_new(arena);
     out_string(&header, options->header);
     functions_declare(&e, &declared);
-    functions_write(&e, &functions);
     program_write(&e, &program);
+    functions_write(&e, &functions);
     template_text(&t, "HEADER", header.at);
     template_text(&t, "LARGEST", largest(plan));
     template_text(&t, "FUNCTIONS_DECLARED", declared.at);
     template_text(&t, "FUNCTIONS", functions.at);
     template_text(&t, "PROGRAM", program.at);
+    template_fact(&t, "LOOPS_TENSORS", e.loops_tensors);
     const uint64_t hash = key_of(program.at) * 31 + key_of(functions.at);
     template_text(&t, "PLAN_HASH", arena_printf(arena, "0x%llx", (unsigned long long)hash));
     template_fact(&t, "HAS_ARENA", plan->arena[SPACE_ARENA] > 0);

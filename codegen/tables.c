@@ -12,6 +12,37 @@ static const char *string_text(Arena *arena, const char *text)
     return o.at;
 }
 
+/* Up to its last point: what two states of one parameter have in common. */
+static size_t stem_of(const char *name)
+{
+    const char *last = strrchr(name, '.');
+    return last ? (size_t)(last - name) : 0;
+}
+
+/* Whether tensor i and the next are two states of a parameter, side by side. */
+static bool is_pair(const Api *api, const Graph *g, size_t i)
+{
+    if (i + 1 >= api->tensors)
+        return false;
+    const ApiTensor *a = &api->tensor[i], *b = a + 1;
+    const Value *m = &g->value.at[a->value], *n = &g->value.at[b->value];
+    const size_t stem = stem_of(a->name), bytes = dtype_size((Dtype)m->dtype);
+    return strcmp(a->kind, "STATE") == 0 && strcmp(b->kind, "STATE") == 0 && a->slot == NONE &&
+           b->slot == NONE && stem && stem == stem_of(b->name) &&
+           strncmp(a->name, b->name, stem) == 0 && m->dtype == n->dtype &&
+           a->view.rank == b->view.rank &&
+           memcmp(a->view.dim, b->view.dim, (size_t)a->view.rank * sizeof *a->view.dim) == 0 &&
+           b->offset == a->offset + (uint64_t)view_count(&a->view) * bytes;
+}
+
+bool tables_have_pairs(const Emission *e)
+{
+    bool any = false;
+    for (size_t i = 0; i < e->api->tensors && !any; i++)
+        any = is_pair(e->api, e->plan->graph, i);
+    return any;
+}
+
 void tables_tensors(const Emission *e, Out *o)
 {
     const Api *api = e->api;
@@ -26,6 +57,16 @@ void tables_tensors(const Emission *e, Out *o)
         const char *offset = t->slot != NONE ? arena_printf(e->arena, "%s_EXTERNAL", api->capitals)
                                              : arena_printf(e->arena, ROW_NUMBER "%llu",
                                                             (unsigned long long)t->offset);
+        if (is_pair(api, g, i)) {
+            const size_t stem = stem_of(t->name);
+            rows_add(&rows, "T2(%s, %s, %s, %s, %s, %d%s)",
+                     string_text(e->arena, arena_copy(e->arena, t->name, stem)),
+                     string_text(e->arena, t->name + stem),
+                     string_text(e->arena, api->tensor[i + 1].name + stem), dtype_row(dtype)->id,
+                     offset, t->view.rank, t->view.rank ? dims.at : ", 1");
+            i++;
+            continue;
+        }
         rows_add(&rows, "T(%s, %s, %s, %s, %d%s)", string_text(e->arena, t->name), t->kind,
                  dtype_row(dtype)->id, offset, t->view.rank, t->view.rank ? dims.at : ", 1");
     }
@@ -223,6 +264,29 @@ static int by_op(const void *a, const void *b)
     return (m->offset > n->offset) - (m->offset < n->offset);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const Death *m = a, *n = b;
+    if (m->op != n->op)
+        return m->op < n->op ? -1 : 1;
+    return (m->offset > n->offset) - (m->offset < n->offset);
+}
+
+/* What dies with an op and lies side by side is one. */
+static size_t join_deaths(Death *death, size_t count)
+{
+    size_t made = 0;
+    qsort(death, count, sizeof *death, by_place);
+    for (size_t i = 0; i < count; i++) {
+        Death *last = made ? &death[made - 1] : NULL;
+        if (last && last->op == death[i].op && last->offset + last->bytes == death[i].offset)
+            last->bytes += death[i].bytes;
+        else
+            death[made++] = death[i];
+    }
+    return made;
+}
+
 static bool is_packed(const Plan *plan, Id i)
 {
     return plan->buffer[i].root == i && plan->buffer[i].space == SPACE_ARENA;
@@ -291,6 +355,7 @@ static Death *list_deaths(const Emission *e, size_t *count)
         if (is_packed(plan, i) && b->kind >= BUFFER_ACTIVATION && last < e->call.count)
             death[(*count)++] = (Death){last, b->offset, b->bytes};
     }
+    *count = join_deaths(death, *count);
     qsort(death, *count, sizeof *death, by_op);
     return death;
 }

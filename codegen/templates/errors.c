@@ -63,6 +63,7 @@ static GP_UNUSED int op_failed(net *m, int op, int kind)
     return kind | op << 4;
 }
 
+#if MODEL_CUDA
 #if defined(GPLAN_CHECK_NAN) || defined(GPLAN_POISON)
 /* The first row of a table of what ops do that is of this op, or of a later one. The last row of
  * each is of no op. */
@@ -81,4 +82,5 @@ static size_t find_op(const int *first, size_t row_bytes, size_t high, int op)
     return low;
 }
 
+#endif
 #endif

@@ -54,10 +54,17 @@ static gp_item item(const void *model, size_t i)
     return saved;
 }
 
+#if MODEL_MAPS
 /* items: empty, or the mapped file that is bound instead. */
 static int load_from(net *m, const char *path, gp_items items)
 {
     int code;
+#else
+int net_load(net *m, const char *path)
+{
+    int code;
+    gp_items items = {0};
+#endif
 #if MODEL_CUDA
     WAIT;
 #endif
@@ -107,14 +114,28 @@ static int load_from(net *m, const char *path, gp_items items)
     return code;
 }
 
+#if MODEL_MAPS
 int net_load(net *m, const char *path)
 {
     const gp_items file = {0};
     return load_from(m, path, file);
 }
+#endif
 
+static net *gp_own(const net *gp_model)
+{
+    return (net *)(uintptr_t)gp_model; /* init wrote to it, so it is no constant */
+}
+
+#if MODEL_RANKS
 static int save_to(net *m, const char *path)
 {
+#else
+/* Changes what net_error says of the model, and nothing else. */
+int net_save(const net *gp_model, const char *path)
+{
+    net *m = gp_own(gp_model);
+#endif
 #if MODEL_CUDA
     int code;
     WAIT;
@@ -147,11 +168,7 @@ static int save_to(net *m, const char *path)
 #endif
 }
 
-static net *gp_own(const net *gp_model)
-{
-    return (net *)(uintptr_t)gp_model; /* init wrote to it, so it is no constant */
-}
-
+#if MODEL_RANKS
 int net_save(const net *m, const char *path)
 {
 #if MODEL_SHARDS
@@ -162,7 +179,6 @@ int net_save(const net *m, const char *path)
     RANKS->heard = code != NET_OK && net_rank(m) > 0;
     return code;
 #else
-#if MODEL_RANKS
     struct {
         int code;
         char detail[sizeof m->detail];
@@ -184,11 +200,10 @@ int net_save(const net *m, const char *path)
 #endif
     snprintf(own->detail, sizeof own->detail, "%s", done.detail);
     return done.code;
-#else
-    return save_to(gp_own(m), path); /* which changes what net_error says, and nothing else */
-#endif
 #endif
 }
+
+#endif
 
 #if MODEL_HAS_CONSTANTS
 /* Which of the saved tensors are in MODEL_CONSTANTS_NAME. */

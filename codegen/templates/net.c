@@ -36,6 +36,12 @@ _Static_assert(sizeof(gp_real) == 4, "the arena was planned for floats");
     } while (0)
 static int op_end(net *m, int op, int code);
 
+#if MODEL_LOOPS_TENSORS
+/* Row i of the table of tensors. */
+#define TENSOR(i) PLACE(data(m, i))
+static void *data(const net *m, size_t i);
+
+#endif
 MODEL_FUNCTIONS_DECLARED
 
 MODEL_PROGRAM
@@ -374,8 +380,9 @@ MODEL_FUNCTIONS
 static void poison(net *m, int op)
 {
 #ifdef GPLAN_POISON
-    for (size_t i = FIND_OP(death, op); death[i].op == op && death[i].bytes > 0; i++)
-        memset(m->arena + death[i].offset, 0xff, death[i].bytes);
+    for (size_t i = 0; death[i].bytes > 0; i++)
+        if (death[i].op == op)
+            memset(m->arena + death[i].offset, 0xff, death[i].bytes);
 #else
     (void)m;
     (void)op;

@@ -55,6 +55,12 @@ struct place {
 static void op_begin(const gp_run *run, int op);
 static int op_end(net *m, const gp_run *run, int op, int code);
 
+#if MODEL_LOOPS_TENSORS
+/* Row i of the table of tensors. */
+#define TENSOR(i) PLACE(data(m, i))
+static void *data(const net *m, size_t i);
+
+#endif
 MODEL_FUNCTIONS_DECLARED
 
 MODEL_PROGRAM

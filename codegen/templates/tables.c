@@ -3,6 +3,13 @@
 #define T(name, kind, dtype, offset, rank, ...)           \
     {name, NET_##kind, NET_##dtype, rank, {__VA_ARGS__}, \
      offset, BYTES_##dtype * COUNT(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1)}
+#if MODEL_PAIRS
+/* Two states of a parameter, side by side. */
+#define T2(stem, one, other, dtype, offset, rank, ...)   \
+    T(stem one, STATE, dtype, offset, rank, __VA_ARGS__), \
+    T(stem other, STATE, dtype,                           \
+      (offset) + BYTES_##dtype * COUNT(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1), rank, __VA_ARGS__)
+#endif
 #define COUNT(a, b, c, d, e, f, g, h, ...) ((size_t)(a) * (b) * (c) * (d) * (e) * (f) * (g) * (h))
 enum { BYTES_BOOL = 1, BYTES_U8 = 1, BYTES_I8 = 1, BYTES_U16 = 2, BYTES_F16 = 2, BYTES_BF16 = 2,
        BYTES_I32 = 4, BYTES_U32 = 4, BYTES_F32 = 4, BYTES_I64 = 8, BYTES_F64 = 8 };
@@ -10,6 +17,9 @@ static const net_tensor tensor[] = {
     MODEL_TENSORS
 };
 #undef T
+#if MODEL_PAIRS
+#undef T2
+#endif
 #undef COUNT
 enum {
     SAVED = MODEL_SAVED, /* the first that files hold */

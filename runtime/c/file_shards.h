@@ -115,7 +115,7 @@ GP_HOST int gp_write_shared(gp_ranks *r, const char *path, int file, const gp_it
 GP_HOST int gp_end_shared(const char *path, const char *name, gp_shared_file *f)
 {
     if (rename(f->made, name) != 0) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written: %s", gp_shorten(path).text,
+        snprintf(f->text, sizeof f->text, "%s: cannot be written: %s", gp_brief(path),
                  strerror(errno));
         unlink(f->made);
         return GP_EFILE;
@@ -134,7 +134,7 @@ GP_HOST int gp_save_shards(gp_ranks *r, const char *path, const gp_items *items)
         file = gp_resolve(path, name) ? gp_make_shared(name, items, &f) : -1;
         if (file < 0) {
             f.code = GP_EFILE;
-            snprintf(f.text, sizeof f.text, "%s: cannot be written: %s", gp_shorten(path).text,
+            snprintf(f.text, sizeof f.text, "%s: cannot be written: %s", gp_brief(path),
                      strerror(errno));
         }
     }

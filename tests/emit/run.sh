@@ -379,9 +379,13 @@ lines() {
     done
 }
 check 'lines of emitted files' lines
-loops() {
+loops() { # forward and backward, from the last layer on; updates pass over the table of tensors
     "$gplan" "$here/../../examples/gpt2.g" --quiet -o gpt2.c && cat gpt2.c gpt2.h | wc -l &&
-        [ "$(grep -c ' OP(' gpt2.c)" -le 110 ] && [ "$(grep -c 'for (int i = 0; i < 1[12]; i++) {' gpt2.c)" -ge 4 ]
+        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5150 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 75 ] &&
+        [ "$(grep -c 'for (int i = 0; i < 12; i++) {' gpt2.c)" -ge 2 ] &&
+        grep -q 'for (int i = 11; i >= 0; i--) {' gpt2.c &&
+        grep -q 'for (int i = 0; i < 196; i++) {' gpt2.c &&
+        grep -q 'adamw_[0-9]*(run, TENSOR(3 + i), ROW(g), ' gpt2.c
 }
 check 'layers of a transformer are loops' loops
 
