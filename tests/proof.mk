@@ -5,10 +5,11 @@
 #? make fuzz       everything that reads input, by libFuzzer: FUZZ_SECONDS=60 FUZZ_DOORS="pack remat";
 #?                 models that were taken, compiled and run: FUZZ_RUNS=10
 #? make check-examples every example at its full size against naive loops in double; EXAMPLES=gpt2
+#? make check-precision  trains in f32, bf16 and f16: losses on held-out samples, three seeds
 #? make check-peers compares ops, optimizers and models with PyTorch; PYTHON=... that has it
 #? make mutants    puts small faults into the sources and counts those that tests find: MUTANTS=300
 #? make same       compares what every example computes with another revision: BASE=main~1
-.PHONY: soak random-models fuzz fuzz-doors check-examples check-peers mutants same
+.PHONY: soak random-models fuzz fuzz-doors check-examples check-precision check-peers mutants same
 
 # The same tests with more seeds, under the sanitizers; the last lines say what training came to.
 SOAK ?= 1000
@@ -62,6 +63,12 @@ MUTANTS ?= 300
 mutants:
 	@$(call need,$(TEST_PACKAGES) bc git)
 	@tests/mutants/mutants.sh $(MUTANTS) $(SEED) $(FILES)
+
+# Models that learn as well in 16 bits.
+check-precision:
+	@$(call need,$(BUILD_PACKAGES) libgomp1 dataset-fashion-mnist fortunes)
+	@$(build) gplan
+	@tests/main/quality.sh ./gplan
 
 # The same weights and inputs through gplan, PyTorch and ONNX Runtime: see tests/peers/check.py.
 check-peers:
