@@ -381,7 +381,7 @@ lines() {
 check 'lines of emitted files' lines
 loops() { # forward and backward, from the last layer on; updates pass over the table of tensors
     "$gplan" "$here/../../examples/gpt2.g" --quiet -o gpt2.c && cat gpt2.c gpt2.h | wc -l &&
-        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5150 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 75 ] &&
+        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5300 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 90 ] &&
         [ "$(grep -c 'for (int i = 0; i < 12; i++) {' gpt2.c)" -ge 2 ] &&
         grep -q 'for (int i = 11; i >= 0; i--) {' gpt2.c &&
         grep -q 'for (int i = 0; i < 196; i++) {' gpt2.c &&
