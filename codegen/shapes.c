@@ -26,6 +26,8 @@ const char *shape_number(Arena *arena, CallShape *shape, int64_t number)
 
 void shapes_note(Emission *e, const char *key, const CallShape *shape)
 {
+    if (shape->number.count == 0) /* nothing that could differ */
+        return;
     if (!e->shapes)
         e->shapes = names_new(e->arena);
     uint32_t *id = names_at(e->shapes, key);
