@@ -245,6 +245,15 @@ static void narrow_operand(Tensor *t, Dtype dtype)
         t->at[i] = (double)gp_round_to((gp_real)t->at[i], (int)dtype);
 }
 
+/* Statistics stay wide, and so does what the op makes the next version of: sums and state. */
+static bool stays_wide(const OpRow *op, int operand)
+{
+    bool wide = op->statistics >> operand & 1;
+    for (int i = 0; i < MAX_OUTPUTS; i++)
+        wide |= op->updates[i] == operand + 1;
+    return wide;
+}
+
 Built case_build(Arena *arena, const OpCase *row, Way way, int only, bool training)
 {
     Built b = {.arena = arena};
@@ -265,7 +274,7 @@ Built case_build(Arena *arena, const OpCase *row, Way way, int only, bool traini
     b.operands = read_operands(arena, row->operands, b.operand);
     for (int i = 0; i < b.operands; i++) {
         if (row->narrow != F32 && b.operand[i].at && b.operand[i].dtype == F32 &&
-            !(from.op->statistics >> i & 1))
+            !stays_wide(from.op, i))
             narrow_operand(&b.operand[i], row->narrow);
         b.use[i] = (Use){NONE, NONE};
         if (b.operand[i].at)
