@@ -418,7 +418,7 @@ Test(plan, equal_layers_lie_at_even_distances)
                                "  return x + dense(gelu(dense(layernorm(x), 4*C)), C)\n"
                                "}\n"
                                "h = x\nrepeat i in 0..6 { h = layer(h) }\n"
-                               "train cross_entropy(dense(h, 10), next)"
+                               "train cross_entropy(dense(h, 500), next)"
                                " using adamw(lr = 1e-3) { clip = 1.0 }\n";
     static const char *const name[] = {"d.layer.%d.dense.1/matmul/matmul#2",
                                        "d.layer.%d.dense.0/matmul/matmul#2",
