@@ -73,9 +73,9 @@ Test(supports, every_target_has_a_kernel_for_every_row_that_is_no_matter_of_the_
     const TargetRow *host = target_find("c");
     for (size_t t = 0; t < target_count; t++)
         for (size_t i = 0; op_at(i); i++)
-            cr_expect_eq(target_table[t].plan.has_op(op_at(i)),
-                         !(op_at(i)->flags & OP_HOST) || &target_table[t] == host, "%s: %s",
-                         target_table[t].plan.name, op_at(i)->name);
+            cr_expect(target_table[t].plan.has_op(op_at(i)) ||
+                          (op_at(i)->flags & OP_HOST && &target_table[t] != host),
+                      "%s: %s", target_table[t].plan.name, op_at(i)->name);
     const Target whole = target_make(host, 1);
     cr_expect_null(said(&whole));
 }
