@@ -7,9 +7,8 @@
 #ifndef GP_CONV2D_H
 #define GP_CONV2D_H
 
-#include "by_samples.h"
+#include "conv_points.h"
 #include "depthwise.h"
-#include "gemm_half.h"
 #include "patch_panels.h"
 #include "settings.h"
 #include "winograd.h"
@@ -580,10 +579,18 @@ GP_FUNCTION int gp_conv_is_depthwise(const gp_call *c)
     return c->in[1].dim[1] == 1;
 }
 
+GP_FUNCTION int gp_conv2d_is_points(const gp_call *c)
+{
+    const gp_conv2d_attr *a = c->attr;
+    return gp_is_points(c, a->stride, a->groups);
+}
+
 GP_WORKSPACE(conv2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_samples_space(c, 1, gp_conv2d_workspace);
+        return gp_conv2d_is_points(c)
+                   ? (size_t)(gp_points_work(c) * c->run->threads) * sizeof(gp_real)
+                   : gp_samples_space(c, 1, gp_conv2d_workspace);
     const gp_conv v = gp_conv2d_plan(c);
     return gp_conv_is_depthwise(c) ? 0
                                    : (size_t)(gp_conv_work(&v) * c->run->threads) * sizeof(gp_real);
@@ -593,7 +600,8 @@ GP_WAYS(conv2d)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
     if (gp_is_half(c)) {
-        gp_samples_ways(c, 1, ways, gp_conv2d_ways);
+        if (!gp_conv2d_is_points(c))
+            gp_samples_ways(c, 1, ways, gp_conv2d_ways);
         return;
     }
     const gp_conv v = gp_conv2d_plan(c);
@@ -607,7 +615,8 @@ GP_WAYS(conv2d)
 GP_KERNEL(conv2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_by_samples(c, 1, gp_conv2d);
+        return gp_conv2d_is_points(c) ? gp_points(c, c->in[0].dim[1], 1)
+                                      : gp_by_samples(c, 1, gp_conv2d);
     const gp_conv v = gp_conv2d_plan(c);
     if (GP_WAY(conv_depthwise, gp_conv_is_depthwise(c))) {
         const gp_depthwise each = gp_conv_each(&v);

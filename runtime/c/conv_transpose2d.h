@@ -172,10 +172,18 @@ GP_FUNCTION int gp_transpose_spreads(const gp_call *c)
     return a->stride[0] * a->stride[1] > 1 && (apart || w->dim[1] < GP_PHASE_CHANNELS);
 }
 
+GP_FUNCTION int gp_conv_transpose2d_is_points(const gp_call *c)
+{
+    const gp_conv_transpose2d_attr *a = c->attr;
+    return gp_is_points(c, a->stride, a->groups);
+}
+
 GP_WORKSPACE(conv_transpose2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_samples_space(c, 1, gp_conv_transpose2d_workspace);
+        return gp_conv_transpose2d_is_points(c)
+                   ? (size_t)(gp_points_work(c) * c->run->threads) * sizeof(gp_real)
+                   : gp_samples_space(c, 1, gp_conv_transpose2d_workspace);
     const gp_conv_transpose2d_attr *a = c->attr;
     int64_t own = 0;
     if (gp_transpose_is_depthwise(c))
@@ -223,7 +231,8 @@ GP_WAYS(conv_transpose2d)
 {
     gp_way(ways, "by_samples", gp_is_half(c));
     if (gp_is_half(c)) {
-        gp_samples_ways(c, 1, ways, gp_conv_transpose2d_ways);
+        if (!gp_conv_transpose2d_is_points(c))
+            gp_samples_ways(c, 1, ways, gp_conv_transpose2d_ways);
         return;
     }
     const gp_conv_transpose2d_attr *a = c->attr;
@@ -259,7 +268,8 @@ GP_FUNCTION void gp_transpose_all(const gp_call *c)
 GP_KERNEL(conv_transpose2d)
 {
     if (GP_WAY(by_samples, gp_is_half(c)))
-        return gp_by_samples(c, 1, gp_conv_transpose2d);
+        return gp_conv_transpose2d_is_points(c) ? gp_points(c, 1, c->out[0].dim[1])
+                                                : gp_by_samples(c, 1, gp_conv_transpose2d);
     if (GP_WAY(transpose_depthwise, gp_transpose_is_depthwise(c))) {
         const gp_depthwise each = gp_transpose_each(c);
         if (GP_WAY(depthwise_spreads, gp_transpose_phases(c) > 1))

@@ -101,6 +101,18 @@ static UNUSED Conv conv_of(int64_t n, int64_t c, int64_t high, int64_t wide, int
                   .groups = 1};
 }
 
+/* Windows of one place on images about as large as `most`, in numbers read and written. */
+static UNUSED void conv_large_points(int64_t most, void (*run)(Conv))
+{
+    for (int64_t off = -1; off <= 1; off++)
+        for (int as = 0; as < 9; as += GP_TINY ? 1 : 4) {
+            Conv v = conv_of(1 + as % 2, 5, 1, most / 8 + off, 3, 1, 0);
+            v.x = as % 3;
+            v.y = as / 3;
+            run(v);
+        }
+}
+
 /* Any shape with that many channels and places at most. */
 static UNUSED Conv conv_any(int64_t channels, int64_t places)
 {

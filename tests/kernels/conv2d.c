@@ -22,6 +22,8 @@ static void convolve(Conv v)
     CROSS(GP_LANES, places);
     CROSS(GP_MR, rows);
     CROSS(GP_FEW, places % GP_LANES);
+    if (plain && v.groups == 1 && !v.bias)
+        CROSS_TOTAL(GP_SAMPLES_REALS, high * wide * (v.c + v.o));
     if (plain && v.x == DENSE)
         CROSS(GP_CONV_IN_PLACE, gp_ceil_div(rows, GP_MR));
     if (gp_ceil_div(v.size[1], v.stride[1]) > wide)
@@ -172,7 +174,6 @@ static void winograd(void)
 int main(void)
 {
     NOT_HERE(GP_HALF_STRIP);
-    NOT_HERE(GP_SAMPLES_REALS);
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_BAND);
@@ -192,6 +193,7 @@ int main(void)
     as_it_lies();
     packed();
     places();
+    conv_large_points(GP_SAMPLES_REALS, convolve);
     winograd();
     if (LAYERS) { /* of networks: ResNet-50's narrowing and widening, VGG's last ones */
         convolve(conv_of(1, 2048, 7, 7, 512, 1, 0));

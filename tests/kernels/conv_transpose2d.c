@@ -16,12 +16,15 @@ static void transpose(Conv v)
     const int64_t channels = v.c / v.groups, window = v.kernel[0] * v.kernel[1];
     const int apart = v.kernel[0] <= v.stride[0] && v.kernel[1] <= v.stride[1];
     const int strided = v.stride[0] * v.stride[1] > 1;
+    const int plain = window == 1 && !strided && v.groups == 1 && !v.bias;
     CROSS(GP_KC, v.o / v.groups);
     CROSS(GP_NC, places);
     CROSS(GP_NC_LARGEST, places);
     CROSS(GP_NR, places);
     CROSS(GP_LANES, places);
     CROSS(GP_MR, channels);
+    if (plain)
+        CROSS_TOTAL(GP_SAMPLES_REALS, high * wide * (v.c + v.o));
     if (strided && !apart)
         CROSS(GP_PHASE_CHANNELS, channels);
     if (strided && (apart || channels < GP_PHASE_CHANNELS)) {
@@ -42,7 +45,7 @@ static void transpose(Conv v)
                     .in_as = {v.y},
                     .out_as = {v.x},
                     .follows = 1,
-                    .half_in = cases % 2 ? 7 : 0,
+                    .half_in = plain || cases % 2 ? 7 : 0,
                     .half_out = 1};
     try(&t, "conv_transpose2d of %s", conv_name(&v));
 }
@@ -125,7 +128,6 @@ static void places(void)
 int main(void)
 {
     NOT_HERE(GP_HALF_STRIP);
-    NOT_HERE(GP_SAMPLES_REALS);
     NOT_HERE(GP_STREAM_LEAST);
     NOT_HERE(GP_STREAM_PIECE);
     NOT_HERE(GP_BAND);
@@ -142,6 +144,7 @@ int main(void)
     deep();
     spread();
     places();
+    conv_large_points(GP_SAMPLES_REALS, transpose);
     transpose(conv_of(1, 64, 15, 16, 32, 3, 1)); /* by Winograd's way */
     if (LAYERS) { /* of networks: DCGAN's, ResNet-50's by the input */
         transpose(strided(conv_of(1, 40, 15, 15, 300, 3, 1), 2, 2));
