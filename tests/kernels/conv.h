@@ -106,7 +106,7 @@ static UNUSED void conv_large_points(int64_t most, void (*run)(Conv))
 {
     for (int64_t off = -1; off <= 1; off++)
         for (int as = 0; as < 9; as += GP_TINY ? 1 : 4) {
-            Conv v = conv_of(1 + as % 2, 5, 1, most / 8 + off, 3, 1, 0);
+            Conv v = conv_of(1 + (as + 2 + off) % 2, 5, 1, most / 8 + off, 3, 1, 0);
             v.x = as % 3;
             v.y = as / 3;
             run(v);
