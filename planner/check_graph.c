@@ -120,6 +120,18 @@ static bool fits_dtype(const GraphCheck *v, const Node *node, int i, Dtype said)
     return found;
 }
 
+/* Kernels read lists as the rule leaves them: with a number for each axis. */
+static bool check_lists(GraphCheck *v, const Node *node, const Call *c)
+{
+    for (int i = 0; i < MAX_ARGS && node->op->args[i].name; i++) {
+        const Attr *own = &v->g->attr.at[node->attr + (Id)i];
+        if (node->op->args[i].kind == ARG_INTS && own->count != c->attr[i].count)
+            return fail(v, "%s: %s has %u numbers, not %u", node->name, node->op->args[i].name,
+                        own->count, c->attr[i].count);
+    }
+    return true;
+}
+
 /* The row's own rule, asked again, declares the outputs that the file has. */
 static bool check_shape(GraphCheck *v, const Node *node)
 {
@@ -148,7 +160,7 @@ static bool check_shape(GraphCheck *v, const Node *node)
                         shape_text(v->arena, (Dtype)c.out[i].dtype, c.out[i].rank, c.out[i].dim),
                         shape_text(v->arena, (Dtype)out->dtype, out->rank, out->dim));
     }
-    return true;
+    return check_lists(v, node, &c);
 }
 
 /* Elementwise rows have one dtype for all operands and the result, save where they say so. */

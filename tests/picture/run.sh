@@ -133,6 +133,13 @@ for example in gpt2 unet densenet121 lstm; do
     "$gplan" examples/$example.g --infer -o "$dir/$example.json"
     check "verify accepts $example" "$gplan" verify "$dir/$example.json"
 done
+cat >"$dir/strides.g" <<'END'
+model strides
+input x : f32[1, 2, 8, 8]
+output y = conv2d(x, 3, kernel = 3, stride = 2)
+END
+"$gplan" "$dir/strides.g" --quiet --emit json | sed 's/"stride":\[2,2\]/"stride":[2]/' >"$dir/other.json"
+check 'verify refuses a list for fewer axes' says 'stride has 1 numbers, not 2' "$gplan" verify "$dir/other.json"
 "$gplan" $model --train --accumulate 2 --threads 3 -o "$dir/micro.json"
 check 'verify accepts micro-batches' "$gplan" verify "$dir/micro.json"
 "$gplan" $model --infer --io external --params external -o "$dir/external.json"
