@@ -17,12 +17,12 @@ typedef struct {
     Choice choice;            /* that the plan is of */
     Reasons why;
     uint64_t stage[SHARDS]; /* what each way to shard takes without recomputation; 0: unknown */
-    Search search;      /* for the plan; nothing is said of it where least_cost is 0 */
-    LivePeak live_peak; /* that the check saw */
-    uint32_t depth;     /* levels of blocks that a drawing of the graph opens; 0: all */
-    uint32_t width;     /* columns of the terminal; 0: not known */
-    bool color;         /* of the terminal */
-    bool main;          /* a program around the model is written beside it */
+    Search search;          /* for the plan; nothing is said of it where least_cost is 0 */
+    LivePeak live_peak;     /* that the check saw */
+    uint32_t depth;         /* levels of blocks that a drawing of the graph opens; 0: all */
+    uint32_t width;         /* columns of the terminal; 0: not known */
+    bool color;             /* of the terminal */
+    bool main;              /* a program around the model is written beside it */
 } EmitOptions;
 
 /* The model's name as an identifier that C and C++ take, for EmitOptions.prefix. */

@@ -55,7 +55,8 @@ static const char *const reserved[] = {
     /* What an emitted file calls its own parts. */
     (" tensor slot init data item begin constant constants result death poison now op_end op_name"
      " makes_nan failed op_failed save_to load_from take_mapped initialize is_bound run_begin "
-     "find_op forward eval step update at AT OP ROW PLACE TENSOR T T2 INIT RESULT FIND_OP SAVED SAVED_COUNT "
+     "find_op forward eval step update at AT OP ROW PLACE TENSOR T T2 INIT RESULT FIND_OP SAVED "
+     "SAVED_COUNT "
      "NEEDED_COUNT RAN_FORWARD RAN_EVAL "
      "RAN_STEP "),
 };

@@ -443,8 +443,8 @@ enum {
     OP_FLAT = 65536,   /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
-    OP_AGAIN = 1 << 28, /* elementwise: its derivative keeps its operand anyway, so that the backward
-                           pass computes it again rather than keep its result too */
+    OP_AGAIN = 1 << 28,    /* elementwise: its derivative keeps its operand anyway, so that the
+                              backward pass computes it again rather than keep its result too */
     OP_HOST = 1 << 22,     /* its kernel needs what an emitted program keeps on the host: it is in
                               no table of kernels for a device */
     OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */
@@ -741,7 +741,8 @@ bool ranks_divide(const Graph *g, const Model *model, const Choice *choice, Mode
 /* Before the programs that train: what sums over ranks need. `whole`: the model with the batch of
  * all of them. */
 void ranks_begin(Graph *g, const Choice *choice, const Model *whole);
-/* A metric of a micro-batch, summed over ranks and micro-batches; where it is kept, it has the name.
+/* A metric of a micro-batch, summed over ranks and micro-batches; where it is kept, it has the
+ * name.
  */
 Use ranks_metric(Graph *g, const Output *metric, const char *name);
 /* What each rank has, in rank order, [ranks, ...]. */

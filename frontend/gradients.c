@@ -125,8 +125,8 @@ Use grad_op(Grad *grad, const char *op, int count, const Use *operands)
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
 /* Gradients of parameters that micro-batches sum up are added to the sum in place, each as it is
- * made: the first of the first micro-batch starts it. Over ranks those of one micro-batch are summed
- * up first (ranks.c). */
+ * made: the first of the first micro-batch starts it. Over ranks those of one micro-batch are
+ * summed up first (ranks.c). */
 static bool is_kept(const Graph *g, Id value)
 {
     return g->train.times > 1 && !g->ranks.count && is_trained(&g->value.at[value]);

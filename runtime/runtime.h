@@ -30,8 +30,8 @@ typedef struct {
 const gp_kernel *runtime_kernel(const char *op);
 
 /* What a CUDA kernel wants as workspace, and whether it takes 16 bits: its `run` is NULL, and so is
- * the answer where it has neither. For planning, where no CUDA is; the kernels themselves are behind runtime_kernel() of a
- * program that is linked with CUDA's table. */
+ * the answer where it has neither. For planning, where no CUDA is; the kernels themselves are
+ * behind runtime_kernel() of a program that is linked with CUDA's table. */
 const gp_kernel *runtime_cuda_work(const char *op);
 
 /* Text of a file, e.g. "c/softmax.h"; NULL where there is none. */

@@ -179,8 +179,8 @@ static int calibrate(Arena *arena, Diag *diag, const Options *o)
 {
     const Profile profile = profile_measure();
     const bool link = o->output && strcmp(extension(o->output), "c") == 0;
-    const Text text = link ? profile_link_program(arena, &profile, o->output)
-                           : profile_text(arena, &profile);
+    const Text text =
+        link ? profile_link_program(arena, &profile, o->output) : profile_text(arena, &profile);
     return output_write(diag, &(OutFile){.path = o->output, .text = text}, 1) ? 0 : 1;
 }
 

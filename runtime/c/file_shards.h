@@ -99,13 +99,13 @@ GP_HOST int gp_write_shared(gp_ranks *r, const char *path, int file, const gp_it
                  brief, r->rank, strerror(errno));
         code = GP_EFILE;
     } else if (!gp_write_all_own(r, file, f->tensors, items)) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief,
-                 r->rank, strerror(errno));
+        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief, r->rank,
+                 strerror(errno));
         code = GP_EFILE;
     }
     if (file >= 0 && close(file) != 0 && code == GP_OK) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief,
-                 r->rank, strerror(errno));
+        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief, r->rank,
+                 strerror(errno));
         code = GP_EFILE;
     }
     return gp_ranks_agree(r, code, f->text, sizeof f->text);

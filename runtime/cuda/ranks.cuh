@@ -89,9 +89,9 @@ GP_HOST ncclResult_t gp_nccl_join(const gp_nccl *n, cudaStream_t stream)
 
 /* Adds the parts of all ranks in their order, `on` to what is there; the sum may be in the place of
  * this rank's part. */
-static __global__ GP_UNUSED void gp_add_ranks(gp_real *to, const gp_real *own,
-                                              const gp_real *parts, int64_t stride, int64_t count,
-                                              int rank, int ranks, int on)
+static __global__ GP_UNUSED void gp_add_ranks(gp_real *to, const gp_real *own, const gp_real *parts,
+                                              int64_t stride, int64_t count, int rank, int ranks,
+                                              int on)
 {
     for (GP_EACH(i, count)) {
         const gp_real first = rank == 0 ? own[i] : parts[i];

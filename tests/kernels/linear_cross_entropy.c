@@ -173,7 +173,7 @@ int main(void)
     NOT_HERE(GP_NC); /* a tile has fewer columns */
     NOT_HERE(GP_NC_LARGEST);
     NOT_HERE(GP_HALF_STRIP); /* sums lie in what is made */
-    NOT_HERE(GP_ARG_LANES); /* argmax by itself has it */
+    NOT_HERE(GP_ARG_LANES);  /* argmax by itself has it */
     NOT_HERE(GP_FEW);
     NOT_HERE(GP_GEMM_IN_PLACE);
     NOT_HERE(GP_STREAM_LEAST);

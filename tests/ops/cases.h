@@ -44,7 +44,7 @@ typedef struct {
     double tolerance;     /* 0: 2e-5, or 1e-10 where gp_real is double */
     int output;           /* which result the reference gives */
     bool training;        /* called as part of a training step */
-    bool steep;   /* magnifies what 16 bits round: not compared in them */
+    bool steep;           /* magnifies what 16 bits round: not compared in them */
     Dtype narrow; /* what f32 operands are instead, as activations would be; F32: as written */
 } OpCase;
 

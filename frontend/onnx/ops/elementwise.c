@@ -41,7 +41,8 @@ static bool is_one_number(const Tensor *x)
     return one && (!x->initializer || !elem_is_float(x->elem));
 }
 
-/* A number beside a tensor that has its dims already may be written as one, with no dims of its own. */
+/* A number beside a tensor that has its dims already may be written as one, with no dims of its
+ * own. */
 static const Expr *operand(Import *m, int i, int other)
 {
     const Tensor *x = given(m, i), *y = given(m, other);
