@@ -42,5 +42,5 @@ bench-cpu-rows:
 bench-peers:
 	@$(call need,$(BENCH_PACKAGES))
 	@$(build) gplan $(B)/tests/cpu/cpu_bench
-	@$(PYTHON) tests/peers/check.py ./gplan resnet50 gpt2
+	@$(PYTHON) tests/peers/check.py ./gplan resnet50 gpt2 precision
 	@tests/cpu/models.sh ./gplan 2 $$($(BENCH_CPU) 2 peak) $(PYTHON)
