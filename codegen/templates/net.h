@@ -347,8 +347,8 @@ int net_eval(net *m, float *loss);
 #endif
 #if MODEL_TRAINS
 /* One training step on the batch; the loss, which may be NULL, is from before the update. After
- * NET_EINDEX parameters and state are unchanged; after NET_ECANCEL some may not be: then load
- * or reset. */
+ * NET_EINDEX parameters and state are unchanged; after NET_ECANCEL some may not
+ * be: load or reset then. */
 int net_step(net *m, float *loss);
 #endif
 #endif
