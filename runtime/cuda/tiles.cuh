@@ -115,10 +115,43 @@ template <bool HALF> GP_DEVICE gp_real gp_tile_get(const gp_reals &x, int64_t i,
     return HALF ? gp_factor(x, i, half) : ((const gp_real *)x.at)[i];
 }
 
+/* An operand from its element `first` on. Of f32 a pointer alone, which leaves the sums in
+ * registers. */
+template <bool HALF> struct gp_tile_operand {
+    int64_t first;
+    __device__ void begin(const gp_reals &, int64_t from)
+    {
+        first = from;
+    }
+    __device__ gp_real get(const gp_reals &x, int64_t i, int32_t half) const
+    {
+        return gp_factor(x, first + i, half);
+    }
+    __device__ void put(const gp_reals &x, int64_t i, gp_real value) const
+    {
+        x.put(first + i, value);
+    }
+};
+template <> struct gp_tile_operand<false> {
+    gp_real *at;
+    __device__ void begin(const gp_reals &x, int64_t from)
+    {
+        at = (gp_real *)x.at + from;
+    }
+    __device__ gp_real get(const gp_reals &, int64_t i, int32_t) const
+    {
+        return at[i];
+    }
+    __device__ void put(const gp_reals &, int64_t i, gp_real value) const
+    {
+        at[i] = value;
+    }
+};
+
 /* What one thread loads of both operands in each step: of the left one 8 rows at one depth, of the
  * right one a column at every second depth. */
 template <class Int, bool HALF> struct gp_tile_reader {
-    int64_t left, right; /* where both begin */
+    gp_tile_operand<HALF> left, right;
     int64_t left_k, right_k, end, rows;
     Int h, w;
     gp_walker<Int> left_at, right_at;
@@ -134,8 +167,8 @@ template <class Int, bool HALF> struct gp_tile_reader {
         right_k = from + threadIdx.x / GP_TILE;
         end = to;
         rows = p.rows - own_row;
-        left = batch * p.left_batch + own_row * p.left_row;
-        right = batch * p.right_batch + gp_digits_at(d, p.right_column);
+        left.begin(p.left, batch * p.left_batch + own_row * p.left_row);
+        right.begin(p.right, batch * p.right_batch + gp_digits_at(d, p.right_column));
         h = (Int)(p.first[0] + d.digit[1] * p.column_step[0]);
         w = (Int)(p.first[1] + d.digit[2] * p.column_step[1]);
         sees = own < p.columns;
@@ -147,10 +180,9 @@ template <class Int, bool HALF> struct gp_tile_reader {
         const int down = GP_TILE_THREADS / GP_TILE_DEPTH;
         GP_UNROLL
         for (int i = 0; i < GP_TILE_ROWS; i++)
-            from_left[i] =
-                left_k < end && i * down < rows
-                    ? gp_tile_get<HALF>(p.left, left + left_at.at + i * down * p.left_row, p.half)
-                    : (gp_real)0;
+            from_left[i] = left_k < end && i * down < rows
+                               ? left.get(p.left, left_at.at + i * down * p.left_row, p.half)
+                               : (gp_real)0;
         left_at.go_on(p.left_depth, p.depth_radix);
         left_k += GP_TILE_DEPTH;
         GP_UNROLL
@@ -159,7 +191,7 @@ template <class Int, bool HALF> struct gp_tile_reader {
             const Int x = w + right_at.low * (Int)p.depth_step[1];
             const int inside = y >= 0 && y < (Int)p.size[0] && x >= 0 && x < (Int)p.size[1];
             from_right[i] = sees && right_k < end && inside
-                                ? gp_tile_get<HALF>(p.right, right + right_at.at, p.half)
+                                ? right.get(p.right, right_at.at, p.half)
                                 : (gp_real)0;
             right_at.go_on(p.right_depth, p.depth_radix);
             right_k += GP_TILE_THREADS / GP_TILE;
@@ -224,18 +256,16 @@ GP_DEVICE void gp_tile_store(const gp_tiles &p, int64_t row, int64_t column, int
         if (own >= p.columns)
             break;
         const gp_digits d = gp_digits_of(own, p.column_radix);
-        const int64_t to = part * p.to_part + batch * p.to_batch + gp_digits_at(d, p.to_column);
+        gp_tile_operand<HALF> to;
+        to.begin(p.to, part * p.to_part + batch * p.to_batch + gp_digits_at(d, p.to_column));
         GP_UNROLL
         for (int i = 0; i < GP_TILE_ROWS && first + i < p.rows; i++) {
-            const int64_t at = to + (first + i) * p.to_row;
+            const int64_t at = (first + i) * p.to_row;
             const gp_real before =
                 p.bias.at ? gp_tile_get<HALF>(p.bias, batch * p.rows + first + i, p.half)
-                : p.add   ? gp_tile_get<HALF>(p.to, at, GP_F32)
+                : p.add   ? to.get(p.to, at, GP_F32)
                           : (gp_real)0;
-            if (HALF)
-                p.to.put(at, before + sum[i][j]);
-            else
-                ((gp_real *)p.to.at)[at] = before + sum[i][j];
+            to.put(p.to, at, before + sum[i][j]);
         }
     }
 }
