@@ -17,12 +17,13 @@ enum { GP_TILE_DEPTH = 16, GP_TILE_THREADS = 128 };
 /* Each thread: 8 rows of the tile, and 4 columns that are 16 apart. */
 enum { GP_TILE_ROWS = 8, GP_TILE_COLUMNS = 4, GP_TILE_ACROSS = GP_TILE / GP_TILE_COLUMNS };
 
-/* Threads of a block, and on sm_120 the blocks per multiprocessor: by default its compiler limits a
- * thread to 128 registers, and spills. Three blocks leave 168. */
+/* Blocks per multiprocessor of the kernel for f32, and of that for 16 bits; 0: as the compiler
+ * likes. Left alone it limits some of them to 128 registers a thread, and spills. Three blocks
+ * leave 168. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1200
-#define GP_TILE_BOUNDS __launch_bounds__(GP_TILE_THREADS, 3)
+#define GP_TILE_BLOCKS(half) 3
 #else
-#define GP_TILE_BOUNDS __launch_bounds__(GP_TILE_THREADS)
+#define GP_TILE_BLOCKS(half) ((half) ? 3 : 0)
 #endif
 
 #ifndef GP_NARROW /* digits up to this are counted in 32 bits */
@@ -272,7 +273,8 @@ GP_DEVICE void gp_tile_store(const gp_tiles &p, int64_t row, int64_t column, int
 
 /* Loads the next step of both operands while it multiplies the last one. */
 template <class Int, bool HALF>
-static __global__ void GP_TILE_BOUNDS gp_tiles_multiply(const gp_tiles p)
+static __global__ void __launch_bounds__(GP_TILE_THREADS, GP_TILE_BLOCKS(HALF))
+    gp_tiles_multiply(const gp_tiles p)
 {
     GP_SHARED(gp_four, left, [GP_TILE_DEPTH][GP_TILE / 4 + 1]);
     GP_SHARED(gp_real, right, [GP_TILE_DEPTH][GP_TILE]);
