@@ -351,12 +351,13 @@ static GP_NOINLINE void gp_conv_units_panels(const gp_conv *v, int64_t out, int6
     for (int64_t j = 0; j < n; j += GP_NR, patches += GP_NR * deep) {
         const int64_t width = gp_least(GP_NR, n - j);
         const gp_conv_outputs s = gp_conv_outputs_at(v, out, at + j, width);
+        const gp_ahead none = {rows, 0, 0};
         if (even && width == GP_NR && s.count == width) {
-            gp_half_panel(s.at, y->stride[1], rows, m, patches, deep, v->half, add);
+            gp_half_panel(s.at, y->stride[1], rows, m, patches, deep, v->half, add, &none);
             continue;
         }
         gp_conv_fetch(v, out, m, at + j, width);
-        gp_half_panel(tile, GP_NR, rows, m, patches, deep, v->half, 0);
+        gp_half_panel(tile, GP_NR, rows, m, patches, deep, v->half, 0, &none);
         gp_conv_store(v, out, m, at + j, width, tile, GP_NR, 1, add);
     }
 }

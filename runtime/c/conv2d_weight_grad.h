@@ -199,9 +199,10 @@ GP_FUNCTION void gp_weight_grad_unit(const gp_weight_grad *v, int64_t unit, int6
             end = gp_panel_begin(++i, a.n);
             if (GP_WAY(weight_half, v->half != GP_F32)) {
                 gp_weight_grad_units_of(v, a, first, end - first, at, some, rows, GP_LINE);
+                const gp_ahead none = {rows, 0, 0};
                 for (int64_t j = 0; j < b.n; j += GP_NR)
                     gp_half_into(gp_matrix_at(to, 0, j), rows, end - first, columns + j * deep,
-                                 gp_least(GP_NR, b.n - j), deep, v->half, at > begin);
+                                 gp_least(GP_NR, b.n - j), deep, v->half, at > begin, &none);
                 continue;
             }
             gp_weight_grad_copy(v, a, first, end - first, at, some, rows, GP_LINE);

@@ -20,7 +20,7 @@ typedef uint32_t gp_pair_lanes __attribute__((vector_size(64), aligned(4), may_a
 
 enum {
     GP_HALF_STRIP = GP_BLOCK(1008, 30), /* rows whose sums are kept aside at once */
-    GP_HALF_ROWS = 16                   /* that are packed at once: no panel of A has more */
+    GP_HALF_ROWS = GP_MR > 8 ? 16 : 8   /* that are packed at once: no panel of A has more */
 };
 
 /* Element (i, j) is number i * row + j * col from `at`, of this type. */
@@ -133,32 +133,44 @@ GP_FUNCTION void gp_unit_line(gp_real *to, gp_reals a, int64_t step, int64_t k, 
         own[k] = 0;
 }
 
+/* m of `wide` numbers that lie side by side, as the reals that 16 bits hold; 0 behind them. */
+GP_FUNCTION void gp_rounded_across(gp_real *restrict to, gp_reals a, int64_t m, int wide, int half)
+{
+    if (a.type != GP_F32)
+        gp_widen_line(to, (const gp_half *)a.at, m, half);
+    else
+        gp_round_run(to, (const gp_real *)a.at, 1, m, half);
+    for (int64_t i = m; i < wide; i++)
+        to[i] = 0;
+}
+
 /* The units of m lines at elements p and p + 1 of the k along the inner dimension, where lines are
  * what lies side by side: unit_0[i], and unit_1[i] where a unit is one real, of `wide`. */
 GP_FUNCTION void gp_unit_across(gp_real *unit_0, gp_real *unit_1, gp_reals a, int64_t p, int64_t k,
                                 int64_t m, int wide, int half)
 {
-    const int64_t p1 = p + 1 < k ? p + 1 : p, as_is = a.type != GP_F32 && m == wide;
-    gp_half copy[2][GP_NR_LARGEST] = {{0}};
-    const gp_half *first = gp_reals_at(a, 0, p).at, *second = gp_reals_at(a, 0, p1).at;
-    if (!as_is) {
-        gp_halve(copy[0], gp_reals_at(a, 0, p), 1, m, half);
-        gp_halve(copy[1], gp_reals_at(a, 0, p1), 1, m, half);
-        first = copy[0];
-        second = copy[1];
-    }
+    const int64_t p1 = p + 1 < k ? p + 1 : p;
 #if defined(GP_DOTS)
     if (half == GP_BF16) {
+        const int as_is = a.type != GP_F32 && m == wide;
+        gp_half copy[2][GP_NR_LARGEST] = {{0}};
+        const gp_half *first = gp_reals_at(a, 0, p).at, *second = gp_reals_at(a, 0, p1).at;
         gp_pair *to = (gp_pair *)unit_0;
         const uint32_t is_there = p1 > p ? 0xffff0000u : 0;
+        if (!as_is) {
+            gp_halve(copy[0], gp_reals_at(a, 0, p), 1, m, half);
+            gp_halve(copy[1], gp_reals_at(a, 0, p1), 1, m, half);
+            first = copy[0];
+            second = copy[1];
+        }
         for (int i = 0; i < wide; i++)
             to[i] = (gp_pair)(((uint32_t)second[i] << 16 & is_there) | first[i]);
         return;
     }
 #endif
-    gp_widen_line(unit_0, second, wide, half);
+    gp_rounded_across(unit_0, gp_reals_at(a, 0, p1), m, wide, half);
     if (p1 > p)
-        gp_widen_line(unit_1, first, wide, half);
+        gp_rounded_across(unit_1, gp_reals_at(a, 0, p), m, wide, half);
 }
 
 /* A panel of A: m rows, GP_LINE units apart. */
@@ -266,39 +278,41 @@ typedef short gp_dot_operand __attribute__((vector_size(64)));
         left##i = GP_DOT(left##i, x, left);                \
         right##i = GP_DOT(right##i, x, right);             \
     }
-#define GP_DOT_PRODUCT(rows)                                                           \
-    static GP_NOINLINE void gp_dots_##rows(gp_real *c, int64_t row, const gp_pair *a,  \
-                                           const gp_pair *b, int64_t k, int add)       \
-    {                                                                                  \
-        GP_ROWS_##rows(GP_FETCH)                                                       \
-            GP_ROWS_##rows(GP_ZERO_2) for (int64_t p = 0; p < k; p++, a++, b += GP_NR) \
-        {                                                                              \
-            const gp_pairs left = *(const gp_pairs *)b;                                \
-            const gp_pairs right = *(const gp_pairs *)(b + GP_LANES);                  \
-            __builtin_prefetch(b + 12 * GP_NR);                                        \
-            __builtin_prefetch(b + 12 * GP_NR + GP_LANES);                             \
-            GP_ROWS_##rows(GP_DOT_2)                                                   \
-        }                                                                              \
-        if (add) {                                                                     \
-            GP_ROWS_##rows(GP_JOIN_2)                                                  \
-        } else {                                                                       \
-            GP_ROWS_##rows(GP_KEEP_2)                                                  \
-        }                                                                              \
+#define GP_DOT_BOTH                                           \
+    const gp_pairs left = *(const gp_pairs *)b;               \
+    const gp_pairs right = *(const gp_pairs *)(b + GP_LANES); \
+    __builtin_prefetch(b + 12 * b_step);                      \
+    __builtin_prefetch(b + 12 * b_step + GP_LANES);
+#define GP_DOT_PRODUCT(rows)                                                          \
+    static GP_NOINLINE void gp_dots_##rows(gp_real *c, int64_t row, const gp_pair *a, \
+                                           const gp_pair *b, int64_t k, int add,      \
+                                           const gp_ahead *ahead)                     \
+    {                                                                                 \
+        const int64_t b_step = GP_NR;                                                 \
+        GP_ROWS_##rows(GP_FETCH) GP_ROWS_##rows(GP_ZERO_2)                            \
+            GP_STEPS(GP_DOT_BOTH GP_ROWS_##rows(GP_DOT_2)) if (add)                   \
+        {                                                                             \
+            GP_ROWS_##rows(GP_JOIN_2)                                                 \
+        }                                                                             \
+        else                                                                          \
+        {                                                                             \
+            GP_ROWS_##rows(GP_KEEP_2)                                                 \
+        }                                                                             \
     }
 GP_HEIGHTS(GP_DOT_PRODUCT)
 #endif
 
 /* c (m x GP_NR) = or += a panel of A times one of B, `deep` units. */
 GP_FUNCTION void gp_half_panel(gp_real *c, int64_t row, const gp_real *a, int64_t m,
-                               const gp_real *b, int64_t deep, int half, int add)
+                               const gp_real *b, int64_t deep, int half, int add,
+                               const gp_ahead *ahead)
 {
-    const gp_ahead ahead = {b, 0, 0};
 #if defined(GP_DOTS)
     if (half == GP_BF16) {
         switch (m) {
-#define GP_DOT_CASE(h)                                                          \
-    case h:                                                                     \
-        gp_dots_##h(c, row, (const gp_pair *)a, (const gp_pair *)b, deep, add); \
+#define GP_DOT_CASE(h)                                                                 \
+    case h:                                                                            \
+        gp_dots_##h(c, row, (const gp_pair *)a, (const gp_pair *)b, deep, add, ahead); \
         break;
             GP_HEIGHTS(GP_DOT_CASE)
 #undef GP_DOT_CASE
@@ -307,7 +321,7 @@ GP_FUNCTION void gp_half_panel(gp_real *c, int64_t row, const gp_real *a, int64_
     }
 #endif
     (void)half;
-    gp_panel_product(c, row, a, m, b, GP_NR, GP_NR, deep, add, &ahead);
+    gp_panel_product(c, row, a, m, b, GP_NR, GP_NR, deep, add, ahead);
 }
 
 /* ---- Blocks -----------------------------------------------------------------------------------
@@ -315,15 +329,26 @@ GP_FUNCTION void gp_half_panel(gp_real *c, int64_t row, const gp_real *a, int64_
 
 /* Columns of C, m x n, = or += a panel of A times one of B. */
 GP_FUNCTION void gp_half_into(gp_matrix c, const gp_real *rows, int64_t m, const gp_real *b,
-                              int64_t n, int64_t deep, int half, int add)
+                              int64_t n, int64_t deep, int half, int add, const gp_ahead *ahead)
 {
     gp_real tile[GP_MR * GP_NR];
     if (c.col == 1 && n == GP_NR) {
-        gp_half_panel(c.at, c.row, rows, m, b, deep, half, add);
+        gp_half_panel(c.at, c.row, rows, m, b, deep, half, add, ahead);
         return;
     }
-    gp_half_panel(tile, GP_NR, rows, m, b, deep, half, 0);
+    gp_half_panel(tile, GP_NR, rows, m, b, deep, half, 0, ahead);
     gp_tile_store(c, tile, m, n, add);
+}
+
+/* A panel of A that is packed next, k deep, to prefetch: its elements may be narrower than reals.
+ */
+GP_FUNCTION gp_coming gp_half_coming(gp_reals a, int64_t k)
+{
+    const int64_t size = (int64_t)gp_size(a.type), real = (int64_t)sizeof(gp_real);
+    const int along = a.col == 1;
+    const gp_matrix as_reals = {(gp_real *)a.at, a.row * size / real,
+                                along ? 1 : a.col * size / real};
+    return gp_coming_of(as_reals, along ? k * size / real : k);
 }
 
 /* C (m x n, f32) = or += A times packed columns, k deep: one block of the inner dimension. */
@@ -335,9 +360,13 @@ GP_FUNCTION void gp_half_block(gp_matrix c, gp_reals a, const gp_real *columns, 
     for (int64_t i = 0, from = 0, to; from < m; from = to) {
         to = gp_panel_begin(++i, m);
         gp_half_pack_a(rows, gp_reals_at(a, from, 0), to - from, k, half);
-        for (int64_t j = 0; j < n; j += GP_NR)
-            gp_half_into(gp_matrix_at(c, from, j), rows, to - from, columns + j * deep,
-                         gp_least(GP_NR, n - j), deep, half, add);
+        const gp_coming next = gp_half_coming(gp_reals_at(a, to < m ? to : from, 0), k);
+        for (int64_t j = 0; j < n; j += GP_NR) {
+            const int64_t width = gp_least(GP_NR, n - j);
+            const gp_ahead ahead = gp_ahead_of(next, deep, j, width, n);
+            gp_half_into(gp_matrix_at(c, from, j), rows, to - from, columns + j * deep, width, deep,
+                         half, add, &ahead);
+        }
         gp_finish(gp_ending_at(end, from, 0), gp_matrix_at(c, from, 0), to - from, n);
     }
 }
