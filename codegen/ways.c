@@ -81,8 +81,13 @@ static void say_files(const Ways *ways, const Api *api)
         const bool in_file = constant_is_long(api, i);
         say(ways, "init_reals", value->dtype == F32);
         say(ways, "init_file", in_file);
-        say(ways, "init_uniform", !in_file && value->init.kind == INIT_UNIFORM);
-        say(ways, "init_normal", !in_file && value->init.kind == INIT_NORMAL);
+        const bool uniform = !in_file && value->init.kind == INIT_UNIFORM;
+        const bool normal = !in_file && value->init.kind == INIT_NORMAL;
+        say(ways, "init_uniform", uniform);
+        say(ways, "init_normal", normal);
+        say(ways, "init_narrow", false); /* what is rounded is drawn as f32 first */
+        if ((uniform || normal) && value->dtype != F32)
+            say(ways, "init_narrow", true);
         say(ways, "file_maps", false);
         say(ways, "file_binds", false);
         if (api->tensor[i].slot != NONE) {

@@ -2,7 +2,10 @@
 #ifndef GP_INIT_H
 #define GP_INIT_H
 
+#include "narrow.h"
 #include "rng.h"
+
+enum { GP_INIT_PIECE = GP_BLOCK(256, 8) }; /* numbers that are drawn before they are rounded */
 
 enum { GP_INIT_CONST, GP_INIT_UNIFORM, GP_INIT_NORMAL, GP_INIT_LIST, GP_INIT_FILE };
 
@@ -47,6 +50,16 @@ GP_HOST void gp_initialize(const gp_run *run, const gp_init *init, const char *n
     (void)run, (void)name; /* for random numbers alone */
     if (GP_WAY(init_file, init->kind == GP_INIT_FILE))
         return;
+    const int draws = init->kind == GP_INIT_UNIFORM || init->kind == GP_INIT_NORMAL;
+    if (GP_WAY(init_narrow, draws && dtype != GP_F32)) { /* as f32, rounded */
+        gp_real wide[GP_INIT_PIECE];
+        for (int64_t i = 0, some; i < count; i += some) {
+            some = count - i < GP_INIT_PIECE ? count - i : (int64_t)GP_INIT_PIECE;
+            gp_initialize(run, init, name, wide, GP_F32, from + i, some);
+            gp_set_row((gp_half *)data + i, wide, some, dtype);
+        }
+        return;
+    }
     if (GP_WAY(init_uniform, init->kind == GP_INIT_UNIFORM)) {
         gp_random_uniform(run, gp_key(name), init->a, init->b, (gp_real *)data, from, count);
         return;

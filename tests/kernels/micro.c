@@ -70,8 +70,32 @@ static void pieces(void)
     }
 }
 
+/* Parameters of 16 bits are those of f32, rounded; `count` of them. */
+static void rounded_ones(int64_t count)
+{
+    gp_real *wide = keep((size_t)count * sizeof *wide);
+    gp_half *half = keep((size_t)(count + 1) * sizeof *half);
+    const gp_run run = {.seed = 7, .threads = 1};
+    CROSS(GP_INIT_PIECE, count);
+    for (int kind = GP_INIT_UNIFORM; kind <= GP_INIT_NORMAL; kind++)
+        for (int32_t dtype = GP_F16; dtype <= GP_BF16; dtype++) {
+            const gp_init init = {.kind = kind, .a = -2, .b = 3};
+            gp_initialize(&run, &init, "name", wide, GP_F32, 4, count);
+            half[count] = 99;
+            gp_initialize(&run, &init, "name", half, dtype, 4, count);
+            SAME("what lies after", half[count], 99);
+            for (int64_t i = 0; i < count; i++)
+                SAME("a number of 16 bits", gp_get_real(half, i, dtype),
+                     gp_round_to(wide[i], dtype));
+        }
+    forget();
+}
+
 int main(void)
 {
+    for (int64_t off = -1; off <= 1; off++)
+        rounded_ones(GP_INIT_PIECE + off);
+    rounded_ones(2 * GP_INIT_PIECE + 3);
     for (int64_t micros = 1; micros <= 3; micros++)
         for (int64_t samples = 1; samples <= 3; samples++) {
             places(1, micros, samples, 5);
