@@ -234,4 +234,13 @@ GP_FUNCTION void gp_store_row(const gp_tensor *t, int64_t row, const gp_real *fr
     gp_set_row((char *)t->data + row * n * (int64_t)gp_size(t->dtype), from, n, t->dtype);
 }
 
+/* All reals of a contiguous tensor, of 16 bits to f32 or back. */
+GP_FUNCTION void gp_convert(const gp_tensor *from, const gp_tensor *to)
+{
+    if (to->dtype == GP_F32)
+        gp_get_row((gp_real *)to->data, from->data, gp_count(from), from->dtype);
+    else
+        gp_set_row(to->data, (const gp_real *)from->data, gp_count(from), to->dtype);
+}
+
 #endif

@@ -64,7 +64,7 @@ GP_KERNEL(scatter_add)
     if (!gp_indices_fit(&c->in[1], -x->dim[0], x->dim[0]))
         return GP_EINDEX;
     if (GP_WAY(scatter_half, x->dtype != GP_F32))
-        gp_get_row(c->out[0].data, x->data, gp_count(x), x->dtype);
+        gp_convert(x, &c->out[0]);
     else if (GP_WAY(scatter_copies, gp_scatter_copies(c)))
         gp_move(c->run, x, c->out[0].data, c->out[0].stride);
     gp_add_rows(c);

@@ -5,20 +5,21 @@
 
 #include "base.cuh"
 
-static __global__ void gp_add_window_elements(gp_line from, const gp_real *dy, gp_line window,
-                                              gp_real *to, int64_t count)
+static __global__ void gp_add_window_elements(gp_line from, gp_reals dy, gp_line window,
+                                              gp_reals to, int64_t count)
 {
-    for (GP_EACH(i, count))
-        to[gp_line_at(&window, i)] += dy[gp_line_at(&from, i)];
+    for (GP_EACH(i, count)) {
+        const int64_t at = gp_line_at(&window, i);
+        to.put(at, to[at] + dy[gp_line_at(&from, i)]);
+    }
 }
 
 GP_KERNEL(add_window)
 {
     const gp_add_window_attr *a = (const gp_add_window_attr *)c->attr;
-    const gp_tensor *dy = &c->in[1];
-    gp_real *to = (gp_real *)c->out[0].data;
-    if (to != c->in[0].data)
-        GP_CUDA_CALL(c, cudaMemcpyAsync(to, c->in[0].data, (size_t)gp_count(&c->in[0]) * sizeof *to,
+    const gp_tensor *x = &c->in[0], *dy = &c->in[1], *to = &c->out[0];
+    if (to->data != x->data)
+        GP_CUDA_CALL(c, cudaMemcpyAsync(to->data, x->data, (size_t)gp_count(x) * gp_size(x->dtype),
                                         cudaMemcpyDeviceToDevice, gp_device_of(c)->stream));
     gp_line from, window;
     from.rank = window.rank = 0;
@@ -28,9 +29,11 @@ GP_KERNEL(add_window)
     }
     const int64_t count = gp_count(dy);
     const unsigned block = gp_block_of(count);
-    GP_LAUNCH(c, gp_add_window_elements, gp_blocks(count, block), block, 0, from,
-              (const gp_real *)dy->data, window, to + a->offset, count);
+    GP_LAUNCH(c, gp_add_window_elements, gp_blocks(count, block), block, 0, from, gp_reals_of(dy),
+              window, gp_reals_from(gp_reals_of(to), a->offset), count);
     return GP_OK;
 }
+
+GP_TAKES_HALF(add_window)
 
 #endif

@@ -94,8 +94,8 @@ template <class T> static int gp_arg_start(const gp_call *c, int64_t axes, int l
 
 GP_HOST int gp_arg(const gp_call *c, int64_t axes, int least)
 {
-    return c->in[0].dtype == GP_F32 ? gp_arg_start<gp_real>(c, axes, least)
-                                    : gp_arg_start<int64_t>(c, axes, least);
+    return gp_is_real(c->in[0].dtype) ? gp_arg_start<gp_real>(c, axes, least)
+                                      : gp_arg_start<int64_t>(c, axes, least);
 }
 
 GP_KERNEL(argmax)
@@ -107,5 +107,8 @@ GP_KERNEL(argmin)
 {
     return gp_arg(c, ((const gp_argmin_attr *)c->attr)->axes, 1);
 }
+
+GP_TAKES_HALF(argmax)
+GP_TAKES_HALF(argmin)
 
 #endif

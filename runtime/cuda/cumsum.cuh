@@ -9,7 +9,7 @@
 
 GP_DEVICE void gp_cumsum_load(const gp_tensor *t, int64_t at, double *x)
 {
-    *x = (double)((const gp_real *)t->data)[at];
+    *x = (double)gp_get_real(t->data, at, t->dtype);
 }
 
 /* Integers wrap around. */
@@ -20,7 +20,7 @@ GP_DEVICE void gp_cumsum_load(const gp_tensor *t, int64_t at, uint64_t *x)
 
 GP_DEVICE void gp_cumsum_store(const gp_tensor *t, int64_t at, double x)
 {
-    ((gp_real *)t->data)[at] = (gp_real)x;
+    gp_set_real(t->data, at, t->dtype, (gp_real)x);
 }
 
 GP_DEVICE void gp_cumsum_store(const gp_tensor *t, int64_t at, uint64_t x)
@@ -110,7 +110,9 @@ template <class T> static int gp_cumsum_start(const gp_call *c)
 
 GP_KERNEL(cumsum)
 {
-    return c->in[0].dtype == GP_F32 ? gp_cumsum_start<double>(c) : gp_cumsum_start<uint64_t>(c);
+    return gp_is_real(c->in[0].dtype) ? gp_cumsum_start<double>(c) : gp_cumsum_start<uint64_t>(c);
 }
+
+GP_TAKES_HALF(cumsum)
 
 #endif

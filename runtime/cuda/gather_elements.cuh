@@ -33,4 +33,6 @@ GP_KERNEL(gather_elements)
     return GP_OK;
 }
 
+GP_TAKES_HALF(gather_elements)
+
 #endif

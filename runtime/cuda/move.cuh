@@ -52,4 +52,23 @@ GP_HOST int gp_move(const gp_call *c, const gp_tensor *from, void *to, const int
     return GP_OK;
 }
 
+static __global__ void gp_move_each_real(gp_reals from, gp_reals to, int64_t count)
+{
+    for (GP_EACH(i, count))
+        to.put(i, from[i]);
+}
+
+/* Copies all elements of a contiguous tensor to another of the same dims, which may be of another
+ * width where they are reals. */
+GP_HOST int gp_move_reals(const gp_call *c, const gp_tensor *from, const gp_tensor *to)
+{
+    const int64_t count = gp_count(from);
+    const unsigned block = gp_block_of(count);
+    if (from->dtype == to->dtype)
+        return gp_move(c, from, to->data, to->stride);
+    GP_LAUNCH(c, gp_move_each_real, gp_blocks(count, block), block, 0, gp_reals_of(from),
+              gp_reals_of(to), count);
+    return GP_OK;
+}
+
 #endif

@@ -6,7 +6,7 @@
 
 /* The value as an element of any dtype. */
 typedef union {
-    gp_real real;
+    gp_real real; /* or of 16 bits, in its first bytes */
     int32_t i32;
     int64_t i64;
     uint8_t u8;
@@ -38,8 +38,8 @@ GP_KERNEL(pad)
     const unsigned block = gp_block_of(count);
     gp_pad_value value;
     memset(&value, 0, sizeof value);
-    if (out->dtype == GP_F32)
-        value.real = (gp_real)a->value;
+    if (gp_is_real(out->dtype))
+        gp_set_real(&value, 0, out->dtype, (gp_real)a->value);
     else if (out->dtype == GP_I32)
         value.i32 = (int32_t)a->value;
     else if (out->dtype == GP_I64)
@@ -50,5 +50,7 @@ GP_KERNEL(pad)
               count, (int64_t)gp_size(out->dtype));
     return GP_OK;
 }
+
+GP_TAKES_HALF(pad)
 
 #endif

@@ -104,7 +104,7 @@ GP_DEVICE void gp_fold_store(const gp_reduction<double> *r, int64_t i, double x)
     if (r->means)
         r->means[i] = result;
     else
-        ((gp_real *)r->to.data)[i] = (gp_real)result;
+        gp_set_real(r->to.data, i, r->to.dtype, (gp_real)result);
 }
 
 GP_DEVICE void gp_fold_store(const gp_reduction<int64_t> *r, int64_t i, int64_t x)
@@ -209,7 +209,7 @@ template <class T> GP_HOST gp_reduction<T> gp_reduction_of(const gp_call *c, int
 
 GP_HOST int gp_reduce(const gp_call *c, int64_t axes, int how)
 {
-    if (c->out[0].dtype == GP_F32)
+    if (gp_is_real(c->out[0].dtype))
         return gp_reduce_start(c, gp_reduction_of<double>(c, axes, how));
     return gp_reduce_start(c, gp_reduction_of<int64_t>(c, axes, how));
 }
@@ -261,6 +261,10 @@ GP_KERNEL(var)
 }
 
 GP_TAKES_HALF(sum)
+GP_TAKES_HALF(prod)
+GP_TAKES_HALF(max)
+GP_TAKES_HALF(min)
 GP_TAKES_HALF(mean)
+GP_TAKES_HALF(var)
 
 #endif

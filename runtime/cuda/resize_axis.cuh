@@ -1,6 +1,6 @@
 /* Resizing along an axis: a product with a band matrix, whose rows are made first. Then a thread
- * for each element of the result; going back, one for each line along the axis, since elements of
- * the result share those of the operand. */
+ * for each element of the result; going back, one for each element of the operand, which adds up
+ * what it gave to elements of the result, in their order. */
 #ifndef GP_RESIZE_AXIS_CUH
 #define GP_RESIZE_AXIS_CUH
 
@@ -16,7 +16,7 @@ static __global__ void gp_resize_rows(gp_resize_axis_attr a, gp_resize v, int64_
 }
 
 static __global__ void gp_resize_elements(gp_real outside, gp_resize v, const int64_t *first,
-                                          const gp_real *weight, const gp_real *x, gp_real *y)
+                                          const gp_real *weight, gp_reals x, gp_reals y)
 {
     for (GP_EACH(i, v.outers * v.out * v.inners)) {
         const int64_t o = i / v.inners % v.out, outer = i / v.inners / v.out;
@@ -24,21 +24,43 @@ static __global__ void gp_resize_elements(gp_real outside, gp_resize v, const in
         for (int64_t k = 0; k < v.taps && first[o] >= 0; k++)
             sum +=
                 weight[o * v.taps + k] * x[(outer * v.in + first[o] + k) * v.inners + i % v.inners];
-        y[i] = sum;
+        y.put(i, sum);
     }
 }
 
-static __global__ void gp_resize_lines(gp_resize v, const int64_t *first, const gp_real *weight,
-                                       const gp_real *dy, gp_real *dx)
+/* Whether element o of the result is made of element k. */
+GP_DEVICE bool gp_resize_takes(const gp_resize *v, const int64_t *first, int64_t o, int64_t k)
 {
-    for (GP_EACH(i, v.outers * v.inners)) {
-        const gp_real *up = dy + i / v.inners * v.out * v.inners + i % v.inners;
-        gp_real *to = dx + i / v.inners * v.in * v.inners + i % v.inners;
-        for (int64_t k = 0; k < v.in; k++)
-            to[k * v.inners] = 0;
+    return first[o] >= 0 && k >= first[o] && k < first[o] + v->taps;
+}
+
+/* Elements span[2 k] to span[2 k + 1] - 1 of the result, and maybe not all of them, are made of
+ * element k. */
+static __global__ void gp_resize_find_spans(gp_resize v, const int64_t *first, int64_t *span)
+{
+    for (GP_EACH(k, v.in)) {
+        int64_t from = v.out, to = 0;
         for (int64_t o = 0; o < v.out; o++)
-            for (int64_t k = 0; k < v.taps && first[o] >= 0; k++)
-                to[(first[o] + k) * v.inners] += weight[o * v.taps + k] * up[o * v.inners];
+            if (gp_resize_takes(&v, first, o, k)) {
+                from = from < o ? from : o;
+                to = o + 1;
+            }
+        span[2 * k] = from;
+        span[2 * k + 1] = to;
+    }
+}
+
+static __global__ void gp_resize_back(gp_resize v, const int64_t *first, const gp_real *weight,
+                                      const int64_t *span, gp_reals dy, gp_reals dx)
+{
+    for (GP_EACH(i, v.outers * v.in * v.inners)) {
+        const int64_t k = i / v.inners % v.in, outer = i / v.inners / v.in;
+        gp_real sum = 0;
+        for (int64_t o = span[2 * k]; o < span[2 * k + 1]; o++)
+            if (gp_resize_takes(&v, first, o, k))
+                sum += weight[o * v.taps + k - first[o]] *
+                       dy[(outer * v.out + o) * v.inners + i % v.inners];
+        dx.put(i, sum);
     }
 }
 
@@ -51,7 +73,7 @@ GP_KERNEL(resize_axis)
     GP_LAUNCH(c, gp_resize_rows, gp_blocks(v.out, GP_BLOCK), GP_BLOCK, 0, *a, v, first, weight);
     GP_LAUNCH(c, gp_resize_elements, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0,
               (gp_real)a->outside, v, (const int64_t *)first, (const gp_real *)weight,
-              (const gp_real *)c->in[0].data, (gp_real *)c->out[0].data);
+              gp_reals_of(&c->in[0]), gp_reals_of(&c->out[0]));
     return GP_OK;
 }
 
@@ -59,13 +81,18 @@ GP_KERNEL(resize_axis_grad)
 {
     const gp_resize_axis_attr *a = (const gp_resize_axis_attr *)c->attr;
     const gp_resize v = gp_resize_of(a, &c->out[0], &c->in[0]);
-    int64_t *first = (int64_t *)c->work;
+    int64_t *span = (int64_t *)c->work, *first = span + 2 * v.in;
     gp_real *weight = (gp_real *)(first + v.out);
     GP_LAUNCH(c, gp_resize_rows, gp_blocks(v.out, GP_BLOCK), GP_BLOCK, 0, *a, v, first, weight);
-    GP_LAUNCH(c, gp_resize_lines, gp_blocks(v.outers * v.inners, GP_BLOCK), GP_BLOCK, 0, v,
-              (const int64_t *)first, (const gp_real *)weight, (const gp_real *)c->in[0].data,
-              (gp_real *)c->out[0].data);
+    GP_LAUNCH(c, gp_resize_find_spans, gp_blocks(v.in, GP_BLOCK), GP_BLOCK, 0, v,
+              (const int64_t *)first, span);
+    GP_LAUNCH(c, gp_resize_back, gp_blocks(gp_count(&c->out[0]), GP_BLOCK), GP_BLOCK, 0, v,
+              (const int64_t *)first, (const gp_real *)weight, (const int64_t *)span,
+              gp_reals_of(&c->in[0]), gp_reals_of(&c->out[0]));
     return GP_OK;
 }
+
+GP_TAKES_HALF(resize_axis)
+GP_TAKES_HALF(resize_axis_grad)
 
 #endif

@@ -21,18 +21,18 @@ static __global__ void gp_rope_angles(gp_rope_attr a, int64_t length, int64_t ha
 }
 
 static __global__ void gp_rope_pairs(gp_line outer, gp_tensor x, int64_t length, int64_t half,
-                                     const gp_real *table, gp_real *to, int64_t pairs)
+                                     const gp_real *table, gp_reals to, int64_t pairs)
 {
     const int64_t step = x.stride[x.rank - 1];
     for (GP_EACH(k, pairs)) {
         const int64_t i = k % half, t = k / half % length, row = k / half / length;
-        const gp_real *from =
-            (const gp_real *)x.data + gp_line_at(&outer, row) + t * x.stride[x.rank - 2];
+        const gp_reals from =
+            gp_reals_from(gp_reals_of(&x), gp_line_at(&outer, row) + t * x.stride[x.rank - 2]);
         const gp_real cosine = table[2 * t * half + i], sine = table[(2 * t + 1) * half + i];
         const gp_real a = from[i * step], b = from[(i + half) * step];
-        gp_real *out = to + (row * length + t) * 2 * half;
-        out[i] = a * cosine - b * sine;
-        out[i + half] = b * cosine + a * sine;
+        const gp_reals out = gp_reals_from(to, (row * length + t) * 2 * half);
+        out.put(i, a * cosine - b * sine);
+        out.put(i + half, b * cosine + a * sine);
     }
 }
 
@@ -51,8 +51,10 @@ GP_KERNEL(rope)
     const unsigned block = gp_block_of(angles);
     GP_LAUNCH(c, gp_rope_angles, gp_blocks(angles, block), block, 0, *a, length, half, table);
     GP_LAUNCH(c, gp_rope_pairs, gp_blocks(pairs, block), block, 0, outer, *x, length, half,
-              (const gp_real *)table, (gp_real *)c->out[0].data, pairs);
+              (const gp_real *)table, gp_reals_of(&c->out[0]), pairs);
     return GP_OK;
 }
+
+GP_TAKES_HALF(rope)
 
 #endif

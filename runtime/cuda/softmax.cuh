@@ -8,40 +8,43 @@
 
 #include "../c/math.h"
 
-static __global__ void gp_softmax_rows(const gp_real *x, gp_real *to, int64_t rows, int64_t n,
-                                       int is_log)
+static __global__ void gp_softmax_rows(gp_reals x, gp_reals to, int64_t rows, int64_t n, int is_log)
 {
     for (GP_EACH_BLOCK(row, rows)) {
-        const gp_real *from = x + row * n;
-        gp_real *out = to + row * n, most = -(gp_real)INFINITY;
+        const gp_reals from = gp_reals_from(x, row * n), out = gp_reals_from(to, row * n);
+        gp_real most = -(gp_real)INFINITY;
         double exps = 0;
-        for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            most = from[i] > most ? from[i] : most;
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+            const gp_real one = from[i];
+            most = one > most ? one : most;
+        }
         most = gp_block_join(most, gp_larger());
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
             exps += (double)gp_exp(from[i] - most);
         const gp_real sum = (gp_real)gp_block_sum(exps);
         const gp_real shift = is_log ? gp_log(sum) : 0, scale = 1 / sum;
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            out[i] = is_log ? from[i] - most - shift : gp_exp(from[i] - most) * scale;
+            out.put(i, is_log ? from[i] - most - shift : gp_exp(from[i] - most) * scale);
     }
 }
 
-static __global__ void gp_softmax_columns(const gp_real *x, gp_real *to, int64_t outer, int64_t n,
+static __global__ void gp_softmax_columns(gp_reals x, gp_reals to, int64_t outer, int64_t n,
                                           int64_t inner, int is_log)
 {
     for (GP_EACH(column, outer * inner)) {
         const int64_t at = column / inner * n * inner + column % inner;
         gp_real most = x[at];
         double sum = 0;
-        for (int64_t k = 1; k < n; k++)
-            most = x[at + k * inner] > most ? x[at + k * inner] : most;
+        for (int64_t k = 1; k < n; k++) {
+            const gp_real one = x[at + k * inner];
+            most = one > most ? one : most;
+        }
         for (int64_t k = 0; k < n; k++)
             sum += (double)gp_exp(x[at + k * inner] - most);
         const gp_real scale = is_log ? (gp_real)log(sum) : (gp_real)(1 / sum);
         for (int64_t k = 0; k < n; k++) {
             const gp_real less = x[at + k * inner] - most;
-            to[at + k * inner] = is_log ? less - scale : gp_exp(less) * scale;
+            to.put(at + k * inner, is_log ? less - scale : gp_exp(less) * scale);
         }
     }
 }
@@ -49,8 +52,7 @@ static __global__ void gp_softmax_columns(const gp_real *x, gp_real *to, int64_t
 GP_UNUSED static inline int gp_softmax_any(const gp_call *c, int axis, int is_log)
 {
     const gp_tensor *t = &c->in[0];
-    const gp_real *x = (const gp_real *)t->data;
-    gp_real *to = (gp_real *)c->out[0].data;
+    const gp_reals x = gp_reals_of(t), to = gp_reals_of(&c->out[0]);
     const int64_t outer = gp_span(t, 0, axis), n = t->dim[axis];
     const int64_t inner = gp_span(t, axis + 1, t->rank);
     if (inner == 1)
@@ -71,5 +73,8 @@ GP_KERNEL(log_softmax)
 {
     return gp_softmax_any(c, (int)((const gp_log_softmax_attr *)c->attr)->axis, 1);
 }
+
+GP_TAKES_HALF(softmax)
+GP_TAKES_HALF(log_softmax)
 
 #endif

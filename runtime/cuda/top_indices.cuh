@@ -24,4 +24,6 @@ GP_KERNEL(top_indices)
     return GP_OK;
 }
 
+GP_TAKES_HALF(top_indices)
+
 #endif

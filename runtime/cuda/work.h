@@ -271,10 +271,50 @@ GP_WORKSPACE(resize_axis)
     return gp_resize_table(&v);
 }
 
+/* Going back: from which element of the result to which each element of the operand is in. */
+GP_FUNCTION size_t gp_resize_spans(const gp_resize *v)
+{
+    return 2 * (size_t)v->in * sizeof(int64_t);
+}
+
 GP_WORKSPACE(resize_axis_grad)
 {
     const gp_resize v = gp_resize_of((const gp_resize_axis_attr *)c->attr, &c->out[0], &c->in[0]);
-    return gp_resize_table(&v);
+    return gp_resize_table(&v) + gp_resize_spans(&v);
+}
+
+/* ---- Gradients of 16 bits that are sums or products of their own ------------------------------
+ */
+
+#ifndef GP_LINES_AT_ONCE
+#define GP_LINES_AT_ONCE (1 << 14)
+#define GP_PLANES_AT_ONCE (1 << 12)
+#endif
+
+/* Threads of prod_grad, and of grid_sample_grad, each with a line or a plane in f32. */
+GP_FUNCTION int64_t gp_prod_threads(int64_t lines)
+{
+    return gp_least(lines, GP_LINES_AT_ONCE);
+}
+
+GP_FUNCTION int64_t gp_grid_threads(int64_t planes)
+{
+    return gp_least(planes, GP_PLANES_AT_ONCE);
+}
+
+GP_WORKSPACE(prod_grad)
+{
+    const gp_prod_grad_attr *a = (const gp_prod_grad_attr *)c->attr;
+    const gp_fold to = gp_fold_of(&c->out[0], a->axes);
+    const int64_t lines = to.outers * to.width;
+    return gp_is_half(c) ? (size_t)(gp_prod_threads(lines) * to.count) * sizeof(gp_real) : 0;
+}
+
+GP_WORKSPACE(grid_sample_grad)
+{
+    const gp_tensor *dx = &c->out[0];
+    const int64_t planes = gp_span(dx, 0, 2), size = gp_span(dx, 2, dx->rank);
+    return gp_is_half(c) ? (size_t)(gp_grid_threads(planes) * size) * sizeof(gp_real) : 0;
 }
 
 /* ---- Attention ------------------------------------------------------------------------------ */
