@@ -494,6 +494,7 @@ typedef struct {
     Use *din;           /* by operand, to be filled: dims as the operand's (its view's), or 1
                            where it is broadcast and the row has summed already */
     struct Flow *flow;  /* by value: for grad_flow */
+    const bool *exact;  /* by value: read as it is, not only rounded; for grad_result */
 } Grad;
 
 /* How the samples of a batch pass through an op: the axis of output `output` on which the samples
@@ -614,6 +615,8 @@ Use call_op(Graph *g, const Call *from, const char *op, int count, const Use *op
  * keeps this layer wide; and the dtype that its real results have: F32, F16 or BF16. */
 Dtype precision_asked(const Graph *g, const Call *c);
 Dtype precision_of(const Graph *g, const Call *c);
+/* Whether the target's kernel takes 16 bits. */
+bool precision_takes_half(const Graph *g, const OpRow *op);
 /* Brings operands of a kernel to what it takes for such results. */
 bool precision_operands(Graph *g, Call *c, Dtype dtype);
 /* Declares the results so, after the shape rule. */

@@ -28,6 +28,7 @@ typedef struct Flow {
 typedef struct {
     Graph *g;
     bool *needs; /* by value: a trained parameter feeds it, and it is a float */
+    bool *exact; /* by value: someone reads it as it is, not only rounded to 16 bits */
     Flow *flow;  /* by value */
     size_t values;
 } Backward;
@@ -88,15 +89,24 @@ Use grad_operand(const Grad *grad, int i)
     return (Use){make_again(grad, use.value).value, use.view};
 }
 
-/* The narrow value that a result of a kernel was rounded to, where only that is read; or NONE. */
-static Id rounded_result(const Graph *g, Id value)
+/* Whether operand i is rounded to 16 bits as it stands. */
+static bool is_rounded(const Graph *g, const Node *node, Id i)
 {
+    return node_use(g, node, i).view == NONE && node->op->flags & OP_CONVERTS &&
+           dtype_is_narrow((Dtype)g->value.at[node->value].dtype);
+}
+
+/* The narrow value that a result of a kernel was rounded to, where only that is read; or NONE. */
+static Id rounded_result(const Grad *grad, Id value)
+{
+    const Graph *g = grad->g;
+    if (grad->exact[value] || g->value.at[value].dtype != F32)
+        return NONE;
     for (size_t n = g->value.at[value].node + 1; n < g->node.count; n++) {
         const Node *node = &g->node.at[n];
         for (Id i = 0; i < node->uses; i++)
-            if (node_use(g, node, i).value == value && node_use(g, node, i).view == NONE &&
-                node->op->flags & OP_CONVERTS && node->phase == PHASE_FORWARD &&
-                dtype_is_narrow((Dtype)g->value.at[node->value].dtype))
+            if (node_use(g, node, i).value == value && node->phase == PHASE_FORWARD &&
+                is_rounded(g, node, i))
                 return node->value;
         if (n > g->value.at[value].node + 4u) /* it comes right after the kernel */
             break;
@@ -108,7 +118,7 @@ Use grad_result(const Grad *grad, int i)
 {
     Graph *g = grad->g;
     const Id value = node_value(&g->node.at[grad->node], (Id)i);
-    const Id narrow = g->value.at[value].dtype == F32 ? rounded_result(g, value) : NONE;
+    const Id narrow = rounded_result(grad, value);
     return narrow == NONE ? use_of(value) : precision_cast(g, &grad->at, use_of(narrow), F32);
 }
 
@@ -437,6 +447,20 @@ static void find_needs(Backward *b, size_t nodes)
     }
 }
 
+/* What only its rounded numbers are read of need not be kept besides. */
+static void find_exact(Backward *b, size_t nodes)
+{
+    const Graph *g = b->g;
+    for (size_t n = 0; n < nodes; n++)
+        for (Id i = 0; i < g->node.at[n].uses; i++) {
+            const Id value = node_use(g, &g->node.at[n], i).value;
+            if (value != NONE && !is_rounded(g, &g->node.at[n], i))
+                b->exact[value] = true;
+        }
+    for (size_t i = 0; i < g->output.count; i++)
+        b->exact[g->output.at[i].use.value] = true;
+}
+
 /* The operand of a derived row: a letter of `reads`. */
 static Use read_letter(const Grad *grad, char what)
 {
@@ -491,6 +515,7 @@ static bool node_gradient(Backward *b, Id id)
     Grad grad = {.g = g, .node = id, .at = call_at(g, id), .wanted = wanted, .dout = dout};
     grad.din = din;
     grad.flow = b->flow;
+    grad.exact = b->exact;
     grad.at.phase = PHASE_BACKWARD;
     grad.at.name = arena_printf(g->arena, "d.%s", node.name);
     for (Id i = 0; i < node.values; i++) {
@@ -522,10 +547,12 @@ bool gradients(Graph *g, Use loss, Use **gradient)
     Backward b = {.g = g,
                   .values = g->value.count,
                   .needs = ARENA_ARRAY(g->arena, bool, g->value.count),
+                  .exact = ARENA_ARRAY(g->arena, bool, g->value.count),
                   .flow = ARENA_ARRAY(g->arena, Flow, g->value.count)};
     for (size_t i = 0; i < b.values; i++)
         b.flow[i].sum = nothing;
     find_needs(&b, nodes);
+    find_exact(&b, nodes);
     const Use seed = loss_scale_factor(g);
     View view = use_view(g, loss);
     for (int i = 0; i < view.rank; i++)

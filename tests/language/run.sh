@@ -2,7 +2,8 @@
 # Golden tests of the language. usage: run.sh [--bless] GPLAN
 #
 #   NAME.g + NAME.err    exactly these messages on standard error, exit status 1
-#   NAME.g + NAME.dump   exactly this from gplan --infer -d lower, exit status 0
+#   NAME.g + NAME.dump   exactly this from gplan --infer -d lower, exit status 0; a line `# pass: train`
+#                        in NAME.g asks for that pass instead
 #
 # A line `# args: -D B=4` in NAME.g is given to gplan, a line `# trains` leaves --infer out. What is too large for a file is made here.
 # shellcheck source=tests/suite.sh
@@ -36,7 +37,7 @@ golden() { # NAME.g EXPECTED STATUS-WANTED ACTUAL STATUS
 prints() {
     "$gplan" --emit g "$1" >"$work/$1" 2>"$work/err" || { report "$1" 'is not printed'; return; }
     # shellcheck disable=SC2086 # args are words
-    "$gplan" --color=never --infer -d lower $2 "$work/$1" >"$work/again" 2>"$work/err"
+    "$gplan" --color=never $infer -d "$pass" $2 "$work/$1" >"$work/again" 2>"$work/err"
     if diff -u "$work/out" "$work/again"; then
         report "$1" ''
     else
@@ -48,8 +49,10 @@ for model in *.g; do
     name=${model%.g}
     args=$(sed -n 's/^# args: *//p' "$model")
     infer=$(grep -q '^# trains$' "$model" || echo --infer)
+    pass=$(sed -n 's/^# pass: *//p' "$model")
+    pass=${pass:-lower}
     # shellcheck disable=SC2086 # args are words
-    "$gplan" --color=never $infer -d lower $args "$model" >"$work/out" 2>"$work/err"
+    "$gplan" --color=never $infer -d "$pass" $args "$model" >"$work/out" 2>"$work/err"
     status=$?
     if [ -e "$name.err" ]; then
         golden "$model" "$name.err" 1 "$work/err" $status
