@@ -102,7 +102,7 @@ static Use rounded(Graph *g, const Call *from, Use use, Dtype dtype)
     return call_finish(g, &c) ? c.result.at[0] : (Use){NONE, NONE};
 }
 
-static bool takes_half(const Graph *g, const OpRow *op)
+bool precision_takes_half(const Graph *g, const OpRow *op)
 {
     return op->flags & OP_HALF && (!g->has_half || g->has_half(op));
 }
@@ -110,7 +110,7 @@ static bool takes_half(const Graph *g, const OpRow *op)
 /* A kernel sees by its operands what it computes in: of parameters alone, the first is cast. */
 static bool show_precision(Graph *g, Call *c, Dtype dtype)
 {
-    if (dtype == F32 || c->op->precision != PRECISION_NARROW || !takes_half(g, c->op))
+    if (dtype == F32 || c->op->precision != PRECISION_NARROW || !precision_takes_half(g, c->op))
         return true;
     for (size_t i = 0; i < c->use.count; i++)
         if (counted(g, c, i) && counted(g, c, i)->dtype == dtype)
@@ -136,7 +136,8 @@ static bool widen_statistics(Graph *g, Call *c)
 
 bool precision_operands(Graph *g, Call *c, Dtype dtype)
 {
-    const bool half = takes_half(g, c->op), product = c->op->precision == PRECISION_NARROW;
+    const bool half = precision_takes_half(g, c->op),
+               product = c->op->precision == PRECISION_NARROW;
     if (!widen_statistics(g, c))
         return false;
     for (size_t i = 0; i < c->use.count; i++) {
@@ -167,7 +168,7 @@ static bool is_narrow_output(const Call *c, int i)
 
 void precision_outputs(const Graph *g, Call *c, Dtype dtype)
 {
-    const bool may = c->op->flags & OP_ELEMENTWISE || takes_half(g, c->op);
+    const bool may = c->op->flags & OP_ELEMENTWISE || precision_takes_half(g, c->op);
     for (int i = 0; i < c->outs && may; i++)
         if (is_narrow_output(c, i))
             c->out[i].dtype = (uint8_t)dtype;
@@ -175,7 +176,7 @@ void precision_outputs(const Graph *g, Call *c, Dtype dtype)
 
 bool precision_results(Graph *g, Call *c, Dtype dtype)
 {
-    for (int i = 0; i < c->outs && dtype != F32 && !takes_half(g, c->op); i++) {
+    for (int i = 0; i < c->outs && dtype != F32 && !precision_takes_half(g, c->op); i++) {
         if (!is_narrow_output(c, i))
             continue;
         c->result.at[i] = precision_cast(g, c, c->result.at[i], dtype);

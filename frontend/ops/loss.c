@@ -228,11 +228,13 @@ static double flops_linear_cross_entropy_grad(const Graph *g, Id node)
 static bool grad_nll_rows(Grad *grad)
 {
     Graph *g = grad->g;
+    const Dtype log_probs = (Dtype)g->value.at[grad_operand(grad, 0).value].dtype;
     View x = use_view(g, grad_operand(grad, 0));
     Call c = call_begin(g, &grad->at, "nll_rows_grad");
     copy_setting(grad, &c, "ignore");
     copy_setting(grad, &c, "ignored");
     call_set(&c, "classes", (double)x.dim[x.rank - 1]);
+    call_set(&c, "dtype", precision_takes_half(g, c.op) ? log_probs : F32);
     call_use(g, &c, grad_operand(grad, 1));
     call_use(g, &c, grad->dout[0]);
     if (!call_finish(g, &c))
@@ -251,7 +253,7 @@ static bool shape_nll_grad(Graph *g, Call *c)
 {
     View ids = call_view(g, c, 0);
     ids.dim[ids.rank] = call_int(c, "classes");
-    return call_output(g, c, F32, ids.rank + 1, ids.dim);
+    return call_output(g, c, (Dtype)call_int(c, "dtype"), ids.rank + 1, ids.dim);
 }
 
 static double flops_rows(const Graph *g, Id node)
@@ -418,7 +420,7 @@ const OpRow ops_loss[] = {
      .args = {{.name = "log_probs"}, {.name = "ids"}, IGNORE},
      .shape = shape_nll_rows,
      .grad = grad_nll_rows,
-     .flags = OP_HIDDEN | OP_CLASSES | OP_LOOKS_UP,
+     .flags = OP_HIDDEN | OP_CLASSES | OP_LOOKS_UP | OP_HALF,
      .batch = batch_rows},
     {.name = "mse",
      .precision = PRECISION_WIDE,
@@ -530,13 +532,15 @@ const OpRow ops_loss[] = {
      .flags = OP_EFFECT | OP_HIDDEN | OP_LOOKS_UP | OP_HALF,
      .batch = batch_never},
     {.name = "nll_rows_grad",
+     .statistics = 2,
      .kernel = "cross_entropy",
      .args = {{.name = "ids"},
               {.name = "dy"},
               IGNORE,
-              {.name = "classes", .kind = ARG_INT, .flags = ARG_FRONT}},
+              {.name = "classes", .kind = ARG_INT, .flags = ARG_FRONT},
+              {.name = "dtype", .kind = ARG_INT, .flags = ARG_FRONT}},
      .shape = shape_nll_grad,
-     .flags = OP_HIDDEN | OP_LOOKS_UP,
+     .flags = OP_HIDDEN | OP_LOOKS_UP | OP_HALF,
      .batch = batch_each},
     /* Logarithms stop at -100, so that a certain and wrong answer has a finite loss; and its slope
      * is that of a probability of 1e-12. */

@@ -308,6 +308,7 @@ const OpRow ops_pool[] = {
     {.name = "maxpool2d_indices",
      .kernel = "pool",
      .args = {WINDOW(2), DILATION(2)},
+     .flags = OP_HALF,
      .shape = indices_shape,
      .flops = pool_flops,
      .strided = 1,

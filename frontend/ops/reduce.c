@@ -424,9 +424,10 @@ const OpRow ops_reduce[] = {
      .batch = batch_cumsum},
     {.name = "prod_grad",
      .args = {{.name = "x"}, {.name = "dy"}, REDUCE_AXES},
+     .statistics = 2,
      .shape = shape_prod_grad,
      .strided = 3,
-     .flags = OP_HIDDEN,
+     .flags = OP_HIDDEN | OP_HALF,
      .batch = batch_prod_grad},
     {0},
 };

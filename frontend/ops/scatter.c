@@ -31,13 +31,13 @@ static bool shape_gather_elements(Graph *g, Call *c)
     return index_along(g, c) && call_output(g, c, call_dtype(g, c, 0), index.rank, index.dim);
 }
 
-/* Updates are of x's dtype; truth is set, not added. */
+/* Updates are of x's dtype, or both are reals of some width; truth is set, not added. */
 static bool check_updates(Graph *g, const Call *c)
 {
-    Dtype dtype = call_dtype(g, c, 0);
-    if (call_dtype(g, c, 2) != dtype)
-        return call_error_at(g, c, 2, "updates are %s, but x is %s",
-                             dtype_name(call_dtype(g, c, 2)), dtype_name(dtype));
+    const Dtype dtype = call_dtype(g, c, 0), updates = call_dtype(g, c, 2);
+    if (updates != dtype && !(dtype_is_real(updates) && dtype_is_real(dtype)))
+        return call_error_at(g, c, 2, "updates are %s, but x is %s", dtype_name(updates),
+                             dtype_name(dtype));
     if (dtype == BOOL && call_int(c, "reduction") != SCATTER_SET)
         return call_error_at(g, c, 0, "only reduction = none takes bool");
     return true;
@@ -54,7 +54,11 @@ static bool shape_scatter(Graph *g, Call *c)
     if (!same)
         return call_error_at(g, c, 2, "updates %s must have the dims of index, %s",
                              use_text(g, call_operand(c, 2)), dims_text(g, c, 1));
-    return call_output(g, c, call_dtype(g, c, 0), x.rank, x.dim);
+    const int64_t how = call_int(c, "reduction");
+    const Dtype dtype = call_dtype(g, c, 0);
+    c->wide_result |=
+        how == SCATTER_ADD || how == SCATTER_MUL; /* sums are not rounded in between */
+    return call_output(g, c, dtype_is_real(dtype) ? F32 : dtype, x.rank, x.dim);
 }
 
 /* ---- Several indices ------------------------------------------------------------------------ */
@@ -323,7 +327,7 @@ const OpRow ops_scatter[] = {
      .flops = flops_none,
      .batch = batch_flat},
     {.name = "scatter",
-     .flags = OP_LOOKS_UP,
+     .flags = OP_LOOKS_UP | OP_HALF,
      .help = "x with updates in place of its elements, or joined to them, at the index on the axis",
      .args = {{.name = "x", .help = "any dtype, one dimension or more"},
               {.name = "index", .help = INDEX_RANGE},

@@ -94,7 +94,7 @@ GP_KERNEL(nll_rows)
     for (int64_t row = 0; row < rows; row++) {
         int64_t id = gp_index(ids, row);
         int skip = a->ignore && id == a->ignored;
-        loss[row] = skip ? 0 : -((const gp_real *)x->data)[row * n + id];
+        loss[row] = skip ? 0 : -gp_get_real(x->data, row * n + id, x->dtype);
     }
     return GP_OK;
 }
@@ -133,18 +133,17 @@ GP_KERNEL(cross_entropy_rows_grad)
 /* -dy at the id of each row, 0 elsewhere. Operands: ids, dy of each row. */
 GP_KERNEL(nll_rows_grad)
 {
-    const gp_nll_rows_attr *a = c->attr;
+    const gp_nll_rows_grad_attr *a = c->attr;
     const gp_tensor *ids = &c->in[0], *out = &c->out[0];
     const gp_real *slope = c->in[1].data;
     const int64_t n = out->dim[out->rank - 1], rows = gp_count(ids);
-    gp_real *dx = out->data;
     if (!gp_classes_fit(ids, n, a->ignore, a->ignored))
         return GP_EINDEX;
-    memset(dx, 0, (size_t)(rows * n) * sizeof *dx);
+    memset(out->data, 0, (size_t)(rows * n) * gp_size(out->dtype));
     for (int64_t row = 0; row < rows; row++) {
         const int64_t id = gp_index(ids, row);
         if (!(a->ignore && id == a->ignored))
-            dx[row * n + id] = -slope[row];
+            gp_set_real(out->data, row * n + id, out->dtype, -slope[row]);
     }
     return GP_OK;
 }

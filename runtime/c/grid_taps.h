@@ -4,7 +4,7 @@
 #ifndef GP_GRID_TAPS_H
 #define GP_GRID_TAPS_H
 
-#include "base.h"
+#include "narrow.h"
 
 enum { GP_GRID_BILINEAR, GP_GRID_NEAREST, GP_GRID_BICUBIC };
 enum { GP_GRID_ZEROS, GP_GRID_BORDER, GP_GRID_REFLECTION };
@@ -119,9 +119,9 @@ GP_FUNCTION void gp_grid_point(const gp_real *grid, int axes, const int64_t *siz
         taps[2 - k] = gp_grid_taps(grid[k], size[2 - k], way);
 }
 
-/* What a point reads of a plane whose axes D, H, W have these strides; with axis >= 0 its
- * derivative by the coordinate of that axis. */
-GP_FUNCTION gp_real gp_grid_read(const gp_real *plane, const int64_t *stride,
+/* What a point reads of the plane of x that begins at element `at`, whose axes D, H, W have these
+ * strides; with axis >= 0 its derivative by the coordinate of that axis. */
+GP_FUNCTION gp_real gp_grid_read(const gp_tensor *x, int64_t at, const int64_t *stride,
                                  const gp_grid_axis *taps, int axis)
 {
     gp_real sum = 0;
@@ -130,11 +130,13 @@ GP_FUNCTION gp_real gp_grid_read(const gp_real *plane, const int64_t *stride,
             for (int w = 0; w < taps[2].count; w++) {
                 const gp_real z = axis == 0 ? taps[0].slope[d] : taps[0].weight[d];
                 const gp_real y = axis == 1 ? taps[1].slope[h] : taps[1].weight[h];
-                const gp_real x = axis == 2 ? taps[2].slope[w] : taps[2].weight[w];
+                const gp_real across = axis == 2 ? taps[2].slope[w] : taps[2].weight[w];
                 if (taps[0].at[d] >= 0 && taps[1].at[h] >= 0 && taps[2].at[w] >= 0)
-                    sum += z * y * x *
-                           plane[taps[0].at[d] * stride[0] + taps[1].at[h] * stride[1] +
-                                 taps[2].at[w] * stride[2]];
+                    sum += z * y * across *
+                           gp_get_real(x->data,
+                                       at + taps[0].at[d] * stride[0] + taps[1].at[h] * stride[1] +
+                                           taps[2].at[w] * stride[2],
+                                       x->dtype);
             }
     return sum;
 }

@@ -92,11 +92,15 @@ GP_FUNCTION int64_t gp_scatter_int(int64_t reduction, int64_t x, int64_t update)
 GP_FUNCTION void gp_scatter_one(int64_t reduction, const gp_tensor *to, int64_t to_at,
                                 const gp_tensor *update, int64_t at)
 {
-    if (reduction == GP_SCATTER_SET) {
+    if (reduction == GP_SCATTER_SET && to->dtype == update->dtype) {
         gp_copy_one(gp_size(to->dtype), to->data, to_at, update->data, at);
-    } else if (to->dtype == GP_F32) {
-        gp_real *one = (gp_real *)to->data + to_at;
-        *one = gp_scatter_real(reduction, *one, ((const gp_real *)update->data)[at]);
+    } else if (gp_is_real(to->dtype)) {
+        const gp_real by = gp_get_real(update->data, at, update->dtype);
+        if (reduction != GP_SCATTER_SET)
+            gp_set_real(to->data, to_at, to->dtype,
+                        gp_scatter_real(reduction, gp_get_real(to->data, to_at, to->dtype), by));
+        else
+            gp_set_real(to->data, to_at, to->dtype, by);
     } else {
         gp_store_int(to, to_at,
                      gp_scatter_int(reduction, gp_load_int(to, to_at), gp_load_int(update, at)));

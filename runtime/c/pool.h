@@ -376,8 +376,22 @@ GP_KERNEL(avgpool2d)
     return gp_pool_run(c->run, gp_pool_plan(c, a->kernel, a->stride, a->pad, a), GP_POOL_SUM);
 }
 
+GP_WORKSPACE(maxpool2d_indices)
+{
+    return gp_is_half(c) ? gp_samples_space(c, 1, NULL) : 0;
+}
+
+GP_WAYS(maxpool2d_indices)
+{
+    gp_way(ways, "by_samples", gp_is_half(c));
+    if (gp_is_half(c))
+        gp_samples_ways(c, 1, ways, gp_maxpool2d_indices_ways);
+}
+
 GP_KERNEL(maxpool2d_indices)
 {
+    if (GP_WAY(by_samples, gp_is_half(c)))
+        return gp_by_samples(c, 1, gp_maxpool2d_indices);
     const gp_maxpool2d_indices_attr *a = c->attr;
     const gp_tensor *y = &c->out[0];
     const gp_dilated v = {&c->in[0], a->kernel, a->stride, a->pad, a->dilation};

@@ -1,9 +1,15 @@
 /* scatter: x with updates set or joined at places that an index picks along an axis. Updates of one
- * element come in their order; threads share out columns, not updates. May run in place of x. */
+ * element come in their order; threads share out columns, not updates. May run in place of x. Reals
+ * of 16 bits may go together with f32; what is added or multiplied makes f32. */
 #ifndef GP_SCATTER_H
 #define GP_SCATTER_H
 
 #include "gather_elements.h"
+
+GP_WAYS(scatter)
+{
+    gp_way(ways, "scatter_widens", c->in[0].dtype != c->out[0].dtype);
+}
 
 GP_KERNEL(scatter)
 {
@@ -13,7 +19,9 @@ GP_KERNEL(scatter)
     const int64_t n = x->dim[p.axis], tiles = (p.width + GP_PICK_LANES - 1) / GP_PICK_LANES;
     if (!gp_picks_fit(index, n))
         return GP_EINDEX;
-    if (x->data != out->data)
+    if (GP_WAY(scatter_widens, x->dtype != out->dtype))
+        gp_convert(x, out);
+    else if (x->data != out->data)
         gp_move(c->run, x, out->data, out->stride);
     GP_PARALLEL(c->run, gp_count(index) > 8192)
     for (int64_t task = 0; task < p.rows * tiles; task++) {

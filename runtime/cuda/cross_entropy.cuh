@@ -127,7 +127,7 @@ GP_KERNEL(cross_entropy_rows_grad)
 GP_TAKES_HALF(cross_entropy_rows)
 GP_TAKES_HALF(cross_entropy_rows_grad)
 
-static __global__ void gp_nll_losses(const gp_real *x, gp_classes s, gp_real *loss)
+static __global__ void gp_nll_losses(gp_reals x, gp_classes s, gp_real *loss)
 {
     for (GP_EACH(row, s.rows)) {
         const int64_t id = gp_class_of(&s, row);
@@ -141,16 +141,16 @@ GP_KERNEL(nll_rows)
     const gp_tensor *x = &c->in[0];
     const gp_classes s = gp_classes_of(c, &c->in[1], x->dim[x->rank - 1], a->ignore, a->ignored);
     const unsigned block = gp_block_of(s.rows);
-    GP_LAUNCH(c, gp_nll_losses, gp_blocks(s.rows, block), block, 0, (const gp_real *)x->data, s,
+    GP_LAUNCH(c, gp_nll_losses, gp_blocks(s.rows, block), block, 0, gp_reals_of(x), s,
               (gp_real *)c->out[0].data);
     return GP_OK;
 }
 
-static __global__ void gp_nll_slopes(gp_classes s, const gp_real *dy, gp_real *dx)
+static __global__ void gp_nll_slopes(gp_classes s, const gp_real *dy, gp_reals dx)
 {
     for (GP_EACH(i, s.rows * s.classes)) {
         const int64_t row = i / s.classes;
-        dx[i] = i % s.classes == gp_class_of(&s, row) ? -dy[row] : 0;
+        dx.put(i, i % s.classes == gp_class_of(&s, row) ? -dy[row] : 0);
     }
 }
 
@@ -163,8 +163,11 @@ GP_KERNEL(nll_rows_grad)
         gp_classes_of(c, &c->in[0], out->dim[out->rank - 1], a->ignore, a->ignored);
     const unsigned block = gp_block_of(s.rows * s.classes);
     GP_LAUNCH(c, gp_nll_slopes, gp_blocks(s.rows * s.classes, block), block, 0, s,
-              (const gp_real *)c->in[1].data, (gp_real *)out->data);
+              (const gp_real *)c->in[1].data, gp_reals_of(out));
     return GP_OK;
 }
+
+GP_TAKES_HALF(nll_rows)
+GP_TAKES_HALF(nll_rows_grad)
 
 #endif

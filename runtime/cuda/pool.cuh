@@ -219,6 +219,7 @@ GP_KERNEL(global_maxpool)
 
 GP_TAKES_HALF(maxpool2d)
 GP_TAKES_HALF(avgpool2d)
+GP_TAKES_HALF(maxpool2d_indices)
 GP_TAKES_HALF(global_avgpool)
 GP_TAKES_HALF(global_maxpool)
 

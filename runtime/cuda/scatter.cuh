@@ -1,5 +1,6 @@
 /* scatter: x with updates set or joined at places that an index picks along an axis. A thread takes
- * a column and its updates in their order: the same bits as in C. May run in place of x. */
+ * a column and its updates in their order: the same bits as in C. May run in place of x. Reals of
+ * 16 bits may go together with f32; what is added or multiplied makes f32. */
 #ifndef GP_SCATTER_CUH
 #define GP_SCATTER_CUH
 
@@ -33,7 +34,7 @@ GP_KERNEL(scatter)
     const unsigned block = gp_block_of(p.rows * p.width);
     const gp_device *device = gp_device_of(c);
     if (x->data != out->data) {
-        const int code = gp_move(c, x, out->data, out->stride);
+        const int code = gp_move_reals(c, x, out);
         if (code != GP_OK)
             return code;
     }
@@ -41,5 +42,7 @@ GP_KERNEL(scatter)
               *out, p, a->reduction, device->error, device->op);
     return GP_OK;
 }
+
+GP_TAKES_HALF(scatter)
 
 #endif

@@ -507,7 +507,7 @@ static UNUSED void try_more(const Case *k, const char *format, ...)
             run_all(what, k, follows, 0);
     if (k->over[0] > 0)
         run_all(what, k, 0, 1);
-    for (int32_t half = GP_F16; half <= GP_BF16 && k->half_in; half++)
+    for (int32_t half = GP_F16; half <= GP_BF16 && (k->half_in || k->half_out); half++)
         for (int over = 0; over <= (k->over[0] > 0); over++)
             run_halves(what, k, half, k->follows && half == GP_BF16, over);
 }

@@ -46,6 +46,8 @@ static void sample(int64_t n, int64_t channels, int64_t high, int64_t wide, int6
     for (int64_t i = 0; i < n * rows * columns; i++)
         point(&s, i / rows / columns, i % (rows * columns), rows * columns);
     Case t = {.kernel = gp_grid_sample,
+              .half_in = 1,
+              .half_out = 1,
               .attr = &a,
               .ins = 2,
               .outs = 1,
@@ -57,10 +59,12 @@ static void sample(int64_t n, int64_t channels, int64_t high, int64_t wide, int6
     try_more(&t, "grid_sample of %d x %d x %d x %d at %d x %d", (int)n, (int)channels, (int)high,
              (int)wide, (int)rows, (int)columns);
     t.kernel = gp_grid_sample_grid_grad, t.ins = 3, t.in[2] = s.dy, t.want[0] = s.dgrid;
+    t.half_in = 1 | 4, t.half_out = 0; /* the grid and its gradient are f32 */
     t.terms = 81 * (double)(high > wide ? high : wide);
     try_more(&t, "grid_sample_grid_grad of %d x %d x %d x %d at %d x %d", (int)n, (int)channels,
              (int)high, (int)wide, (int)rows, (int)columns);
     t.kernel = gp_grid_sample_grad, t.ins = 2, t.in[0] = s.grid, t.in[1] = s.dy, t.want[0] = s.dx;
+    t.half_in = 2, t.half_out = 1, t.space = gp_grid_sample_grad_workspace;
     t.in_as[0] = DENSE, t.terms = 9 * (double)(rows * columns);
     try(&t, "grid_sample_grad of %d x %d x %d x %d at %d x %d", (int)n, (int)channels, (int)high,
         (int)wide, (int)rows, (int)columns);

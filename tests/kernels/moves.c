@@ -100,18 +100,25 @@ static void pick_each(int64_t outer, int64_t n, int64_t inner, int64_t picks, in
                                                      : fmin(old, up.at[i]);
     }
     CROSS(GP_PICK_LANES, inner);
-    const Case t = {.kernel = gather ? gp_gather_elements : gp_scatter,
-                    .half_in = gather,
-                    .half_out = gather,
-                    .attr = gather ? (const void *)&a : &s,
-                    .ins = gather ? 2 : 3,
-                    .outs = 1,
-                    .in = {x, index, up},
-                    .want = {gather ? y : to},
-                    .in_type = {GP_F32, picks % 2 ? GP_I32 : GP_I64},
-                    .in_as = {DENSE, picks % 3 ? DENSE : GAPS},
-                    .over = {gather ? 0 : 1},
-                    .slack = reduction == GP_SCATTER_MUL ? 20 : 0};
+    const int sums = reduction == GP_SCATTER_ADD || reduction == GP_SCATTER_MUL;
+    Case t = {.kernel = gather ? gp_gather_elements : gp_scatter,
+              .half_out = !sums,
+              .attr = gather ? (const void *)&a : &s,
+              .ins = gather ? 2 : 3,
+              .outs = 1,
+              .in = {x, index, up},
+              .want = {gather ? y : to},
+              .in_type = {GP_F32, picks % 2 ? GP_I32 : GP_I64},
+              .in_as = {DENSE, picks % 3 ? DENSE : GAPS},
+              .over = {gather ? 0 : 1},
+              .slack = reduction == GP_SCATTER_MUL ? 20 : 0};
+    for (int mixed = 0; mixed < 3 && !gather; mixed++) { /* or x alone has 16 bits, or both */
+        t.half_in = mixed ? 1 + 4 * (mixed > 1) : 4;
+        t.over[0] = 0;
+        try_more(&t, "picks %d x %d x %d, %d, way %d, mixed %d", (int)outer, (int)n, (int)inner,
+                 (int)picks, reduction, mixed);
+    }
+    t.half_in = gather ? 1 : sums ? 4 : 5, t.over[0] = !gather;
     try(&t, "picks %d x %d x %d, %d, way %d", (int)outer, (int)n, (int)inner, (int)picks,
         reduction);
 }

@@ -106,7 +106,7 @@ static void pool(Pool p)
              (int)p.pad[0], (int)p.pad[1], (int)p.pad[2], (int)p.pad[3], (int)p.count_pad, p.odd,
              p.x, p.y);
     Case t = {.ins = 1, .outs = 1, .in = {s.x}, .in_as = {p.x}, .out_as = {p.y}};
-    t.half_in = cases % 2, t.half_out = 1;
+    t.half_in = t.half_out = cases % 2;
     t.kernel = gp_maxpool2d, t.attr = &m, t.want[0] = s.most, t.space = gp_maxpool2d_workspace;
     try_more(&t, "maxpool2d %s", what);
     t.outs = 2, t.want[1] = s.took, t.out_type[1] = places;
@@ -124,8 +124,8 @@ static void pool(Pool p)
     t.in[0] = s.took, t.in[1] = s.dy, t.in_type[0] = places;
     try_more(&t, "maxpool2d_grad %s", what);
     t.kernel = gp_maxpool2d_indices, t.want[0] = s.place, t.out_type[0] = GP_I64, t.ins = 1;
-    t.in[0] = s.x, t.in_as[0] = p.x, t.in_type[0] = GP_F32, t.space = NULL;
-    t.half_in = t.half_out = 0;
+    t.in[0] = s.x, t.in_as[0] = p.x, t.in_type[0] = GP_F32;
+    t.half_in = t.half_out, t.half_out = 0, t.space = gp_maxpool2d_indices_workspace;
     try(&t, "maxpool2d_indices %s", what);
 }
 

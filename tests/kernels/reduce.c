@@ -148,6 +148,9 @@ static void products_back(int64_t a, int64_t b, int64_t c, int64_t axes, Layout 
                 dx.at[i] *= x.at[j];
     }
     const Case t = {.kernel = gp_prod_grad,
+                    .space = gp_prod_grad_workspace,
+                    .half_in = 1,
+                    .half_out = 1,
                     .attr = &attr,
                     .ins = 2,
                     .outs = 1,

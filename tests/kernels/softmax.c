@@ -84,6 +84,7 @@ static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t t
 {
     const gp_cross_entropy_rows_attr a = {smooth, ignore, -7};
     const gp_nll_rows_attr b = {ignore, -7};
+    const gp_nll_rows_grad_attr d = {ignore, -7};
     Array x = spread(DIMS(rows, n)), ids = integers(DIMS(rows), 0, n - 1), dy = reals(DIMS(rows));
     Array loss = zeros(DIMS(rows)), saved = zeros(DIMS(rows, 2)), dx = zeros(DIMS(rows, n));
     Array nll = zeros(DIMS(rows)), dnll = zeros(DIMS(rows, n));
@@ -115,6 +116,7 @@ static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t t
                        .slack = 100,
                        .terms = 4},
                       {.kernel = gp_nll_rows,
+                       .half_in = 1,
                        .attr = &b,
                        .ins = 2,
                        .outs = 1,
@@ -122,7 +124,8 @@ static void losses(int64_t rows, int64_t n, double smooth, int ignore, int32_t t
                        .want = {nll},
                        .in_type = {0, type}},
                       {.kernel = gp_nll_rows_grad,
-                       .attr = &b,
+                       .half_out = 1,
+                       .attr = &d,
                        .ins = 2,
                        .outs = 1,
                        .in = {ids, dy},

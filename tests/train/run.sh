@@ -208,7 +208,9 @@ check "ops alone in bf16" alone 'upsample2d(X, scale = 2)' 'global_maxpool(X)' '
     'softmax(X, axis = 1)' 'log_softmax(X)' 'pad(X, [0, 0, 1, 1])' 'maxpool2d(X, 2)' 'avgpool2d(X, 2)' \
     'max(X, axis = 2)' 'rope(X)' 'cumsum(X, axis = 1)' 'layernorm(X)' 'batchnorm(X)' \
     'resize(X, size = [4, 9], mode = linear)' 'X[:, :, 1:3] + X[:, :, 3:5]' 'gather(X, y, axis = 1)' \
-    'concat([X, X], axis = 1)' 'prod(sigmoid(X), axis = 2)' 'conv2d(X, 8, kernel = 3, groups = 4)'
+    'concat([X, X], axis = 1)' 'prod(sigmoid(X), axis = 2)' 'conv2d(X, 8, kernel = 3, groups = 4)' \
+    'grid_sample(X, X[:, :, :, 0:2])' 'scatter(X, cast(X > 0, i32), X, axis = 1, reduction = max)' \
+    'scatter(X, cast(X > 0, i32), X, axis = 1, reduction = add)' 'cast(argmax(X, axis = 1), f32) * w'
 
 # ---- Micro-batches, and batches that are not full ----------------------------------------------
 
