@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 # ptxas says of each kernel: its name, then spills, then registers and shared memory.
 resources() { # ARCHITECTURE
-    "$nvcc" -std=c++17 -Werror all-warnings -I. -Xptxas -v \
+    "$nvcc" -std=c++17 -Werror all-warnings -I. "-I$(dirname "$table")" -Xptxas -v \
         -gencode "arch=compute_$1,code=sm_$1" -x cu -c "$table" -o "$work/$1.o" \
         >"$work/log.$1" 2>&1 || {
         cat "$work/log.$1" >&2
