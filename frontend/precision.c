@@ -107,16 +107,24 @@ bool precision_takes_half(const Graph *g, const OpRow *op)
     return op->flags & OP_HALF && (!g->has_half || g->has_half(op));
 }
 
-/* A kernel sees by its operands what it computes in: of parameters alone, the first is cast. */
+/* A kernel sees by its operands what it computes in: of parameters alone, the first is cast. What
+ * is no real is left for the shape rule to refuse. */
 static bool show_precision(Graph *g, Call *c, Dtype dtype)
 {
+    size_t first = c->use.count;
     if (dtype == F32 || c->op->precision != PRECISION_NARROW || !precision_takes_half(g, c->op))
         return true;
-    for (size_t i = 0; i < c->use.count; i++)
-        if (counted(g, c, i) && counted(g, c, i)->dtype == dtype)
+    for (size_t i = c->use.count; i-- > 0;) {
+        if (!counted(g, c, i))
+            continue;
+        if (counted(g, c, i)->dtype == dtype)
             return true;
-    c->use.at[0] = precision_cast(g, c, c->use.at[0], dtype);
-    return c->use.at[0].value != NONE;
+        first = i;
+    }
+    if (first == c->use.count)
+        return true;
+    c->use.at[first] = precision_cast(g, c, c->use.at[first], dtype);
+    return c->use.at[first].value != NONE;
 }
 
 /* Operands that are f32 whatever the others are. */
