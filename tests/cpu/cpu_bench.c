@@ -1,7 +1,7 @@
 /* What the kernels reach on this machine, next to the fastest libraries at hand, in one run.
  *
- * Before anything is timed, the result is compared with plain loops in double and with the peer's:
- * a wrong one prints WRONG, and the program ends with status 1.
+ * Before anything is timed, the result and the peer's are compared with plain loops in double: a
+ * wrong one prints WRONG or peer WRONG, and the program ends with status 1.
  *
  * One thread: seconds of the CPU, so that a busy machine disturbs little. More: seconds of the
  * clock. Both sides take turns and the best of several counts.
@@ -76,8 +76,9 @@ typedef size_t Space(const gp_call *c);
 /* Seconds of one call: the best of some turns, taken with the peer's where there is one. */
 typedef struct {
     double ours, peer;
-    size_t bytes; /* of workspace */
-    int wrong;    /* the result, or the peer's is another */
+    size_t bytes;   /* of workspace */
+    int wrong;      /* the result */
+    int peer_wrong; /* the peer's */
 } Times;
 
 static double seconds_of(Kernel *kernel, const gp_call *c, void (*peer)(void *), void *user,
@@ -97,7 +98,7 @@ static Times measure(Kernel *kernel, Space *space, gp_call c, Right *right, void
 {
     const gp_run run = {.threads = threads, .lr = 0.01};
     c.run = &run;
-    Times t = {1e30, 1e30, space ? space(&c) : 0, 0};
+    Times t = {.ours = 1e30, .peer = 1e30, .bytes = space ? space(&c) : 0};
     c.work = numbers((int64_t)(t.bytes / sizeof(float)) + 16);
     const double once = seconds_of(kernel, &c, NULL, NULL, 1);
     t.wrong = right && !right(&c);
@@ -126,9 +127,9 @@ static void row(const char *op, const char *shape, double amount, Times t, int w
         printf(" %8.1f   %5.2f", amount / t.peer, t.peer / t.ours);
     else
         printf("        -       -");
-    printf(" %10zu%s\n", t.bytes, t.wrong ? "  WRONG" : "");
+    printf(" %10zu%s%s\n", t.bytes, t.wrong ? "  WRONG" : "", t.peer_wrong ? "  peer WRONG" : "");
     fflush(stdout);
-    wrongs += t.wrong;
+    wrongs += t.wrong || t.peer_wrong;
 }
 
 /* ---- Products ---------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ static Times product(int64_t m, int64_t n, int64_t k, int with_peer)
                       (gp_call){.in = in, .ins = 2, .out = out, .outs = 1}, right_product,
                       with_peer ? peer_product : NULL, &p);
     if (with_peer)
-        t.wrong |= !same_as_peer(out[0].data, out[1].data, m * n);
+        t.peer_wrong = !same_as_peer(out[0].data, out[1].data, m * n);
     release(2, in);
     release(2, out);
     return t;
@@ -273,7 +274,9 @@ static void convolution(const ConvShape *s, ConvKind kind, int half, int with_pe
         const gp_run run = {.threads = threads};
         gp_call again = call[kind];
         again.run = &run;
-        t.wrong |= !right[kind](&again);
+        terms_in_a_row = kind == CONV_BY_WEIGHTS ? s->n * to * to : 0;
+        t.peer_wrong = !right[kind](&again);
+        terms_in_a_row = 0;
         conv_end();
     }
     const double work = 2e-9 * (double)(gp_count(&y) * (s->c / s->groups) * s->kernel * s->kernel);
