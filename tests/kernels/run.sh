@@ -85,7 +85,7 @@ set=''
 for file in tests/kernels/*.c; do
     program=$(basename "$file" .c)
     # shellcheck disable=SC2086
-    try "$program" tiny -DGP_TINY=1 -O1 -g $set -fsanitize=address,undefined \
+    try "$program" tiny -DGP_TINY=1 -O1 $set -fsanitize=address,undefined \
         -fno-sanitize-recover=undefined
     try "$program" usual -O3 -march=native
 done
