@@ -46,6 +46,7 @@ enum { EVENT_READ, EVENT_MADE, EVENT_KILL };
 typedef struct {
     int32_t *at; /* sorted; of a value: slot << 2 | kind, of a node: slot */
     int32_t count, capacity;
+    int32_t kills; /* of a value: events of that kind */
 } RematEvents;
 
 typedef struct {

@@ -36,7 +36,7 @@ static void clear(RematState *state)
 {
     const RematModel *model = state->model;
     for (int32_t v = 0; v < model->values; v++)
-        state->events[v].count = 0;
+        state->events[v].count = state->events[v].kills = 0;
     for (int32_t x = 0; x < model->nodes; x++)
         state->runs[x].count = 0;
     for (int32_t i = 0; i < state->slots; i++) {
@@ -71,8 +71,11 @@ static void place(RematState *state, int32_t x, int32_t slot)
         append(state, &state->events[model->writes.item[i]], slot << 2 | EVENT_MADE);
     for (int32_t i = model->reads.start[x]; i < model->reads.start[x + 1]; i++)
         append(state, &state->events[model->reads.item[i]], slot << 2 | EVENT_READ);
-    for (int32_t i = model->kills.start[x]; i < model->kills.start[x + 1]; i++)
-        append(state, &state->events[model->kills.item[i]], slot << 2 | EVENT_KILL);
+    for (int32_t i = model->kills.start[x]; i < model->kills.start[x + 1]; i++) {
+        RematEvents *events = &state->events[model->kills.item[i]];
+        append(state, events, slot << 2 | EVENT_KILL);
+        events->kills++;
+    }
 }
 
 /* Adds the lives of one value to `live`, as differences. */

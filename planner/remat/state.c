@@ -127,11 +127,7 @@ int remat_is_bad(const RematState *state, int32_t value)
         return 0;
     if (state->model->producer[value] >= 0 && event_kind(list->at[0]) != EVENT_MADE)
         return 1;
-    if (state->model->problem->value[value].killer != REMAT_NONE)
-        for (int32_t i = 0; i + 1 < list->count; i++)
-            if (event_kind(list->at[i]) == EVENT_KILL)
-                return 1;
-    return 0;
+    return list->kills > (event_kind(list->at[list->count - 1]) == EVENT_KILL);
 }
 
 static bool read_follows(const RematEvents *list, int32_t index)
@@ -219,19 +215,24 @@ void remat_refresh(RematState *state, int32_t slot)
     state->saved[slot] = saved;
 }
 
-/* After the event list of a watched value changed round `index`. */
-static void refresh_round(RematState *state, int32_t value, int32_t index)
+/* Nodes that a watched value must not be stored across, after its event list changed. */
+static void refresh_dropped(RematState *state, int32_t value)
 {
     const RematModel *model = state->model;
-    const RematEvents *list = &state->events[value];
-    for (int32_t i = index - 1; i <= index + 1; i++)
-        if (i >= 0 && i < list->count)
-            remat_refresh(state, event_slot(list->at[i]));
     for (int32_t i = model->dropped.start[value]; i < model->dropped.start[value + 1]; i++) {
         const RematEvents *runs = &state->runs[model->dropped.item[i]];
         for (int32_t j = 0; j < runs->count; j++)
             remat_refresh(state, event_slot(runs->at[j]));
     }
+}
+
+/* After an event came or went at `index`: the value may die at the event before it, or no longer.
+ * The slot of the event itself is refreshed when all events there are in place. */
+static void refresh_before(RematState *state, int32_t value, int32_t index)
+{
+    if (index)
+        remat_refresh(state, event_slot(state->events[value].at[index - 1]));
+    refresh_dropped(state, value);
 }
 
 /* ---- one event of one value ---- */
@@ -244,9 +245,10 @@ static void event_insert(RematState *state, int32_t value, int32_t slot, int kin
     state->bad -= remat_is_bad(state, value);
     add_event(state, value, index, slot, kind, 1);
     remat_list_insert(state, list, index, slot << 2 | kind);
+    list->kills += kind == EVENT_KILL;
     state->bad += remat_is_bad(state, value);
     if (state->model->watched[value])
-        refresh_round(state, value, index);
+        refresh_before(state, value, index);
 }
 
 static void event_remove(RematState *state, int32_t value, int32_t slot)
@@ -256,10 +258,11 @@ static void event_remove(RematState *state, int32_t value, int32_t slot)
     state->ticks++;
     state->bad -= remat_is_bad(state, value);
     list_remove(list, index);
+    list->kills -= kind == EVENT_KILL;
     add_event(state, value, index, slot, kind, -1);
     state->bad += remat_is_bad(state, value);
     if (state->model->watched[value])
-        refresh_round(state, value, index);
+        refresh_before(state, value, index);
 }
 
 /* If no other event of the value is in between, only the end of one life moves. */
@@ -289,7 +292,7 @@ static void event_shift(RematState *state, int32_t value, int32_t from, int32_t 
         add_range(state, to, to, bytes);
     }
     if (state->model->watched[value])
-        refresh_round(state, value, index);
+        refresh_dropped(state, value);
 }
 
 /* ---- occurrences ---- */
