@@ -288,9 +288,9 @@ static const char about_pack[] =
     "    c,0,9,4\n"
     "    $ gplan pack problem.csv --quiet -o -\n"
     "    id,lower,upper,size,offset\n"
-    "    a,0,3,4,0\n"
-    "    b,3,9,4,0\n"
-    "    c,0,9,4,4\n";
+    "    a,0,3,4,4\n"
+    "    b,3,9,4,4\n"
+    "    c,0,9,4,0\n";
 
 static const char about_remat[] =
     "PROBLEM is lines with names; # begins a comment:\n"

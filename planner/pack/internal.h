@@ -31,12 +31,16 @@ typedef struct {
     uint64_t step;  /* divides every offset and height worth trying */
     uint64_t bound; /* on the height */
     bool any_fixed;
+    uint32_t always;  /* so many buffers are no items: alive all the time, they lie below the rest */
+    uint32_t *lowest; /* these buffers, from the bottom up */
+    uint64_t base;    /* their bytes: loads, offsets, heights and bounds are above it */
 } Model;
 
 /* The best packing so far, in items, and what may still be spent on a better one. */
 typedef struct {
     const Model *model;
     PackOptions options;
+    uint64_t capacity; /* above the base; 0: none */
     uint64_t *offset;
     uint64_t height; /* NOWHERE: nothing yet */
     uint64_t bound;
@@ -55,6 +59,12 @@ bool pack_spend(Pack *pack, uint64_t steps);
 static inline bool pack_done(const Pack *pack)
 {
     return pack->height <= pack->target;
+}
+
+/* A height that is this near its target is worth a local search before the complete one. */
+static inline bool pack_near(const Pack *pack, uint64_t height)
+{
+    return height - pack->target < pack->target / 16;
 }
 
 uint64_t pack_height(const Model *model, const uint64_t *offset);

@@ -221,6 +221,40 @@ static bool fixed_agree(const Model *model, PackSolution *solution)
     return true;
 }
 
+static bool is_always(const Model *model, const Item *item)
+{
+    return item->first == 0 && item->last == model->sections - 1 && !item->trim;
+}
+
+/* What is alive all the time cuts the rest apart in no packing that is worth having: moved to the
+ * bottom, with what was below it above, the height stays as it was. So it takes no part in the
+ * search. */
+static void take_always(Model *model)
+{
+    uint32_t always = 0, kept = 0;
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (model->item[i].fixed != NOWHERE || model->item[i].align != model->unit)
+            return;
+        always += is_always(model, &model->item[i]);
+    }
+    if (always == model->count)
+        return;
+    model->lowest = ARENA_ARRAY(model->arena, uint32_t, always);
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (is_always(model, &model->item[i])) {
+            model->base += model->item[i].size;
+            model->lowest[model->always++] = model->origin[i];
+        } else {
+            model->origin[kept] = model->origin[i];
+            model->item[kept++] = model->item[i];
+        }
+    }
+    model->count = kept;
+    model->bound -= model->base;
+    for (uint32_t s = 0; s < model->sections; s++)
+        model->load[s] -= model->base;
+}
+
 Model *pack_model(Arena *arena, const PackProblem *problem, PackSolution *solution)
 {
     Model *model = ARENA_NEW(arena, Model);
@@ -239,6 +273,7 @@ Model *pack_model(Arena *arena, const PackProblem *problem, PackSolution *soluti
     if (!find_loads(model, solution) || !fixed_agree(model, solution))
         return NULL;
     find_bound(model);
+    take_always(model);
     return model;
 }
 
@@ -247,7 +282,7 @@ uint64_t pack_bound(const PackProblem *problem)
     Arena *arena = arena_new();
     PackSolution ignored = {0};
     Model *model = pack_model(arena, problem, &ignored);
-    uint64_t bound = model ? model->bound : 0;
+    uint64_t bound = model ? model->base + model->bound : 0;
     arena_free(arena);
     return bound;
 }

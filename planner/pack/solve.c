@@ -61,8 +61,10 @@ static void start(Pack *pack, Arena *arena, const Model *model, const PackOption
     pack->height = model->count ? NOWHERE : 0;
     pack->bound = model->bound;
     pack->target = model->bound;
-    if (model->problem->capacity > pack->target)
-        pack->target = model->problem->capacity;
+    const uint64_t capacity = model->problem->capacity;
+    pack->capacity = capacity > model->base ? capacity - model->base : capacity != 0;
+    if (pack->capacity > pack->target)
+        pack->target = pack->capacity;
 }
 
 static PackStatus finish(const Pack *pack, PackSolution *solution)
@@ -73,12 +75,17 @@ static PackStatus finish(const Pack *pack, PackSolution *solution)
         solution->offset[i] =
             problem->buffer[i].fixed == PACK_FREE ? 0 : (uint64_t)problem->buffer[i].fixed;
     for (uint32_t i = 0; i < model->count; i++)
-        solution->offset[model->origin[i]] = pack->offset[i];
-    solution->height = pack->height;
-    solution->bound = pack->bound;
+        solution->offset[model->origin[i]] = model->base + pack->offset[i];
+    uint64_t below = 0;
+    for (uint32_t i = 0; i < model->always; i++) {
+        solution->offset[model->lowest[i]] = below;
+        below += problem->buffer[model->lowest[i]].size;
+    }
+    solution->height = model->base + pack->height;
+    solution->bound = model->base + pack->bound;
     solution->optimal = pack->height == pack->bound;
     solution->effort = pack->effort;
-    uint64_t capacity = problem->capacity;
+    uint64_t capacity = pack->capacity;
     if (capacity && pack->bound > capacity)
         solution->stop = PACK_STOP_PROVED;
     else if (solution->optimal)
@@ -92,16 +99,10 @@ static PackStatus finish(const Pack *pack, PackSolution *solution)
     return pack->bound > capacity ? PACK_INFEASIBLE : PACK_NOT_FOUND;
 }
 
-/* A height that is this near its target is worth a local search before the complete one. */
-static bool near(const Pack *pack)
-{
-    return pack->height - pack->target < pack->target / 16;
-}
-
 /* The bound is above the capacity: any packing will do to show how far. */
 static bool hopeless(const Pack *pack)
 {
-    uint64_t capacity = pack->model->problem->capacity;
+    uint64_t capacity = pack->capacity;
     return capacity && pack->bound > capacity && pack->height != NOWHERE;
 }
 
@@ -123,6 +124,7 @@ static void run_large(Pack *pack)
 
 static void run_small(Pack *pack)
 {
+    enum { MANY = 500 }; /* the complete search takes long to get near from afar */
     unsigned skip = pack->options.skip;
     if (!(skip & PACK_NO_FIT) || skip & PACK_NO_SQUEAK)
         pack_fit_orders(pack);
@@ -130,7 +132,8 @@ static void run_small(Pack *pack)
         pack_sweep(pack);
     if (hopeless(pack))
         return;
-    if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK) && near(pack))
+    if (!pack_done(pack) && !(skip & PACK_NO_SQUEAK) &&
+        (pack_near(pack, pack->height) || pack->model->count > MANY))
         pack_squeak(pack, 4);
     if (!pack_done(pack) && !(skip & PACK_NO_SEARCH))
         pack_search(pack);
@@ -159,7 +162,7 @@ PackStatus pack_solve(const PackProblem *problem, const PackOptions *options,
         Pack pack = {0};
         start(&pack, arena, model, options);
         run(&pack);
-        if (pack.height != NOWHERE)
+        if (pack.height <= PACK_MAX_BYTES - model->base)
             status = finish(&pack, solution);
         else
             solution->why = "no packing below 2^62 bytes was found";

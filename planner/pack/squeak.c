@@ -29,15 +29,18 @@ static int by_place(const void *a, const void *b)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* Those above the target move up. */
+/* Those above the target move up; far from it those above the middle, or nearly all would. */
 static void complain(const Pack *pack, Wheel *wheel, const uint64_t *offset, Slot *slot, bool lost)
 {
     const Model *model = pack->model;
+    uint64_t most = pack->target;
+    if (!pack_near(pack, wheel->least))
+        most += (wheel->least - pack->target) / 2;
     for (uint32_t i = 0; i < model->count; i++) {
         uint32_t index = wheel->order[i];
         const Item *item = &model->item[index];
         slot[i] = (Slot){i, index};
-        if (offset[index] + (item->size - item->trim) > pack->target) {
+        if (offset[index] + (item->size - item->trim) > most) {
             double dice = 0x1p-53 * (double)(pack_random(&wheel->random) >> 11);
             slot[i].place *= lost ? dice : EARLIER;
         }

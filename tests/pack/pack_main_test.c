@@ -79,7 +79,7 @@ Test(pack_main, writes_offsets_and_reports)
     cr_assert_eq(run(problem, "-o", output, NULL), 0);
     cr_assert_not_null(strstr(said, "height       8\nlower bound  8\ngap          0.000%"));
     cr_assert_str_eq(read_text(output),
-                     "id,lower,upper,size,offset\na,0,3,4,0\nb,3,9,4,0\nc,0,9,4,4\n");
+                     "id,lower,upper,size,offset\na,0,3,4,4\nb,3,9,4,4\nc,0,9,4,0\n");
 }
 
 Test(pack_main, quiet_says_nothing)
