@@ -20,9 +20,10 @@ typedef struct {
     bool built;
     bool gone; /* the model cannot be lowered so, or that would change nothing */
     bool tried, fits;
-    bool hopeless;  /* no plan of it is within the budget: it was not searched */
-    uint64_t floor; /* then: no plan of it is smaller */
-    double cost;    /* of the plan that was tried */
+    bool hopeless;     /* no plan of it is within the budget: it was not searched */
+    uint64_t floor;    /* then: no plan of it is smaller */
+    uint64_t smallest; /* of its plans, where it was searched for; 0 */
+    double cost;       /* of the plan that was tried */
 } Candidate;
 
 /* A candidate that was planned. */
@@ -70,8 +71,10 @@ void candidate_lower(Chooser *s, Id id);
 void candidate_close(Candidate *c); /* it will not be planned again */
 void lowered_release(Lowered *lowered);
 
-/* choose_trials.c: the best plan of them; leaves what is known of all of them in s->bound and
+/* choose_trials.c: the smallest plan of the candidate that differs in epilogues alone, 0: it is not
+ * known; the best plan of them all, which leaves what is known of all of them in s->bound and
  * s->cut. */
+uint64_t trials_rival(const Chooser *s, Id id);
 ChoiceTrial trials_best(Chooser *s);
 
 /* choose_reasons.c: why the choice of the best is as it is, from what was tried. */

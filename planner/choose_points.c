@@ -24,8 +24,9 @@ static uint64_t known_from(const Points *all, const Candidate *c)
 }
 
 /* The plans of one candidate. */
-static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
+static void add_points(Chooser *s, Id id, Arena *arena, Points *all)
 {
+    Candidate *c = &s->candidate.at[id];
     PlanPoint *point;
     PlanOptions how = *s->options;
     Arena *scratch = arena_new();
@@ -33,7 +34,9 @@ static void add_points(Chooser *s, Candidate *c, Arena *arena, Points *all)
     how.most = known_from(all, c);
     how.seconds = choose_seconds(s);
     how.ring = c->choice.ring;
-    size_t found = plan_points(scratch, c->lowered->graph, c->clusters, s->target, &how, &point);
+    how.rival = trials_rival(s, id);
+    size_t found =
+        plan_points(scratch, c->lowered->graph, c->clusters, s->target, &how, &point, &c->smallest);
     for (size_t k = 0; k < found; k++)
         ARRAY_PUSH(arena, all, (ChoicePoint){point[k].budget, point[k].cost, c->choice});
     arena_free(scratch);
@@ -67,7 +70,7 @@ bool choose_points(const Model *model, const Target *target, const PlanOptions *
         candidates_list(&s);
     for (Id i;
          good && (i = candidates_next(&s, true)) != NONE && !(all.count && choose_stopped(&s));)
-        add_points(&s, &s.candidate.at[i], arena, &all);
+        add_points(&s, i, arena, &all);
     *search = (Search){.cut = choose_stopped(&s), .least_cost = good ? choose_least_cost(&s) : 0};
     choose_end(&s);
     all.count = leave_resort(all.at, all.count, choice_asked(model, target, &how).precision);

@@ -30,6 +30,19 @@ static uint64_t arena_of(const ChoiceTrial *trial)
     return is_valid(trial) ? trial->plan->arena[SPACE_ARENA] : UINT64_MAX;
 }
 
+/* Epilogues seldom cost less in one half of the budgets and more in the other, so the ladder is
+ * climbed for both only where the second goes clearly farther down. That hangs on no budget, or a
+ * larger one could cost more. */
+uint64_t trials_rival(const Chooser *s, Id id)
+{
+    Choice other = s->candidate.at[id].choice;
+    other.epilogues = !other.epilogues;
+    for (size_t i = 0; i < s->candidate.count; i++)
+        if (choice_equals(s->candidate.at[i].choice, other))
+            return s->candidate.at[i].smallest;
+    return 0;
+}
+
 static ChoiceTrial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
 {
     Candidate *c = &s->candidate.at[id];
@@ -37,10 +50,12 @@ static ChoiceTrial plan_candidate(Chooser *s, Id id, const PlanOptions *how)
         .arena = arena_new(), .lowered = c->lowered, .clusters = c->clusters, .choice = c->choice};
     PlanOptions own = *how;
     own.ring = c->choice.ring;
+    own.rival = trials_rival(s, id);
     t.plan = plan_make(t.arena, c->lowered->graph, c->clusters, s->target, &own, &t.search);
     c->lowered->users++;
     c->hopeless = t.search.hopeless;
     c->floor = t.plan->floor;
+    c->smallest = t.search.least;
     c->fits = is_valid(&t) && how->budget && t.plan->arena[SPACE_ARENA] <= how->budget;
     c->cost = t.plan->cost;
     choose_say(s, "planned  micro-batches %u, loss %s, epilogues %s: %s%s, %.4g s, effort %llu",

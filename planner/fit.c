@@ -8,11 +8,12 @@
  * The smallest plan is always made first and in the same way, so a budget that is at least its
  * arena is met. From there a ladder of budgets is climbed, the same one for every budget: each rung
  * starts from what the rungs below have found, and every plan tried competes. A larger budget
- * climbs higher on the same ladder, so it never gets a costlier plan than a smaller one. What
- * packing needs beyond the live bytes is taken off the next rung; a plan that packed too large
- * still counts for larger budgets. Schedules of chains of blocks (planner/chain.h) compete too;
- * which of them are packed depends on the budget, but the one that is chosen is always the cheapest
- * that fits.
+ * climbs higher on the same ladder, so it never gets a costlier plan than a smaller one. What was
+ * found is moved back towards the given order before it is packed (fit_settle.c): lives that are in
+ * order leave fewer gaps. What packing needs beyond the live bytes is taken off the next rung, and
+ * less of it once a rung is met; a plan that packed too large still counts for larger budgets.
+ * Schedules of chains of blocks (planner/chain.h) compete too; which of them are packed depends on
+ * the budget, but the one that is chosen is always the cheapest that fits.
  */
 #include "planner/fit.h"
 
@@ -28,6 +29,12 @@ enum { CLOSE_PART = 200, GROWTH_PART = 10, RUNGS = 64 };
  * Where it is a chain of blocks there are none: its own schedules are closer to each other than
  * that. */
 enum { MANY_CLUSTERS = 20000, FARTHER = 3 };
+
+/* Searches on each rung, from other seeds; and on the first rungs. */
+enum { SEEDS = 1, CLOSE_SEEDS = 3, CLOSE_RUNGS = 12 };
+
+/* The ladder is climbed beside a rival where it begins lower by this part at least. */
+enum { RIVAL_PART = 33 };
 
 /* Effort of a search for an order alone; and of each rung, as a part of the full one. */
 enum { ORDER_EFFORT = 50, RUNG_PART = 10 };
@@ -90,6 +97,7 @@ static RematProblem once(const Fit *f, int p)
 static void try_ordered(Fit *f)
 {
     uint64_t effort = full_effort(f) < ORDER_EFFORT ? full_effort(f) : ORDER_EFFORT;
+    uint64_t most = 0; /* that one of them needs */
     Order order = f->unsearched;
     for (int p = 0; p < PROGRAMS; p++) {
         if (!f->given.count[p] || f->program[p].hinted)
@@ -99,22 +107,26 @@ static void try_ordered(Fit *f)
         RematResult found = remat_minimize(&problem, &how, f->arena);
         count_effort(f, &found);
         adopt(f, &order, p, &found.schedule);
+        most = (uint64_t)found.peak > most ? (uint64_t)found.peak : most;
     }
-    try_order(f, &order, PACK_STEPS);
+    const Order settled = settle_order(f, &order, most);
+    const Trial *trial = try_order(f, &settled, PACK_STEPS, 0);
+    if (trial->arena > trial->peak)
+        try_order(f, &order, PACK_STEPS, 0);
 }
 
 /* What is computed again for nothing is taken out, at the size that was found. */
-static RematResult thin_out(Fit *f, int p, RematResult found)
+static RematSchedule thin_out(Fit *f, int p, const Start *found)
 {
     const RematProblem *problem = &f->program[p].problem;
-    if (found.schedule.count == problem->nodes || f->cut)
-        return found;
-    RematOptions how = search_options(f, (uint64_t)found.peak, full_effort(f));
-    how.start = &found.schedule;
+    if (found->schedule.count == problem->nodes || f->cut)
+        return found->schedule;
+    RematOptions how = search_options(f, (uint64_t)found->peak, full_effort(f));
+    how.start = &found->schedule;
     how.starts = 1;
     RematResult cheaper = remat_solve(problem, &how, f->arena);
     count_effort(f, &cheaper);
-    return cheaper.fits ? cheaper : found;
+    return cheaper.fits ? cheaper.schedule : found->schedule;
 }
 
 /* Programs in the order of what they need in the given order, the largest first. */
@@ -128,39 +140,54 @@ static void sort_programs(const Fit *f, int program[PROGRAMS])
     }
 }
 
-/* Every program as small as the search makes it, or as one before it is: they share the arena. The
- * live bytes are not the arena, so both the schedule with the fewest and the one thinned out
- * compete. */
-static void try_smallest(Fit *f)
+/* Every program as small as the search makes it, or as one before it is: they share the arena.
+ * Leaves what each came to, and the most that one of them needs; `searched` are those that were. */
+static uint64_t find_smallest(Fit *f, Start smallest[PROGRAMS], bool searched[PROGRAMS])
 {
     int program[PROGRAMS] = {0};
-    uint64_t most = 0; /* that one of them needs */
-    Order order = f->given, thin = f->given;
-    find_chains(f);
-    remember_chains(f, 0);
+    uint64_t most = 0;
     sort_programs(f, program);
     for (int i = 0; i < PROGRAMS; i++) {
         int p = program[i];
-        const RematProblem *problem = &f->program[p].problem;
-        const Start *start = best_start(f, p, most);
-        RematResult found = {.schedule = start->schedule, .peak = start->peak};
-        if ((uint64_t)start->peak > most) {
+        smallest[p] = *best_start(f, p, most);
+        searched[p] = (uint64_t)smallest[p].peak > most;
+        if (searched[p]) {
             RematOptions how = search_options(f, 0, full_effort(f));
-            how.start = &start->schedule;
+            how.start = &smallest[p].schedule;
             how.starts = 1;
-            found = remat_minimize(problem, &how, f->arena);
+            RematResult found = remat_minimize(&f->program[p].problem, &how, f->arena);
             count_effort(f, &found);
             remember(f, p, &found.schedule);
+            smallest[p] = (Start){found.schedule, found.peak, found.cost};
         }
-        adopt(f, &order, p, &found.schedule);
-        if ((uint64_t)start->peak > most)
-            found = thin_out(f, p, found);
-        remember(f, p, &found.schedule);
-        adopt(f, &thin, p, &found.schedule);
-        most = (uint64_t)found.peak > most ? (uint64_t)found.peak : most;
+        most = (uint64_t)smallest[p].peak > most ? (uint64_t)smallest[p].peak : most;
     }
-    try_order(f, &order, PACK_SMALLEST);
-    try_order(f, &thin, PACK_SMALLEST);
+    return most;
+}
+
+/* The live bytes are not the arena, so both the schedule with the fewest and the one thinned out
+ * compete; any that fits will do where nothing else was asked. */
+static void try_smallest(Fit *f)
+{
+    Start smallest[PROGRAMS];
+    bool searched[PROGRAMS];
+    Order order = f->given;
+    find_chains(f);
+    remember_chains(f, 0);
+    uint64_t most = find_smallest(f, smallest, searched);
+    for (int p = 0; p < PROGRAMS; p++)
+        adopt(f, &order, p, &smallest[p].schedule);
+    order = settle_order(f, &order, most);
+    const Trial *trial = try_order(f, &order, PACK_SMALLEST, 0);
+    if (f->options->smallest && trial->arena <= f->options->budget)
+        return;
+    for (int p = 0; p < PROGRAMS; p++) {
+        RematSchedule thin = searched[p] ? thin_out(f, p, &smallest[p]) : smallest[p].schedule;
+        remember(f, p, &thin);
+        adopt(f, &order, p, &thin);
+    }
+    order = settle_order(f, &order, most);
+    try_order(f, &order, PACK_SMALLEST, 0);
 }
 
 /* ---- The ladder ----------------------------------------------------------------------------- */
@@ -179,9 +206,11 @@ static size_t find_rungs(const Fit *f, uint64_t least, uint64_t most, uint64_t r
     return count;
 }
 
-static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule *start)
+static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule *start,
+                               uint64_t seed)
 {
     RematOptions how = search_options(f, ask, full_effort(f) / RUNG_PART);
+    how.seed = seed;
     how.start = start;
     how.starts = 1;
     RematResult found = remat_solve(&f->program[p].problem, &how, f->arena);
@@ -189,28 +218,30 @@ static RematResult search_from(Fit *f, int p, uint64_t ask, const RematSchedule 
     return found;
 }
 
-/* The cheapest of one rung: from what the rungs below found, from what the chains come to, and, on
- * every other rung, from the given order: the way up has its own valleys. */
+/* The cheapest of one rung: from what the rungs below found, or the chains come to, and then from
+ * what came of that: another seed has more to give than more effort, and most near the smallest. */
 static RematResult search_rung(Fit *f, int p, uint64_t ask)
 {
+    const uint32_t seeds = f->progress.done < CLOSE_RUNGS ? CLOSE_SEEDS : SEEDS;
     if (p == PROGRAM_STEP)
         remember_chains(f, ask);
-    RematResult found = search_from(f, p, ask, &best_start(f, p, ask)->schedule);
-    if (f->cut || found.stop == REMAT_PROVED || f->progress.done % 2)
-        return found;
-    RematResult fresh = search_from(f, p, ask, &f->program[p].start);
-    return fresh.fits && (!found.fits || fresh.cost < found.cost) ? fresh : found;
+    RematResult best = search_from(f, p, ask, &best_start(f, p, ask)->schedule, 0);
+    for (uint32_t k = 1; k < seeds && !f->cut && best.stop != REMAT_PROVED; k++) {
+        RematResult found = search_from(f, p, ask, &best.schedule, k);
+        if (found.fits && (!best.fits || found.cost < best.cost))
+            best = found;
+    }
+    return best;
 }
 
 static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
 {
     Order order = f->given;
-    if (rung <= slack + f->persistent)
-        return slack;
+    uint64_t ask = rung > slack + f->least_peak ? rung - slack : f->least_peak;
     for (int p = 0; p < PROGRAMS && !f->cut; p++) {
         if (!f->given.count[p])
             continue;
-        RematResult found = search_rung(f, p, rung - slack);
+        RematResult found = search_rung(f, p, ask);
         if (!found.fits)
             return slack;
         remember(f, p, &found.schedule);
@@ -218,9 +249,10 @@ static uint64_t climb_to(Fit *f, uint64_t rung, uint64_t slack)
     }
     if (f->cut)
         return slack;
-    Trial *trial = try_order(f, &order, PACK_STEPS);
+    order = settle_order(f, &order, ask);
+    Trial *trial = try_order(f, &order, PACK_STEPS, rung);
     trial->budget = trial->arena > rung ? trial->arena : rung;
-    return trial->arena > trial->peak ? trial->arena - trial->peak : 0;
+    return trial->arena > rung ? trial->arena - trial->peak : slack / 2;
 }
 
 static void climb(Fit *f, uint64_t budget, uint64_t most)
@@ -262,7 +294,7 @@ static void try_given(Fit *f)
         if (f->program[p].broken == NONE)
             adopt(f, &f->unsearched, p, &f->program[p].start);
     }
-    const Trial *trial = try_order(f, &f->unsearched, PACK_STEPS);
+    const Trial *trial = try_order(f, &f->unsearched, PACK_STEPS, 0);
     for (int p = 0; p < PROGRAMS; p++) {
         f->program[p].problem.base = (int64_t)f->persistent + f->program[p].collected;
         remember(f, p, &f->program[p].start);
@@ -304,6 +336,8 @@ static bool search_all(Fit *f, uint64_t budget, bool all)
     if (all)
         budget = options->most && options->most < most ? options->most : most;
     try_chains(f, budget, all);
+    if (options->rival && f->least >= options->rival - options->rival / RIVAL_PART)
+        return true;
     if (!is_cut(f) && (f->task.clusters->count <= MANY_CLUSTERS || !has_chain(f)))
         climb(f, budget, most);
     return true;
@@ -348,6 +382,7 @@ Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Ta
     const Trial *best = hopeless ? &f.trial.at[0] : choose_trial(&f, budget);
     *search = (Search){.least_cost = f.progress.least_cost,
                        .cost_bound = f.progress.bound,
+                       .least = f.least,
                        .effort = f.effort,
                        .cut = f.cut,
                        .hopeless = hopeless,
@@ -369,7 +404,7 @@ static int by_budget(const void *a, const void *b)
 }
 
 size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
-                   const PlanOptions *options, PlanPoint **points)
+                   const PlanOptions *options, PlanPoint **points, uint64_t *least)
 {
     Fit f = begin(arena, g, clusters, target, options);
     search_all(&f, UINT64_MAX, true);
@@ -382,5 +417,6 @@ size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const
         if (!count || is_less(point[i].cost, point[count - 1].cost))
             point[count++] = point[i];
     *points = point;
+    *least = f.least;
     return count;
 }

@@ -67,7 +67,7 @@ uint64_t full_effort(const Fit *f);
 uint64_t pack_effort(const Fit *f, uint64_t steps); /* of the packer, for each unit of effort */
 
 /* Packs the order; only the cost and size of the plan are kept, and the offsets of its buffers. */
-Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps);
+Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps, uint64_t capacity);
 bool is_less(double a, double b); /* by more than the order of a sum changes it */
 /* On cost first, on the rest and the arena then, of those that the budget gets; NULL: there is
  * none.
@@ -85,6 +85,9 @@ void adopt(Fit *f, Order *order, int program, const RematSchedule *schedule);
 
 /* ---- fit_settle.c ---- */
 
+/* The order with its occurrences moved back towards the given one, live bytes within the limit:
+ * lives that are in order pack tighter. */
+Order settle_order(Fit *f, const Order *order, uint64_t limit);
 /* The plan of what was tried, its occurrences moved back towards the given order. */
 Plan *settle(Fit *f, const Trial *trial);
 

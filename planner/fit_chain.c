@@ -73,7 +73,7 @@ static void try_link(Fit *f, Link *link)
             schedule = chain_schedule(f->chain[link->depth], link->point);
         adopt(f, &order, p, &schedule);
     }
-    link->arena = try_order(f, &order, PACK_STEPS)->arena;
+    link->arena = try_order(f, &order, PACK_STEPS, 0)->arena;
 }
 
 void try_chains(Fit *f, uint64_t budget, bool all)

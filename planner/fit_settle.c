@@ -7,7 +7,7 @@
  */
 #include "planner/fit.h"
 
-static Order settle_order(Fit *f, const Order *order, uint64_t limit)
+Order settle_order(Fit *f, const Order *order, uint64_t limit)
 {
     Order settled = *order;
     Id *number = ARENA_ARRAY(f->arena, Id, f->task.clusters->count); /* by cluster: its node */
@@ -48,5 +48,5 @@ Plan *settle(Fit *f, const Trial *trial)
         if (plan)
             return plan;
     }
-    return plan_order(f->arena, &f->task, &trial->order, 0, &trial->packing);
+    return plan_order(f->arena, &f->task, &trial->order, 0, 0, &trial->packing);
 }

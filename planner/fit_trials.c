@@ -36,13 +36,13 @@ uint64_t pack_effort(const Fit *f, uint64_t steps)
     return (full_effort(f) < EFFORT ? full_effort(f) : EFFORT) * steps;
 }
 
-Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps)
+Trial *try_order(Fit *f, const Order *order, uint64_t pack_steps, uint64_t capacity)
 {
     Arena *scratch = arena_new();
     PlanOptions options = options_now(f);
     Task now = f->task;
     now.options = &options;
-    const Plan *plan = plan_order(scratch, &now, order, pack_effort(f, pack_steps), NULL);
+    const Plan *plan = plan_order(scratch, &now, order, pack_effort(f, pack_steps), capacity, NULL);
     Packing packing = {ARENA_ARRAY(f->arena, uint64_t, plan->buffers), {0}, plan->bound};
     memcpy(packing.height, plan->arena, sizeof plan->arena);
     for (Id i = 0; i < plan->buffers; i++)

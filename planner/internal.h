@@ -67,10 +67,10 @@ typedef struct {
     uint64_t height[SPACES], bound; /* bound: of the first space */
 } Packing;
 
-/* plan.c: the plan of an order, packed in at most so many steps of the packer, or as it was packed
- * before (NULL: it was not). */
+/* plan.c: the plan of an order, packed in at most so many steps of the packer: within the capacity,
+ * or as small as can be (0); or as it was packed before (NULL: it was not). */
 Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
-                 const Packing *packed);
+                 uint64_t capacity, const Packing *packed);
 /* What the plan of an order is worth. */
 typedef struct {
     uint64_t arena;

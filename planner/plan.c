@@ -249,14 +249,14 @@ static Plan *begin(Arena *arena, const Task *task, const Order *order)
 }
 
 Plan *plan_order(Arena *arena, const Task *task, const Order *order, uint64_t pack_effort,
-                 const Packing *packed)
+                 uint64_t capacity, const Packing *packed)
 {
     Plan *plan = begin(arena, task, order);
     plan->cost = plan_wait(task->g, task->clusters, task->target, task->options->ring);
     if (packed)
         place(plan, packed);
     else
-        pack(arena, plan, task, pack_effort, 0);
+        pack(arena, plan, task, pack_effort, capacity);
     for (int k = 0; k < PROGRAMS; k++) {
         double *cost = program_counts(task->clusters, k) ? &plan->cost : &plan->rest;
         for (Id i = 0; i < order->count[k]; i++)

@@ -158,6 +158,7 @@ typedef struct {
     double least_cost; /* without recomputation; of the model as written, where there was a
                           choice */
     double cost_bound; /* no plan within the budget costs less */
+    uint64_t least;    /* of the smallest plan, where one was searched for; 0 */
     uint64_t effort;   /* spent, counted */
     bool cut;          /* by --seconds or the user, before the effort was spent */
     bool hopeless;     /* not even the floor is within what was asked for: see PlanOptions.most */
@@ -182,6 +183,8 @@ typedef struct {
     uint64_t most;   /* plans above it are of no use: where the floor is, nothing is searched; 0 */
     double enough;   /* plans that cost so much are of no use: where none can cost less, nothing is
                         searched; 0 */
+    uint64_t rival;  /* the smallest plan of a choice that differs in epilogues alone: what is not
+                        clearly smaller is not searched for larger budgets; 0: none */
     uint32_t micro;  /* micro-batches in a step; 0: as the model says, and where it says nothing,
                         several only where no plan without them is within the budget */
     bool micro_auto; /* as many as cost least, from `micro` on */
@@ -278,9 +281,10 @@ bool choose_points(const Model *model, const Target *target, const PlanOptions *
 Plan *plan_make(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
                 const PlanOptions *options, Search *search);
 /* The plans that budgets from the smallest to none get, by budget; each costs less than the one
- * before it. The last computes nothing again. plan_make with one of the budgets costs the same. */
+ * before it. The last computes nothing again. plan_make with one of the budgets costs the same.
+ * Leaves what Search.least is. */
 size_t plan_points(Arena *arena, const Graph *g, const Clusters *clusters, const Target *target,
-                   const PlanOptions *options, PlanPoint **points);
+                   const PlanOptions *options, PlanPoint **points, uint64_t *least);
 /* Estimated seconds with each cluster once: no plan costs less. As Plan.cost, of the training step
  * where there is one. */
 double plan_cost(const Graph *g, const Clusters *clusters, const Target *target);

@@ -31,7 +31,7 @@ typedef struct {
     uint64_t step;  /* divides every offset and height worth trying */
     uint64_t bound; /* on the height */
     bool any_fixed;
-    uint32_t always;  /* so many buffers are no items: alive all the time, they lie below the rest */
+    uint32_t always; /* so many buffers are no items: alive all the time, they lie below the rest */
     uint32_t *lowest; /* these buffers, from the bottom up */
     uint64_t base;    /* their bytes: loads, offsets, heights and bounds are above it */
 } Model;
