@@ -128,25 +128,38 @@ static int64_t look_past(Trial *t, int64_t value)
     return found;
 }
 
-/* From a value that fits to one above which nothing near does. */
-static void climb(Trial *t, Largest *l)
+/* How far it is to the value at which the budget ends, on a line through two values. */
+static int64_t step_from(const Trial *t, Planned low, Planned other)
 {
-    for (int64_t step = 1; !watch_stopped();) {
-        Planned p = next_valid(t, l->value + step, MOST);
+    double bytes = (double)other.need - (double)low.need;
+    double room = (double)t->how.budget - (double)low.need;
+    double step = room * (double)(other.value - low.value) / bytes;
+    return step >= 1 && step < (double)(MOST - low.value) ? (int64_t)step : 1;
+}
+
+/* From a value that fits to one above which nothing near does. Memory grows about as a line, so a
+ * few values are enough. */
+static void climb(Trial *t, Largest *l, Planned low)
+{
+    int64_t step = low.need ? step_from(t, low, (Planned){0, 0}) : 1;
+    while (!watch_stopped()) {
+        Planned p = next_valid(t, low.value + step, MOST);
         if (!fits(t, p) && step == 1) {
             l->next = p.value;
             l->need = p.need;
             l->floor = t->floor;
             p.value = look_past(t, p.value);
-            p.need = p.value ? 0 : UINT64_MAX;
+            p.need = p.value ? t->how.budget : UINT64_MAX;
         }
         if (fits(t, p)) {
+            step = step_from(t, p, low);
+            low = p;
             l->value = p.value;
-            step *= 2;
         } else if (step == 1) {
             return;
         } else {
-            step /= 2;
+            int64_t nearer = p.value ? step_from(t, low, p) : 1;
+            step = nearer < step / 2 ? nearer : step / 2;
         }
     }
 }
@@ -176,7 +189,7 @@ Largest largest_value(const Question *q, const PlanOptions *how, const char *nam
         top = l.value ? valid_before(&t, top.value - top.value / 16) : (Planned){0, UINT64_MAX};
     l.value = fits(&t, top) || (l.value && watch_stopped()) ? top.value : 0;
     if (sure && l.value)
-        climb(&t, &l);
+        climb(&t, &l, top);
     l.micro = t.micro;
     l.cut = t.cut || watch_stopped();
     return l;
