@@ -58,7 +58,6 @@ static bool show_progress(const RematProgress *now, void *data)
     Fit *f = data;
     const Trial *best = cheapest(f, f->options->budget ? f->options->budget : UINT64_MAX);
     (void)now;
-    f->progress.seconds = clock_seconds() - f->begin;
     f->progress.fits = best != NULL;
     f->progress.cost = best ? best->cost : 0;
     f->options->progress(&f->progress, f->options->data);

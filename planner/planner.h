@@ -167,7 +167,6 @@ typedef struct {
 
 /* What the search knows while it runs. */
 typedef struct {
-    double seconds;      /* since it began */
     uint32_t done, most; /* budgets that were searched, of how many at most */
     uint64_t arena;      /* the smallest known */
     bool fits;           /* some plan is within the budget */

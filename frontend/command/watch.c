@@ -26,17 +26,18 @@ static void interrupt(int signal)
 static void show(const PlanProgress *p, void *data)
 {
     (void)data;
-    if (p->seconds - watching.shown < 0.2 && p->seconds >= watching.shown)
+    const double seconds = clock_seconds() - watching.begin; /* one clock for all choices */
+    if (watching.shown >= 0 && seconds - watching.shown < 0.2)
         return;
-    watching.shown = p->seconds;
+    watching.shown = seconds;
     if (p->fits && p->least_cost > 0 && p->bound > 0)
         fprintf(stderr, "\rbudget %u of %u: %.2f%% extra time in a %s, at least %.2f%%, %.0f s   ",
                 p->done, p->most, plan_extra(p->cost, p->least_cost),
                 p->training ? "training step" : "forward pass", plan_extra(p->bound, p->least_cost),
-                p->seconds);
+                seconds);
     else
         fprintf(stderr, "\rsmallest so far: %.2f MiB, %.0f s   ", (double)p->arena / (1 << 20),
-                p->seconds);
+                seconds);
     fflush(stderr);
 }
 

@@ -516,6 +516,13 @@ check "ctrl-C writes the best plan so far"
     --seconds 2 --budget 12M --report >"$work/out" 2>"$work/err" && grep -q 'cut short' "$work/out"
 check "--seconds cuts the search, and the report says so"
 
+# ---- Several choices are searched one after the other: the seconds shown go on all the time.
+script -qec "'$gplan' $models/letters.g --accumulate 1 --effort 60 --budget 26M -o '$work/seen.json'" \
+    "$work/seen" >"$work/out"
+tr '\r' '\n' <"$work/seen" | grep -o '[0-9]* s  ' |
+    awk '$1 < last { back = 1 } { last = $1 } END { exit back || NR < 2 }'
+check "progress shows one clock"
+
 # ---- Programs that nobody calls take no memory, and a misfit says where outputs hold the peak.
 gpt="$models/gpt2.g -D L=1 -D C=48 -D T=256 -D V=3000 -D B=8 --accumulate 1"
 all=$(least_budget $gpt --effort 5)
