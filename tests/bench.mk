@@ -1,5 +1,6 @@
 # Benchmarks. Included by the Makefile.
 #? make bench      how good and how fast the planner is: bench-pack, bench-remat, bench-fit
+#? make bench-questions  what examples cost at parts of their arena, and how long each question takes
 #? make bench-cpu  how fast emitted code is; bench-peers: beside PyTorch and ONNX Runtime
 .PHONY: bench
 
@@ -7,6 +8,10 @@
 bench: $(sort $(foreach bench,$(BENCHES),bench-$(word 2,$(subst /, ,$(bench)))))
 bench-%: $$(addprefix $$(B)/,$$(basename $$(wildcard tests/$$*/*_bench.c)))
 	@set -e; for bench in $^; do echo $$bench; $$bench; done
+
+.PHONY: bench-questions
+bench-questions: gplan
+	@tests/fit/questions.sh $(CURDIR)/gplan $(MODELS)
 
 # Kernels beside the fastest libraries at hand, with one thread and with two, then whole models.
 # MKL is a package of Python's index: it goes to build/mkl, and OpenBLAS stands in where it cannot
