@@ -284,6 +284,27 @@ told() {
         grep -qxF 'converted from i64 to u8: 1' list
 }
 check 'conversions are counted' told
+cat >narrow.g <<'END'
+model narrow(batch B = 1)
+input x : f32[B, 2]
+param half : f16[2]
+param brain : bf16[2]
+param same : f16[1]
+output y = x * cast(half, f32) + cast(brain, f32) * cast(same, f32)
+END
+cat >narrow.in <<'END'
+half F32 [2] 0.1 -65504
+brain F64 [2] 0.1 3e38
+same F16 [1] 9.18355e-41
+END
+cat >narrow.out <<'END'
+half F16 [2] 2e66 fbff
+brain BF16 [2] 3dcd 7f62
+same F16 [1] 0000
+END
+check 'f32 and f64 are rounded to 16 bits, once' gives narrow
+sed 's/-65504/65520/' narrow.in >wrong.in && ./make wrong.safetensors <wrong.in &&
+    refuses 1 'half has the number 65520, which f16 does not hold' wrong.safetensors narrow.g -o out2.safetensors
 wrong() { # LINE MESSAGE: instead of the line with its name
     grep -v "^${1%% *} " dtypes.in >wrong.in && echo "$1" >>wrong.in && ./make wrong.safetensors <wrong.in &&
         refuses 1 "$2" wrong.safetensors dtypes.g -o out2.safetensors

@@ -1,4 +1,5 @@
-/* Prints a safetensors file that gplan or emitted code wrote: NAME DTYPE [3,4] NUMBER... a line.
+/* Prints a safetensors file that gplan or emitted code wrote: NAME DTYPE [3,4] NUMBER... a line,
+ * numbers of 16 bits as their bits.
  * The entries stand as both write them: dtype, shape, data_offsets; what is before the first is
  * passed over. */
 #include <stdint.h>
@@ -10,15 +11,24 @@ static void print_number(const char *dtype, const char *from)
 {
     float single;
     int32_t whole;
+    uint16_t half;
     if (strcmp(dtype, "F32") == 0) {
         memcpy(&single, from, 4);
         printf(" %g", (double)single);
     } else if (strcmp(dtype, "I32") == 0) {
         memcpy(&whole, from, 4);
         printf(" %ld", (long)whole);
+    } else if (strcmp(dtype, "F16") == 0 || strcmp(dtype, "BF16") == 0) {
+        memcpy(&half, from, 2);
+        printf(" %04x", (unsigned)half);
     } else {
         printf(" %u", (unsigned char)*from);
     }
+}
+
+static int size_of(const char *dtype)
+{
+    return strcmp(dtype, "U8") == 0 ? 1 : strstr(dtype, "F16") ? 2 : 4;
 }
 
 int main(int count, char **argument)
@@ -44,8 +54,7 @@ int main(int count, char **argument)
             return 1;
         shape[strlen(shape) - 1] = 0; /* the comma after it */
         printf("%.*s %s %s", (int)(at - name), name, dtype, shape);
-        for (const char *number = data + begin; number < data + end;
-             number += strcmp(dtype, "U8") == 0 ? 1 : 4)
+        for (const char *number = data + begin; number < data + end; number += size_of(dtype))
             print_number(dtype, number);
         puts("");
         at++;
