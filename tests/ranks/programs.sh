@@ -8,7 +8,7 @@ whole_program() { # NAME CC OPTIONS...: around tests/main/tiny.g
     cc=$2
     shift 2
     "$gplan" "$root/tests/main/tiny.g" "$@" --prefix tiny --main --quiet -o "$program.c" &&
-        "$cc" $strict -fopenmp -pthread "$program.c" "${program}_main.c" -lm -o "$program"
+        "$cc" $strict -O0 -fopenmp -pthread "$program.c" "${program}_main.c" -lm -o "$program"
 }
 samples() {
     gcc -O1 "$root/tests/main/samples.c" -o samples && ./samples data/train-x data/train-y 400 1 &&
@@ -77,7 +77,7 @@ goes_on() { # NAME: as if nothing had been
         [ -z "$(find . -name "$1.st.*.tmp")" ]
 }
 killed() {
-    DIE_IN=rename DIE_AT=4 LD_PRELOAD="$work/die.so" ends_with 'rank 0 .*signal 9' \
+    DIE_IN=rename DIE_AT=4 LD_PRELOAD="$PWD/die.so" ends_with 'rank 0 .*signal 9' \
         mpirun openmpi 4 openmpi4 train --steps 100 --every 10 --save k.st && [ -e k.st ] && goes_on k
 }
 stopped() { # one rank alone hears of it
@@ -97,7 +97,7 @@ full() { # files of the rank that writes may have so many blocks
         --oversubscribe --bind-to none --mca btl self,tcp -n 1 sh -c "ulimit -f 4; exec ./openmpi4 $more" : \
         -n 3 ./openmpi4 $more && cmp f.st alone4.st
 }
-if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; then
+if has openmpi; then
     check 'openmpi: a run on four ranks, its log and its evaluations' programs openmpi 4 alone4
     check 'openmpi: a run on two ranks in micro-batches' programs openmpi 2 alone2 --accumulate 2
     check 'each step has its samples, on two ranks, four and one' others
@@ -119,13 +119,13 @@ if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; 
     }
     whole_program alone2 gcc && check 'predictions' predicts
     runs() {
-        CC=mpicc.openmpi CFLAGS=-O1 MPIRUN='mpirun.openmpi --oversubscribe' timeout 120 "$gplan" run \
+        CC=mpicc.openmpi CFLAGS=-O0 MPIRUN='mpirun.openmpi --oversubscribe' timeout 120 "$gplan" run \
             "$root/tests/main/tiny.g" --ranks 4 -- train --steps 100 --save r.st >output 2>&1 &&
             cat output && cmp r.st alone4.st
     }
     check 'in one command' runs
     CC=mpicc.none check 'which asks for a compiler' refuses 'Open MPI or MPICH' run "$root/tests/main/tiny.g" --ranks 2
 fi
-if command -v mpicc.mpich >/dev/null && command -v mpirun.mpich >/dev/null; then
+if has mpich; then
     check 'mpich: a run on four ranks, its log and its evaluations' programs mpich 4 alone4
 fi
