@@ -527,10 +527,19 @@ static void read_table(Reader *r, const char *table, void (*read)(Reader *, cons
     r->table = NULL;
 }
 
+/* Of the choice only what shapes depend on: a gather has a row for each rank. */
+static void read_ranks(Reader *r)
+{
+    const json_t *choice = json_object_get(r->file, "choice");
+    if (json_object_get(choice, "ranks") && !json_is_true(json_object_get(choice, "as_ranks")))
+        r->g->ranks.count = (uint32_t)get_integer(r, choice, "ranks", 1, 1 << 14);
+}
+
 /* Rows may refer to rows further down in other tables: sizes first. */
 static void read_graph(Reader *r)
 {
     const json_t *model = json_object_get(r->file, "model");
+    read_ranks(r);
     r->scopes = rows_of(r, "scopes");
     r->values = rows_of(r, "values");
     r->nodes = rows_of(r, "nodes");

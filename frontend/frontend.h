@@ -524,6 +524,7 @@ enum {
     RANKS_WHOLE = 2, /* what the owner has goes to all others */
     RANKS_END = 4,   /* waits for what began first of what has not ended */
     RANKS_LAST = 8,  /* all of it in the last micro-batch alone */
+    RANKS_ROWS = 16, /* what each has goes to all others, and is waited for at once */
     RANKS_BEGINS = RANKS_PART | RANKS_WHOLE,
 };
 

@@ -2,8 +2,9 @@
  *
  * Every rank runs the same plan, so it is enough that the plan has one order of what goes over the
  * link: each such op reads the engine's state as the one before it left it, and what began first
- * ends first. What is under way is read by nobody else. A rank that has a shard of a sum reads no
- * more than that; one that updates a shard gets the others. Linear in nodes and operands.
+ * ends first. Gathers of rows, which wait at once, have an order of their own. What is under way is
+ * read by nobody else. A rank that has a shard of a sum reads no more than that; one that updates a
+ * shard gets the others. Linear in nodes and operands.
  */
 #include "planner/check_parts.h"
 
@@ -13,6 +14,7 @@ typedef struct {
     Id *begun; /* nodes, in order; those before `ended` have ended */
     Id count, ended;
     Id engine;        /* the version of its state that the program has come to; NONE: none yet */
+    Id gathered;      /* likewise of gathers of rows */
     bool *flying;     /* by value: a message may read or write it */
     int64_t *partial; /* by value: only this rank's shard of it, of so many numbers, is the sum */
     int64_t *updated; /* by value: likewise, is new */
@@ -44,15 +46,15 @@ static int64_t shard_updated(const RanksCheck *c, const Node *node)
     return some ? count : 0;
 }
 
-static const char *check_order(RanksCheck *c, const Node *node)
+static const char *check_order(RanksCheck *c, const Node *node, Id *last)
 {
     const Id before = operand(c, node, node->uses - 1);
     const Id after = node->values ? node_value(node, node->values - 1) : NONE;
     if (before == NONE || after == NONE || c->g->value.at[after].previous != before)
         return arena_printf(c->arena, "%s has no place in the order of ranks", node->name);
-    if (c->engine != NONE ? before != c->engine : check_first(c->g, before) != before)
+    if (*last != NONE ? before != *last : check_first(c->g, before) != before)
         return arena_printf(c->arena, "%s does not follow what ranks did before", node->name);
-    c->engine = after;
+    *last = after;
     return NULL;
 }
 
@@ -93,7 +95,7 @@ static const char *check_reads(RanksCheck *c, const Node *node)
         const Id value = operand(c, node, i);
         if (value == NONE)
             continue;
-        if (c->flying[value] && !op->ranks)
+        if (c->flying[value] && !(op->ranks & (RANKS_BEGINS | RANKS_END)))
             return arena_printf(c->arena, "%s reads what is under way to other ranks", node->name);
         const int64_t part = partial(c, value);
         if (!part || op->flags & OP_HOST || part == shard)
@@ -112,18 +114,21 @@ static const char *check_node(RanksCheck *c, Id id)
 {
     const Node *node = &c->g->node.at[id];
     const char *fault = check_reads(c, node);
-    if (!fault && node->op->ranks)
-        fault = check_order(c, node);
-    if (!fault && node->op->ranks)
-        fault = node->op->ranks & RANKS_END ? check_end(c, node) : check_begin(c, id, node);
-    return fault;
+    if (fault || !node->op->ranks)
+        return fault;
+    if (node->op->ranks & RANKS_ROWS)
+        return check_order(c, node, &c->gathered);
+    fault = check_order(c, node, &c->engine);
+    if (fault)
+        return fault;
+    return node->op->ranks & RANKS_END ? check_end(c, node) : check_begin(c, id, node);
 }
 
 static const char *check_program(RanksCheck *c, int program)
 {
     const char *fault = NULL;
     c->count = c->ended = 0;
-    c->engine = NONE;
+    c->engine = c->gathered = NONE;
     for (Id n = 0; n < c->g->node.count && !fault; n++)
         if (c->g->node.at[n].program == program)
             fault = check_node(c, n);

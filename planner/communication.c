@@ -7,7 +7,9 @@
  * ops alone (LINK_POLLED), by no more than the pieces that are under way. An op that waits stands
  * still until its sum is there. So what is lost is what is waited for and what the cores take part
  * in; the rest overlaps. Each micro-batch sends its parts, and what it began has ended with it; the
- * last one sends the sums. At the end of a step the ranks tell each other their losses.
+ * last one sends the sums. Statistics over ranks are gathered while everybody waits: polled, in
+ * as many rounds as the number of ranks doubles; streamed, after what the link has to do. At the
+ * end of a step the ranks tell each other their losses.
  *
  * Left out: which ranks share a link, or are far apart; ranks that are late; other jobs. One walk
  * over the occurrences: nothing here hangs on the number of ranks.
@@ -107,6 +109,27 @@ static void end_sum(Walk *w)
     }
 }
 
+/* Each rank sends what it has, so many numbers, to all others; nobody goes on before it is there.
+ */
+static void gather(Walk *w, int64_t count)
+{
+    const Profile *p = w->profile;
+    const bool streamed = w->target->link == LINK_STREAMED;
+    uint32_t rounds = 0, messages = w->g->ranks.count - 1;
+    while (1u << rounds < w->g->ranks.count)
+        rounds++;
+    const double bytes = 4.0 * (double)count * messages;
+    const double moves = bytes / p->link_bytes + (streamed ? 1 : rounds) * p->link_start;
+    w->all.sent += (uint64_t)bytes;
+    w->all.messages += streamed ? messages : rounds;
+    w->all.link += moves;
+    w->all.lost += moves;
+    if (streamed && w->queued > w->done) {
+        w->all.lost += w->queued - w->done;
+        w->done = w->queued;
+    }
+}
+
 static void visit(Walk *w, Id cluster, bool last)
 {
     const Id id = w->clusters->node[w->clusters->at[cluster].node];
@@ -118,6 +141,8 @@ static void visit(Walk *w, Id cluster, bool last)
         begin_sum(w, does, value_count(&w->g->value.at[node_value(node, 0)]));
     else if (does & RANKS_END)
         end_sum(w);
+    else if (does & RANKS_ROWS)
+        gather(w, value_count(&w->g->value.at[node_use(w->g, node, 0).value]));
     else
         overlap(w, seconds);
 }
