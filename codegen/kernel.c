@@ -327,9 +327,10 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         out(&p.parameters, ", unsigned char *arena");
         emission_address(e, (Address){AT_WHOLE_ARENA, NONE, 0, 0, NONE, NULL, false});
     } else if (node->op->flags & OP_FLAT) {
-        const Value *first = &g->value.at[node_use(g, node, 0).value];
-        if (first->rank && first->dtype == F32) /* one number is no list */
-            p.count = value_count(first);
+        const View first = use_view(g, node_use(g, node, 0));
+        const bool real = g->value.at[node_use(g, node, 0).value].dtype == F32;
+        if (first.rank && real) /* one number is no list */
+            p.count = view_count(&first);
     }
     for (Id i = 0; i < node->uses && !list; i++)
         write_operand(e, o, node, i, &p);

@@ -167,8 +167,10 @@ static Use reduce_end(Graph *g, const char *name, Use sum)
 /* What is summed up in the place of `one`, from the first micro-batch on. */
 static Use keep(Graph *g, const char *name, Use one)
 {
-    const Value is = g->value.at[one.value];
-    return use_of(graph_value(g, VALUE_GRADIENT, name, (Dtype)is.dtype, is.rank, is.dim, is.span));
+    const Value *is = &g->value.at[one.value];
+    const View part = use_view(g, one); /* maybe of what another gradient is in, too */
+    return use_of(
+        graph_value(g, VALUE_GRADIENT, name, (Dtype)is->dtype, part.rank, part.dim, is->span));
 }
 
 /* A sum that has begun: what is under way, and what it is added to, or becomes; NONE: the same. */
