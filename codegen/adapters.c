@@ -24,7 +24,7 @@ static bool is_elementwise(const OpRow *op)
 /* What elementwise rows need beside their expression is the same on every target. */
 static bool has_kernel(const OpRow *op)
 {
-    return op_has_kernel(op) && (made == C || made == SETTINGS || !(op->flags & OP_HOST));
+    return op_has_kernel(op) && (made != CUDA || !(op->flags & OP_HOST));
 }
 
 static const char *file_of(const OpRow *op)

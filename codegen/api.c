@@ -5,13 +5,13 @@
 
 /* Functions and types of the header that every model has, or will have when it is trained. */
 static const char *const api_words[] = {
-    "tensor",         "init",    "reset",   "load",     "save",     "forward",
-    "eval",           "step",    "set_lr",  "lr",       "schedule", "seed",
-    "valid",          "bind",    "map",     "strerror", "error",    "threads",
-    "progress",       "profile", "op_name", "tensors",  "sizeof",   "profile_print",
-    "load_constants", "data",    "feed",    "fill",     "samples",  "batches",
-    "taken",          "skipped", "seek",    "close",    "rank",     "timeout",
-    "agree",          "heard",
+    "tensor",         "init",    "reset",       "load",     "save",     "forward",
+    "eval",           "step",    "set_lr",      "lr",       "schedule", "seed",
+    "valid",          "bind",    "map",         "strerror", "error",    "threads",
+    "progress",       "profile", "op_name",     "tensors",  "sizeof",   "profile_print",
+    "load_constants", "data",    "feed",        "fill",     "samples",  "batches",
+    "taken",          "skipped", "seek",        "close",    "rank",     "timeout",
+    "agree",          "heard",   "check_files",
 };
 
 /* The first output of the name: programs that compute the same output have one each. */

@@ -159,7 +159,7 @@ static int64_t batch_of(const Graph *g)
 
 static bool may_shard(const Chooser *s)
 {
-    return s->options->shard_auto && s->target->link == LINK_POLLED;
+    return s->options->shard_auto;
 }
 
 /* One more choice, and the same with each way to shard that is open. */

@@ -56,6 +56,7 @@ static int data_open(net *m, int which)
         .ring = SLOTS,
         .work = LOADER,
         .seed = m->seed,
+        .step = which == NET_TRAIN ? (int64_t)m->step : m->source[which].at,
 #if MODEL_RANKS
         .rank = which == NET_PREDICT ? 0 : net_rank(m),
         .ranks = which == NET_PREDICT ? 1 : NET_RANKS,
@@ -63,7 +64,6 @@ static int data_open(net *m, int which)
 #if MODEL_AS_RANKS
         .as_ranks = MODEL_RANKS_COUNT,
 #endif
-        .step = which == NET_TRAIN ? (int64_t)m->step : m->source[which].at,
         .fill = m->source[which].fill,
         .user = m->source[which].user,
         .samples = m->source[which].given
@@ -83,9 +83,8 @@ static int data_open(net *m, int which)
     m->source[which].samples = gp_data_samples(loader);
     m->source[which].batches = gp_data_steps(loader);
 #if MODEL_RANKS
-    gp_said all = {.same = (uint64_t)gp_data_samples(loader)};
-    if (which != NET_PREDICT && gp_ranks_say(RANKS, &all, "another number of samples") != GP_OK)
-        return rank_failed(m);
+    if (which != NET_PREDICT)
+        return same_on_all(m, (uint64_t)gp_data_samples(loader), "another number of samples");
 #endif
     return NET_OK;
 }

@@ -41,8 +41,14 @@ static gp_item item(const void *model, size_t i)
     const net_tensor *t = &tensor[SAVED + i];
     void *at = data(gp_self(model), SAVED + i);
 #if MODEL_CUDA
+#if MODEL_SHARDS
+    gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes, 0, 0, 0, 0,
+                     gp_self(model)->stream};
+    find_shard(gp_self(model), i, &saved);
+#else
     const gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes,
                            gp_self(model)->stream};
+#endif
 #else
 #if MODEL_SHARDS
     gp_item saved = {t->name, t->dtype, t->rank, t->dim, at, t->bytes, 0, 0, 0, 0};
@@ -128,6 +134,62 @@ static net *gp_own(const net *gp_model)
 }
 
 #if MODEL_RANKS
+/* While a rank writes. */
+static void look_up(const void *gp_model)
+{
+#if MODEL_CUDA
+    beat(gp_own(gp_self(gp_model)));
+#else
+    const net *m = gp_self(gp_model);
+    gp_ranks_look_up(RANKS);
+#endif
+}
+
+static int share_of(void *gp_model, void *bytes, size_t count)
+{
+    net *m = (net *)gp_model;
+#if MODEL_CUDA
+    return share(m, 0, bytes, count);
+#else
+    return gp_ranks_share(RANKS, bytes, count);
+#endif
+}
+
+static int agree_of(void *gp_model, int code, char *text, size_t size)
+{
+    net *m = (net *)gp_model;
+#if MODEL_CUDA
+    return agree(m, code, text, size);
+#else
+    return gp_ranks_agree(RANKS, code, text, size);
+#endif
+}
+
+static gp_meeting meeting_of(net *m)
+{
+    const gp_meeting all = {m, net_rank(m), share_of, agree_of};
+    return all;
+}
+
+/* What all ranks came to; where a rank is gone, why. */
+static int met(net *m, int code)
+{
+#if !MODEL_CUDA
+    if (RANKS->failed)
+        return rank_failed(m);
+    RANKS->heard = code != NET_OK && net_rank(m) > 0;
+#else
+    (void)m;
+#endif
+    return code;
+}
+
+int net_check_files(net *m, const char *path)
+{
+    const gp_meeting all = meeting_of(m);
+    return met(m, gp_check_shared(&all, path, m->detail, sizeof m->detail));
+}
+
 static int save_to(net *m, const char *path)
 {
 #else
@@ -156,13 +218,22 @@ int net_save(const net *gp_model, const char *path)
 #endif
     const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .note = note,
                             .notes = sizeof note / sizeof *note, .detail = m->detail,
-                            .detail_size = sizeof m->detail};
+#if MODEL_RANKS
+                            .detail_size = sizeof m->detail, .look = look_up};
 #else
-    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .detail = m->detail,
                             .detail_size = sizeof m->detail};
 #endif
+#else
+    const gp_items items = {.item = item, .model = m, .count = SAVED_COUNT, .detail = m->detail,
+#if MODEL_RANKS
+                            .detail_size = sizeof m->detail, .look = look_up};
+#else
+                            .detail_size = sizeof m->detail};
+#endif
+#endif
 #if MODEL_SHARDS
-    return gp_save_shards(RANKS, path, &items);
+    const gp_meeting all = meeting_of(m);
+    return gp_save_shards(&all, path, &items);
 #else
     return gp_save(path, &items);
 #endif
@@ -171,35 +242,17 @@ int net_save(const net *gp_model, const char *path)
 #if MODEL_RANKS
 int net_save(const net *m, const char *path)
 {
+    net *own = gp_own(m);
 #if MODEL_SHARDS
-    net *own = gp_own(m);
-    const int code = save_to(own, path);
-    if (RANKS->failed)
-        return rank_failed(own);
-    RANKS->heard = code != NET_OK && net_rank(m) > 0;
+    return met(own, save_to(own, path));
+#else
+    char why[sizeof m->detail];
+    const int saved = net_rank(m) == 0 ? save_to(own, path) : NET_OK;
+    snprintf(why, sizeof why, "%s", net_rank(m) == 0 ? m->detail : "");
+    const int code = met(own, agree_of(own, saved, why, sizeof why));
+    if (code != NET_ERANK)
+        snprintf(own->detail, sizeof own->detail, "%s", why);
     return code;
-#else
-    struct {
-        int code;
-        char detail[sizeof m->detail];
-    } done;
-    net *own = gp_own(m);
-    memset(&done, 0, sizeof done);
-    if (net_rank(m) == 0) {
-        done.code = save_to(own, path);
-        snprintf(done.detail, sizeof done.detail, "%s", m->detail);
-    }
-#if MODEL_CUDA
-    const int code = share(own, &done, sizeof done);
-    if (code != NET_OK)
-        return code;
-#else
-    if (gp_ranks_share(RANKS, &done, sizeof done) != GP_OK)
-        return rank_failed(own);
-    RANKS->heard = done.code != NET_OK && net_rank(m) > 0;
-#endif
-    snprintf(own->detail, sizeof own->detail, "%s", done.detail);
-    return done.code;
 #endif
 }
 

@@ -161,6 +161,8 @@ static void print_skipped(run *r)
 static int begin(run *r)
 {
 #if MODEL_RANKS
+    if (net_check_files(&r->m, r->s.save) != NET_OK)
+        return model_failed(r);
     int64_t goes_on = r->s.resume && access(r->s.save, F_OK) == 0;
     if (net_agree(&r->m, &goes_on) != NET_OK)
         return model_failed(r);

@@ -358,6 +358,9 @@ int net_step(net *m, float *loss)
 #if MODEL_RANKS
 #include "runtime/c/ranks_mpi.h"
 #endif
+#if MODEL_RANKS
+#include "runtime/c/file_meet.h"
+#endif
 #if MODEL_SHARDS
 #include "runtime/c/file_shards.h"
 #endif
@@ -430,6 +433,14 @@ static int total_loss(net *m, double *loss)
                                                                              : rank_failed(m);
 }
 
+#if MODEL_HAS_DATA
+static int same_on_all(net *m, uint64_t number, const char *what)
+{
+    gp_said all = {.same = number};
+    return gp_ranks_say(RANKS, &all, what) == GP_OK ? NET_OK : rank_failed(m);
+}
+
+#endif
 int net_agree(net *m, int64_t *number)
 {
     gp_said all = {.most = *number};

@@ -15,6 +15,9 @@
 
 #if MODEL_RANKS
 #define GP_RANKS
+#if MODEL_SHARDS
+#define GP_SHARDS
+#endif
 #ifdef GPLAN_MPI
 #include <mpi.h>
 #endif
@@ -79,6 +82,10 @@ MODEL_PROGRAM
 #endif
 #if MODEL_RANKS
 #include "runtime/cuda/ranks.cuh"
+#include "runtime/c/file_meet.h"
+#endif
+#if MODEL_SHARDS
+#include "runtime/c/file_shards.h"
 #endif
 MODEL_KERNELS
 
@@ -554,6 +561,7 @@ static int put_eval(net *m)
 #if MODEL_RANKS
     gp_nccl link = link_of(m);
     device.ranks = &link;
+    device.rank = m->rank;
 #endif
     gp_run run = run_of(&device, MODEL_EVAL_MICROS);
     if ((code = run_begin(m, MODEL_EVAL_OPS, run.micros)) != NET_OK)
@@ -621,6 +629,7 @@ static int put_step(net *m, int part)
 #if MODEL_RANKS
     gp_nccl link = link_of(m);
     device.ranks = &link;
+    device.rank = m->rank;
 #endif
     gp_run run = run_of(&device, MODEL_STEP_MICROS);
     if (part == 0 && (code = run_begin(m, MODEL_STEP_OPS, run.micros)) != NET_OK)

@@ -114,7 +114,7 @@ typedef struct {
     void *ready;                     /* a cudaEvent_t: one of the two waits for the other */
     void *summed[MODEL_RANKS_SUMS]; /* likewise: a sum is there */
     int rank;
-    double timeout;
+    double timeout, beat; /* when others heard last of this rank, in seconds */
 #endif
 #else
     int threads;
@@ -250,7 +250,7 @@ void net_reset(net *m, uint64_t seed);
 #if MODEL_RANKS
 #if MODEL_SHARDS
 /* The file is that of one rank alone, and loads with any number of them: on all ranks. Each writes
- * its part of it, so they need one file system. */
+ * its part of it, so they need one file system, as net_check_files finds out. */
 #else
 /* The file is that of one rank alone, and loads with any number of them: on all ranks. Rank 0
  * writes it. */
@@ -258,6 +258,10 @@ void net_reset(net *m, uint64_t seed);
 #endif
 int net_load(net *m, const char *path);
 int net_save(const net *m, const char *path);
+#if MODEL_RANKS
+/* Before a run: whether all ranks see the folder of this file; NET_EFILE: one does not. */
+int net_check_files(net *m, const char *path);
+#endif
 #endif
 #if MODEL_HAS_CONSTANTS
 /* Constants too long for the C text are in a file beside it, MODEL_CONSTANTS_NAME:

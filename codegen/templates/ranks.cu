@@ -93,22 +93,80 @@ static int await(net *m, cudaStream_t stream)
     return checked(m, error);
 }
 
-/* Bytes of rank 0 for all others. */
-static int share(net *m, void *bytes, size_t count)
+/* Bytes of one rank for all others. */
+static int share(net *m, int from, void *bytes, size_t count)
 {
-    int code;
+    int code = is_connected(m);
     const gp_nccl n = link_of(m);
+    if (code != NET_OK)
+        return code;
     HERE;
-    static_assert(sizeof m->detail + 16 <= GP_NCCL_SHARE, "ranks share what went wrong");
-    if ((code = is_connected(m)) != NET_OK)
+    for (size_t at = 0, some; at < count; at += some) {
+        some = count - at < GP_NCCL_SHARE ? count - at : (size_t)GP_NCCL_SHARE;
+        unsigned char *piece = (unsigned char *)bytes + at;
+        if (m->rank == from)
+            CHECK(cudaMemcpyAsync(MOVES, piece, some, cudaMemcpyHostToDevice, LINK));
+        if ((code = nccl_checked(m, gp_nccl_share(&n, from, some))) != NET_OK)
+            return code;
+        if (m->rank != from)
+            CHECK(cudaMemcpyAsync(piece, MOVES, some, cudaMemcpyDeviceToHost, LINK));
+        if ((code = await(m, LINK)) != NET_OK)
+            return code;
+    }
+    return NET_OK;
+}
+
+/* What all ranks have to say. */
+static int exchange(net *m, gp_nccl_said own, gp_nccl_said *all)
+{
+    int code = is_connected(m);
+    const gp_nccl n = link_of(m);
+    if (code != NET_OK)
         return code;
-    if (m->rank == 0)
-        CHECK(cudaMemcpyAsync(MOVES, bytes, count, cudaMemcpyHostToDevice, LINK));
-    if ((code = nccl_checked(m, gp_nccl_share(&n, count))) != NET_OK)
+    HERE;
+    CHECK(cudaMemcpyAsync(gp_nccl_all_said(&n) + m->rank, &own, sizeof own, cudaMemcpyHostToDevice,
+                          LINK));
+    if ((code = await(m, LINK)) != NET_OK ||
+        (code = nccl_checked(m, gp_nccl_exchange(&n))) != NET_OK)
         return code;
-    if (m->rank > 0)
-        CHECK(cudaMemcpyAsync(bytes, MOVES, count, cudaMemcpyDeviceToHost, LINK));
+    CHECK(cudaMemcpyAsync(all, gp_nccl_all_said(&n), NET_RANKS * sizeof *all,
+                          cudaMemcpyDeviceToHost, LINK));
     return await(m, LINK);
+}
+
+enum { BUSY = -1 }; /* a rank that writes a file, and not an error */
+
+/* A rank that writes tells the others so, before they take it for lost: they are in `agree`, or
+ * write too. Where that fails, so does what comes next. */
+static void beat(net *m)
+{
+    gp_nccl_said all[NET_RANKS], own;
+    if (now() - m->beat < m->timeout / 4)
+        return;
+    memset(&own, 0, sizeof own);
+    own.error = BUSY;
+    (void)exchange(m, own, all);
+    m->beat = now();
+}
+
+/* What each rank came to, when all have: the first that is not NET_OK is that of all. */
+static int agree(net *m, int code, char *text, size_t size)
+{
+    gp_nccl_said all[NET_RANKS], own;
+    int busy = 1, moved;
+    memset(&own, 0, sizeof own);
+    for (own.error = code; busy;) {
+        if ((moved = exchange(m, own, all)) != NET_OK)
+            return moved;
+        busy = 0;
+        for (int k = 0; k < NET_RANKS; k++)
+            busy |= all[k].error == BUSY;
+    }
+    m->beat = now();
+    for (int k = 0; k < NET_RANKS; k++)
+        if (all[k].error != NET_OK)
+            return (moved = share(m, k, text, size)) == NET_OK ? (int)all[k].error : moved;
+    return NET_OK;
 }
 
 /* The loss of all ranks; and whether one of them failed, or is at another step. */
@@ -133,30 +191,20 @@ static int heard(net *m, const gp_state *told)
     return rank == m->rank && op >= 0 ? NET_EINDEX | op << 4 : NET_ERANK;
 }
 
-/* All ranks run the same program. */
-static int same_program(net *m)
+/* All ranks have the same number; else `what` they have differs. */
+static int same_on_all(net *m, uint64_t number, const char *what)
 {
-    int code;
-    const gp_nccl n = link_of(m);
-    gp_nccl_said said;
-    memset(&said, 0, sizeof said);
-    said.same = UINT64_C(MODEL_PLAN_HASH);
-    CHECK(cudaMemcpyAsync(gp_nccl_all_said(&n) + m->rank, &said, sizeof said,
-                          cudaMemcpyHostToDevice, LINK));
-    if ((code = await(m, LINK)) != NET_OK ||
-        (code = nccl_checked(m, gp_nccl_exchange(&n))) != NET_OK)
+    gp_nccl_said all[NET_RANKS], own;
+    memset(&own, 0, sizeof own);
+    own.same = number;
+    const int code = exchange(m, own, all);
+    if (code != NET_OK)
         return code;
-    for (int k = 0; k < NET_RANKS; k++) {
-        CHECK(cudaMemcpyAsync(&said, gp_nccl_all_said(&n) + k, sizeof said,
-                              cudaMemcpyDeviceToHost, LINK));
-        if ((code = await(m, LINK)) != NET_OK)
-            return code;
-        if (said.same != UINT64_C(MODEL_PLAN_HASH)) {
-            snprintf(m->detail, sizeof m->detail, "rank %d has another program than rank %d", k,
-                     m->rank);
+    for (int k = 0; k < NET_RANKS; k++)
+        if (all[k].same != all[0].same) {
+            snprintf(m->detail, sizeof m->detail, "rank %d has %s than rank 0", k, what);
             return give_up(m, NET_ERANK);
         }
-    }
     return NET_OK;
 }
 
@@ -187,7 +235,8 @@ static int link_begin(net *m, void *communicator)
         *(i < 0 ? &m->ready : &m->summed[i]) = event;
     }
     m->communicator = communicator;
-    return same_program(m);
+    m->beat = now();
+    return same_on_all(m, UINT64_C(MODEL_PLAN_HASH), "another program");
 }
 
 static void link_end(net *m)

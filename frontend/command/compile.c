@@ -104,7 +104,7 @@ static int deliver(const Question *q, const Built *built, const LivePeak *live_p
     if (o->params_file && !embed(q, plan, &emit))
         return 1;
     const bool reports = o->report || (!o->output && !o->emit && !o->dump && !o->quiet);
-    if (reports && o->ranks > 1 && q->target->link == LINK_POLLED) {
+    if (reports && o->ranks > 1) {
         const PlanOptions how = plan_options(o);
         choose_stages(q->model, q->target, &how, &built->choice, emit.stage);
     }

@@ -32,10 +32,6 @@ static bool may_have_ranks(Diag *diag, const Model *model, const Options *o)
     else if (o->as_ranks && find_target(o)->plan.link != LINK_POLLED)
         diag_error(diag, (Span){0}, "--as-ranks: the target %s has no program of one rank for all",
                    find_target(o)->plan.name);
-    else if (o->ranks && find_target(o)->plan.link == LINK_STREAMED && model_reads_data(model))
-        diag_error(diag, (Span){0}, "--ranks: only the target c reads data on several ranks");
-    else if (o->shard > 1 && find_target(o)->plan.link == LINK_STREAMED)
-        diag_error(diag, (Span){0}, "--shard: only the target c shards");
     else if (o->ranks && (o->io_external || o->params_external))
         diag_error(diag, (Span){0}, "--ranks: what is summed over ranks lies in the arena");
     else

@@ -44,6 +44,9 @@ typedef struct {
     const unsigned char *mapped; /* a mapped file; NULL: it is read */
     size_t mapped_bytes;
     void (*bind)(const void *model, size_t i, const unsigned char *at); /* binds a tensor of it */
+#ifdef GP_RANKS
+    void (*look)(const void *model); /* saving: now and then, since other ranks wait; NULL */
+#endif
 } gp_items;
 
 /* Clears the error message, and writes nothing where it is clear: threads may save one model
@@ -88,25 +91,27 @@ GP_HOST int gp_read_at(int file, void *data, size_t bytes, uint64_t offset)
 }
 
 #ifdef GP_CUDA
-/* Copies the bytes of a tensor to and from the file through a host buffer: cuda/model.cuh. */
-GP_HOST int gp_write_data(int file, const gp_item *t);
-GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset);
+/* Copies so many bytes of a tensor to and from the file, through a host buffer: cuda/model.cuh. */
+GP_HOST int gp_write_part(int file, const gp_item *t, size_t from, size_t bytes);
+GP_HOST int gp_read_part(int file, const gp_item *t, size_t to, size_t bytes, uint64_t offset);
 #else
-/* Copies the bytes of a tensor to and from the file. */
-#define gp_write_data(file, t) gp_write_all(file, (t)->data, (t)->bytes)
+/* Copies so many bytes of a tensor to and from the file. */
+#define gp_write_part(file, t, from, bytes) \
+    gp_write_all(file, (const char *)(t)->data + (from), bytes)
+#define gp_read_part(file, t, to, bytes, offset) \
+    gp_read_at(file, (char *)(t)->data + (to), bytes, offset)
+#endif
 #ifdef GP_SHARDS
 GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset)
 {
-    char *at = (char *)t->data;
-    int good = t->rows > 0 || gp_read_at(file, at, t->bytes, offset);
-    for (size_t row = 0; row < t->rows && good; row++)
-        good = gp_read_at(file, at + row * t->stride, t->own,
-                          offset + row * (t->bytes / t->rows) + t->before);
+    int good = t->rows > 0 || gp_read_part(file, t, 0, t->bytes, offset);
+    for (size_t row = 0; row < t->rows && good && t->own > 0; row++)
+        good = gp_read_part(file, t, row * t->stride, t->own,
+                            offset + row * (t->bytes / t->rows) + t->before);
     return good;
 }
 #else
-#define gp_read_data(file, t, offset) gp_read_at(file, (t)->data, (t)->bytes, offset)
-#endif
+#define gp_read_data(file, t, offset) gp_read_part(file, t, 0, (t)->bytes, offset)
 #endif
 
 #endif

@@ -93,12 +93,37 @@ GP_HOST int gp_write_header(int file, const gp_items *items)
            gp_write_all(file, length, sizeof length) && lseek(file, 0, SEEK_END) > 0;
 }
 
+#ifdef GP_RANKS
+enum { GP_WRITE_PIECE = 1 << 20, GP_WRITE_SYNC = 1 << 26 };
+
+/* So many bytes of a tensor, from `from` on. Other ranks wait meanwhile, and ask whether this one
+ * is there: it looks after each piece, and what is written comes to the disk now and then, for to
+ * sync all of it at the end may take as long. */
+GP_HOST int gp_write_pieces(int file, const gp_items *items, const gp_item *t, size_t from,
+                            size_t bytes)
+{
+    const uint64_t begin = (uint64_t)lseek(file, 0, SEEK_CUR);
+    int good = 1;
+    for (size_t at = 0, n; at < bytes && good; at += n) {
+        n = bytes - at < GP_WRITE_PIECE ? bytes - at : (size_t)GP_WRITE_PIECE;
+        good = gp_write_part(file, t, from + at, n);
+        if (good && (begin + at) / GP_WRITE_SYNC < (begin + at + n) / GP_WRITE_SYNC)
+            good = fsync(file) == 0;
+        if (items->look)
+            items->look(items->model);
+    }
+    return good;
+}
+#else
+#define gp_write_pieces(file, items, t, from, bytes) gp_write_part(file, t, from, bytes)
+#endif
+
 GP_HOST int gp_write_items(int file, const gp_items *items)
 {
     int good = gp_write_header(file, items);
     for (size_t i = 0; good && i < items->count; i++) {
         const gp_item t = items->item(items->model, i);
-        good = gp_write_data(file, &t);
+        good = gp_write_pieces(file, items, &t, 0, t.bytes);
     }
     return good && fsync(file) == 0;
 }

@@ -6,43 +6,37 @@
 #ifndef GP_FILE_SHARDS_H
 #define GP_FILE_SHARDS_H
 
+#include "file_meet.h"
 #include "file_save.h"
-#include "ranks.h"
 
-/* What rank 0 says of the file. */
-typedef struct {
-    int code;               /* GP_OK, or why it could not be made: text */
-    uint64_t tensors, size; /* where they begin; of all of it */
-    char made[GP_PATH], text[GP_RANKS_TEXT];
-} gp_shared_file;
-
-GP_HOST int gp_write_at(int file, const void *data, size_t bytes, uint64_t offset)
+/* So many bytes of a tensor, at a place in the file. */
+GP_HOST int gp_write_at(int file, const gp_items *items, const gp_item *t, size_t from,
+                        size_t bytes, uint64_t offset)
 {
-    return lseek(file, (off_t)offset, SEEK_SET) == (off_t)offset && gp_write_all(file, data, bytes);
+    return lseek(file, (off_t)offset, SEEK_SET) == (off_t)offset &&
+           gp_write_pieces(file, items, t, from, bytes);
 }
 
 /* What this rank has of a tensor that begins at `offset`. */
-GP_HOST int gp_write_own(const gp_ranks *r, int file, const gp_item *t, uint64_t offset)
+GP_HOST int gp_write_own(const gp_meeting *w, int file, const gp_items *items, const gp_item *t,
+                         uint64_t offset)
 {
-    const char *at = (const char *)t->data;
     int good = 1;
     if (t->rows == 0)
-        return r->rank > 0 || gp_write_at(file, at, t->bytes, offset);
+        return w->rank > 0 || gp_write_at(file, items, t, 0, t->bytes, offset);
     for (size_t row = 0; row < t->rows && good && t->own > 0; row++)
-        good = gp_write_at(file, at + row * t->stride, t->own,
+        good = gp_write_at(file, items, t, row * t->stride, t->own,
                            offset + row * (t->bytes / t->rows) + t->before);
     return good;
 }
 
-/* Others may wait, and ask whether this rank is there: so it looks between two tensors. */
-GP_HOST int gp_write_all_own(gp_ranks *r, int file, uint64_t offset, const gp_items *items)
+GP_HOST int gp_write_all_own(const gp_meeting *w, int file, uint64_t offset, const gp_items *items)
 {
     int good = 1;
     for (size_t i = 0; i < items->count && good; i++) {
         const gp_item t = items->item(items->model, i);
-        good = gp_write_own(r, file, &t, offset);
+        good = gp_write_own(w, file, items, &t, offset);
         offset += t.bytes;
-        gp_ranks_poll(r);
     }
     return good && fsync(file) == 0;
 }
@@ -72,43 +66,22 @@ GP_HOST int gp_make_shared(const char *name, const gp_items *items, gp_shared_fi
     return -1;
 }
 
-/* That file, as another rank sees it; -1, with errno. */
-GP_HOST int gp_open_shared(const gp_shared_file *f)
-{
-    struct stat is;
-    const int file = open(f->made, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0 || (fstat(file, &is) == 0 && (uint64_t)is.st_size == f->size))
-        return file;
-    close(file);
-    gp_fail(ESTALE);
-    return -1;
-}
-
 /* Writes this rank's part, and says what went wrong: the same on all ranks. */
-GP_HOST int gp_write_shared(gp_ranks *r, const char *path, int file, const gp_items *items,
+GP_HOST int gp_write_shared(const gp_meeting *w, const char *path, int file, const gp_items *items,
                             gp_shared_file *f)
 {
-    const char *brief = gp_brief(path);
     int code = GP_OK;
-    if (r->rank > 0)
-        file = gp_open_shared(f);
-    if (file < 0) {
-        snprintf(f->text, sizeof f->text,
-                 "%s: rank %d does not see the file that rank 0 writes (%s): ranks that divide "
-                 "state need one file system",
-                 brief, r->rank, strerror(errno));
-        code = GP_EFILE;
-    } else if (!gp_write_all_own(r, file, f->tensors, items)) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief, r->rank,
-                 strerror(errno));
+    if (w->rank > 0 && (file = gp_open_shared(f)) < 0)
+        return w->agree(w->of, gp_unseen(w, path, f), f->text, sizeof f->text);
+    int why = gp_write_all_own(w, file, f->tensors, items) ? 0 : errno;
+    if (close(file) != 0 && !why)
+        why = errno;
+    if (why) {
+        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", gp_brief(path),
+                 w->rank, strerror(why));
         code = GP_EFILE;
     }
-    if (file >= 0 && close(file) != 0 && code == GP_OK) {
-        snprintf(f->text, sizeof f->text, "%s: cannot be written by rank %d: %s", brief, r->rank,
-                 strerror(errno));
-        code = GP_EFILE;
-    }
-    return gp_ranks_agree(r, code, f->text, sizeof f->text);
+    return w->agree(w->of, code, f->text, sizeof f->text);
 }
 
 /* What rank 0 does at the end, where all have written. */
@@ -125,12 +98,13 @@ GP_HOST int gp_end_shared(const char *path, const char *name, gp_shared_file *f)
 }
 
 /* gp_save on all ranks together. */
-GP_HOST int gp_save_shards(gp_ranks *r, const char *path, const gp_items *items)
+GP_HOST int gp_save_shards(const gp_meeting *w, const char *path, const gp_items *items)
 {
-    gp_shared_file f = {.code = GP_OK};
+    gp_shared_file f;
     char name[GP_PATH];
     int file = -1;
-    if (r->rank == 0) {
+    memset(&f, 0, sizeof f);
+    if (w->rank == 0) {
         file = gp_resolve(path, name) ? gp_make_shared(name, items, &f) : -1;
         if (file < 0) {
             f.code = GP_EFILE;
@@ -138,16 +112,17 @@ GP_HOST int gp_save_shards(gp_ranks *r, const char *path, const gp_items *items)
                      strerror(errno));
         }
     }
-    int code = gp_ranks_share(r, &f, sizeof f);
+    int code = w->share(w->of, &f, sizeof f);
     if (code == GP_OK && f.code == GP_OK)
-        code = f.code = gp_write_shared(r, path, file, items, &f);
-    if (r->rank == 0 && file >= 0 && code != GP_OK)
+        code = f.code = gp_write_shared(w, path, file, items, &f);
+    if (w->rank == 0 && file >= 0 && code != GP_OK)
         unlink(f.made);
-    if (r->rank == 0 && file >= 0 && code == GP_OK)
+    if (w->rank == 0 && file >= 0 && code == GP_OK)
         f.code = gp_end_shared(path, name, &f);
     if (code == GP_OK)
-        code = gp_ranks_agree(r, f.code, f.text, sizeof f.text);
-    GP_DETAIL(items, "%s", code == GP_OK ? "" : r->failed ? r->text : f.text);
+        code = w->agree(w->of, f.code, f.text, sizeof f.text);
+    if (code != GP_ERANK)
+        GP_DETAIL(items, "%s", code == GP_OK ? "" : f.text);
     return code;
 }
 

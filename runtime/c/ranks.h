@@ -210,18 +210,22 @@ GP_HOST int gp_ranks_own(gp_ranks *r, gp_piece *p)
 /* An alarm of another rank, a question whether this one is there, or the answer to ours. */
 GP_HOST int gp_ranks_hear(gp_ranks *r)
 {
-    static const char here[GP_RANKS_TEXT] = "here";
+    static const char here[GP_RANKS_TEXT] = "here", busy[GP_RANKS_TEXT] = "busy";
     char text[GP_RANKS_TEXT];
     int heard = r->link.heard(r, GP_TAG_ALARM, text);
     if (heard > 0) {
         r->heard = 1;
         return gp_ranks_fail(r, "rank %d: %s", heard - 1, text);
     }
-    if (heard == 0 && gp_ranks_test(r, &r->answer) > 0 &&
-        (heard = r->link.heard(r, GP_TAG_ASK, text)) > 0)
-        heard = r->link.send(r, here, sizeof here, heard - 1, GP_TAG_ANSWER, &r->answer);
-    if (heard >= 0 && r->asked && (heard = r->link.heard(r, GP_TAG_ANSWER, text)) > 0)
+    while (heard == 0 && gp_ranks_test(r, &r->answer) > 0 &&
+           (heard = r->link.heard(r, GP_TAG_ASK, text)) > 0)
+        heard = r->link.send(r, r->busy ? busy : here, sizeof here, heard - 1, GP_TAG_ANSWER,
+                             &r->answer);
+    if (heard >= 0 && r->asked && (heard = r->link.heard(r, GP_TAG_ANSWER, text)) > 0) {
         r->asked = 0;
+        if (strcmp(text, busy) == 0) /* it gets on, so nobody waits in vain */
+            r->asks = 0;
+    }
     return heard < 0 ? gp_ranks_fail(r, "a message failed") : GP_OK;
 }
 
@@ -268,6 +272,14 @@ GP_HOST void gp_ranks_pause(int64_t looks)
     const struct timespec a_while = {0, looks < 1000 ? 1000 : 50000};
     if (looks > 100)
         nanosleep(&a_while, NULL);
+}
+
+/* For a rank that works alone while others may wait for it. */
+GP_HOST void gp_ranks_look_up(gp_ranks *r)
+{
+    r->busy = 1;
+    gp_ranks_poll(r);
+    r->busy = 0;
 }
 
 /* Tells all others that this rank gives up, and why. */

@@ -97,6 +97,7 @@ struct gp_ranks {
     double timeout;  /* seconds in which nothing moves */
     int32_t asked;   /* 1 + the rank that did not answer, and was asked; 0: none */
     int32_t asks;    /* since something moved */
+    int32_t busy;    /* this rank writes a file, and looks up meanwhile */
     gp_message ask, answer;
     double waited; /* seconds that the program stood still for others */
     gp_pieces own, away;

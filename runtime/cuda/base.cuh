@@ -37,7 +37,8 @@ typedef struct {
     double *power;  /* in device memory: two powers shared by adam's updates of a step, */
     int32_t has_power; /* whether this run has computed them, */
     double beta[2];    /* and from which betas */
-    void *ranks;       /* of a program for several: the gp_nccl of ranks.cuh */
+    void *ranks;       /* of a program for several: the gp_nccl of ranks.cuh, */
+    int32_t rank;      /* and which of them this one is */
     int32_t op;        /* the op being called: set before each call */
     int32_t why;       /* where a kernel returned GP_EDEVICE: what CUDA said, or minus what cuBLAS
                           said */

@@ -127,11 +127,11 @@ GP_HOST cudaError_t gp_copy(void *to, const void *from, size_t bytes, cudaMemcpy
     return error != cudaSuccess ? error : cudaStreamSynchronize((cudaStream_t)stream);
 }
 
-GP_HOST int gp_write_data(int file, const gp_item *t)
+GP_HOST int gp_write_part(int file, const gp_item *t, size_t from, size_t bytes)
 {
     unsigned char piece[GP_PIECE];
-    const unsigned char *at = (const unsigned char *)t->data;
-    for (size_t left = t->bytes, n; left > 0; at += n, left -= n) {
+    const unsigned char *at = (const unsigned char *)t->data + from;
+    for (size_t left = bytes, n; left > 0; at += n, left -= n) {
         n = left < sizeof piece ? left : sizeof piece;
         if (gp_copy(piece, at, n, cudaMemcpyDeviceToHost, t->stream) != cudaSuccess) {
             errno = EIO;
@@ -143,11 +143,11 @@ GP_HOST int gp_write_data(int file, const gp_item *t)
     return 1;
 }
 
-GP_HOST int gp_read_data(int file, const gp_item *t, uint64_t offset)
+GP_HOST int gp_read_part(int file, const gp_item *t, size_t to, size_t bytes, uint64_t offset)
 {
     unsigned char piece[GP_PIECE];
-    unsigned char *at = (unsigned char *)t->data;
-    for (size_t left = t->bytes, n; left > 0; at += n, offset += n, left -= n) {
+    unsigned char *at = (unsigned char *)t->data + to;
+    for (size_t left = bytes, n; left > 0; at += n, offset += n, left -= n) {
         n = left < sizeof piece ? left : sizeof piece;
         if (!gp_read_at(file, piece, n, offset) ||
             gp_copy(at, piece, n, cudaMemcpyHostToDevice, t->stream) != cudaSuccess)

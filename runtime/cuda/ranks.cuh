@@ -2,7 +2,7 @@
  * their own.
  *
  * NCCL's reductions add in an order of their own, so it moves bytes and nothing else. A tensor is
- * cut into pieces, one for each rank in turn. In a group of sends and receives all parts of a
+ * cut into pieces, one for each rank in turn, or one of each rank's shard. In a group of sends and receives all parts of a
  * piece go to its owner at once; a kernel adds them in rank order: ((r0 + r1) + r2) + ...; and a
  * second group takes the sum to all others. Begin and end are events: the link's stream waits for
  * the gradient, and whoever reads the sum for the link's stream. All of that can be captured. */
@@ -102,34 +102,50 @@ static __global__ GP_UNUSED void gp_add_ranks(gp_real *to, const gp_real *own, c
     }
 }
 
-/* The piece of rank `owner` among the next ones of a tensor. */
+/* What is done with a tensor: as in ranks_state.h. `to` is as long as a shard where that is apart
+ * from what it is of. */
+enum { GP_NCCL_ADDS = 1, GP_NCCL_ON = 2, GP_NCCL_SPREADS = 4, GP_NCCL_APART = 8 };
+
 typedef struct {
-    gp_real *at;
-    int64_t count; /* 0: none is left for it */
+    gp_real *of, *to;
+    int64_t count, part; /* numbers; of those, what each rank owns (0: pieces in turn) */
+    int how;
+} gp_nccl_what;
+
+/* The next pieces of a tensor: each rank owns one, `at` numbers into all that it owns. */
+typedef struct {
+    int64_t at, length;
+} gp_nccl_pieces;
+
+/* The piece of rank `owner` among them. */
+typedef struct {
+    int64_t begin, count; /* 0: none is left for it */
 } gp_nccl_piece;
 
-GP_UNUSED static inline gp_nccl_piece gp_nccl_piece_of(gp_real *x, int64_t left, int64_t length,
-                                                       int owner)
+GP_UNUSED static inline gp_nccl_piece gp_nccl_piece_of(const gp_nccl *n, const gp_nccl_what *w,
+                                                       gp_nccl_pieces all, int owner)
 {
-    const int64_t rest = left - owner * length;
     gp_nccl_piece p;
-    p.at = x + owner * length;
-    p.count = rest < 0 ? 0 : rest < length ? rest : length;
+    p.begin = w->part ? owner * w->part + all.at : all.at * n->ranks + owner * all.length;
+    const int64_t left = w->count - p.begin, own = w->part ? w->part - all.at : left;
+    const int64_t rest = left < own ? left : own;
+    p.count = rest < 0 ? 0 : rest < all.length ? rest : all.length;
     return p;
 }
 
 /* Parts go to the owners of pieces. */
-GP_HOST ncclResult_t gp_nccl_gather(const gp_nccl *n, gp_real *x, int64_t left, int64_t length)
+GP_HOST ncclResult_t gp_nccl_gather(const gp_nccl *n, const gp_nccl_what *w, gp_nccl_pieces all)
 {
-    const gp_nccl_piece own = gp_nccl_piece_of(x, left, length, n->rank);
+    const gp_nccl_piece own = gp_nccl_piece_of(n, w, all, n->rank);
     GP_NCCL(ncclGroupStart());
     for (int k = 0; k < n->ranks; k++) {
-        const gp_nccl_piece p = gp_nccl_piece_of(x, left, length, k);
+        const gp_nccl_piece p = gp_nccl_piece_of(n, w, all, k);
         gp_real *part = gp_nccl_parts(n) + (k - (k > n->rank)) * n->length;
         if (k == n->rank)
             continue;
         if (p.count > 0)
-            GP_NCCL(ncclSend(p.at, (size_t)p.count, ncclFloat, k, n->comm, n->stream));
+            GP_NCCL(
+                ncclSend(w->of + p.begin, (size_t)p.count, ncclFloat, k, n->comm, n->stream));
         if (own.count > 0)
             GP_NCCL(ncclRecv(part, (size_t)own.count, ncclFloat, k, n->comm, n->stream));
     }
@@ -137,64 +153,64 @@ GP_HOST ncclResult_t gp_nccl_gather(const gp_nccl *n, gp_real *x, int64_t left, 
 }
 
 /* What owners have goes to all. */
-GP_HOST ncclResult_t gp_nccl_spread(const gp_nccl *n, gp_real *x, int64_t left, int64_t length)
+GP_HOST ncclResult_t gp_nccl_spread(const gp_nccl *n, const gp_nccl_what *w, gp_nccl_pieces all)
 {
-    const gp_nccl_piece own = gp_nccl_piece_of(x, left, length, n->rank);
+    const gp_nccl_piece own = gp_nccl_piece_of(n, w, all, n->rank);
     GP_NCCL(ncclGroupStart());
     for (int k = 0; k < n->ranks; k++) {
-        const gp_nccl_piece p = gp_nccl_piece_of(x, left, length, k);
+        const gp_nccl_piece p = gp_nccl_piece_of(n, w, all, k);
         if (k == n->rank)
             continue;
         if (own.count > 0)
-            GP_NCCL(ncclSend(own.at, (size_t)own.count, ncclFloat, k, n->comm, n->stream));
+            GP_NCCL(
+                ncclSend(w->to + own.begin, (size_t)own.count, ncclFloat, k, n->comm, n->stream));
         if (p.count > 0)
-            GP_NCCL(ncclRecv(p.at, (size_t)p.count, ncclFloat, k, n->comm, n->stream));
+            GP_NCCL(ncclRecv(w->to + p.begin, (size_t)p.count, ncclFloat, k, n->comm, n->stream));
     }
     return ncclGroupEnd();
 }
 
-/* Numbers of a piece: a short tensor is divided too. */
-GP_UNUSED static inline int64_t gp_nccl_length(const gp_nccl *n, int64_t count)
+/* Numbers that each rank owns, and those of a piece: a short tensor is divided too. */
+GP_UNUSED static inline int64_t gp_nccl_each(const gp_nccl *n, const gp_nccl_what *w)
 {
-    const int64_t even = (count + n->ranks - 1) / n->ranks, whole = (even + 63) / 64 * 64;
+    return w->part ? w->part : (w->count + n->ranks - 1) / n->ranks;
+}
+
+GP_UNUSED static inline int64_t gp_nccl_length(const gp_nccl *n, const gp_nccl_what *w)
+{
+    const int64_t whole = (gp_nccl_each(n, w) + 63) / 64 * 64;
     return whole < n->length ? whole : n->length;
 }
 
-/* What is summed, and where: in its place or apart from it. */
-typedef struct {
-    gp_real *of, *to;
-    int64_t count;
-    int on, spreads; /* added to what is there; sent to all, and not left with its owners */
-} gp_nccl_what;
-
 /* One rank adds its own part alone. */
-GP_HOST ncclResult_t gp_nccl_add(const gp_nccl *n, const gp_nccl_what *w, int64_t at,
-                                 int64_t length)
+GP_HOST ncclResult_t gp_nccl_add(const gp_nccl *n, const gp_nccl_what *w, gp_nccl_pieces all)
 {
-    const gp_nccl_piece own = gp_nccl_piece_of(w->of + at, w->count - at, length, n->rank);
-    const gp_nccl_piece to = gp_nccl_piece_of(w->to + at, w->count - at, length, n->rank);
+    const gp_nccl_piece own = gp_nccl_piece_of(n, w, all, n->rank);
+    gp_real *to = w->to + (w->how & GP_NCCL_APART ? all.at : own.begin);
     if (own.count > 0 && (n->ranks > 1 || w->of != w->to))
         GP_NCCL_CUDA(GP_START(gp_add_ranks, gp_blocks(own.count, GP_BLOCK), GP_BLOCK, 0, n->stream,
-                              to.at, own.at, gp_nccl_parts(n), n->length, own.count, n->rank,
-                              n->ranks, w->on));
+                              to, w->of + own.begin, gp_nccl_parts(n), n->length, own.count,
+                              n->rank, n->ranks, w->how & GP_NCCL_ON));
     return ncclSuccess;
 }
 
-/* The tensor is summed when the link's stream comes to it, after what `stream` has done so far. */
+/* That is done when the link's stream comes to it, after what `stream` has done so far. */
 GP_HOST ncclResult_t gp_nccl_sum(gp_nccl *n, gp_nccl_what w, cudaStream_t stream)
 {
-    const int64_t length = gp_nccl_length(n, w.count);
+    const int64_t each = gp_nccl_each(n, &w);
+    gp_nccl_pieces all = {0, gp_nccl_length(n, &w)};
     if (n->begun == n->ended) /* their events are free again */
         n->begun = n->ended = 0;
     if (n->begun == n->most)
         return ncclInvalidUsage;
     GP_NCCL(gp_nccl_follow(n, stream));
-    for (int64_t at = 0; at < w.count; at += n->ranks * length) {
-        if (n->ranks > 1)
-            GP_NCCL(gp_nccl_gather(n, w.of + at, w.count - at, length));
-        GP_NCCL(gp_nccl_add(n, &w, at, length));
-        if (n->ranks > 1 && w.spreads)
-            GP_NCCL(gp_nccl_spread(n, w.to + at, w.count - at, length));
+    for (; all.at < each; all.at += all.length) {
+        if (w.how & GP_NCCL_ADDS && n->ranks > 1)
+            GP_NCCL(gp_nccl_gather(n, &w, all));
+        if (w.how & GP_NCCL_ADDS)
+            GP_NCCL(gp_nccl_add(n, &w, all));
+        if (w.how & GP_NCCL_SPREADS && n->ranks > 1)
+            GP_NCCL(gp_nccl_spread(n, &w, all));
     }
     GP_NCCL_CUDA(cudaEventRecord((cudaEvent_t)n->summed[n->begun++], n->stream));
     return ncclSuccess;
@@ -209,16 +225,33 @@ GP_HOST ncclResult_t gp_nccl_end(gp_nccl *n, cudaStream_t stream)
     return ncclSuccess;
 }
 
+/* Each rank has its row of a table; then all have all, and `stream` waits for it. */
+GP_HOST ncclResult_t gp_nccl_rows(const gp_nccl *n, gp_real *table, int64_t row,
+                                  cudaStream_t stream)
+{
+    GP_NCCL(gp_nccl_follow(n, stream));
+    GP_NCCL(ncclGroupStart());
+    for (int k = 0; k < n->ranks; k++) {
+        if (k == n->rank)
+            continue;
+        GP_NCCL(ncclSend(table + n->rank * row, (size_t)row, ncclFloat, k, n->comm, n->stream));
+        GP_NCCL(ncclRecv(table + k * row, (size_t)row, ncclFloat, k, n->comm, n->stream));
+    }
+    GP_NCCL(ncclGroupEnd());
+    return gp_nccl_join(n, stream);
+}
+
 /* ---- What all ranks say --------------------------------------------------------------------- */
 
-/* Bytes at `from` of rank 0 go to all others. */
-GP_HOST ncclResult_t gp_nccl_share(const gp_nccl *n, size_t bytes)
+/* Bytes of one rank go to all others. */
+GP_HOST ncclResult_t gp_nccl_share(const gp_nccl *n, int from, size_t bytes)
 {
     GP_NCCL(ncclGroupStart());
-    for (int k = 1; k < n->ranks && n->rank == 0; k++)
-        GP_NCCL(ncclSend(n->memory, bytes, ncclChar, k, n->comm, n->stream));
-    if (n->rank > 0)
-        GP_NCCL(ncclRecv(n->memory, bytes, ncclChar, 0, n->comm, n->stream));
+    for (int k = 0; k < n->ranks && n->rank == from; k++)
+        if (k != from)
+            GP_NCCL(ncclSend(n->memory, bytes, ncclChar, k, n->comm, n->stream));
+    if (n->rank != from)
+        GP_NCCL(ncclRecv(n->memory, bytes, ncclChar, from, n->comm, n->stream));
     return ncclGroupEnd();
 }
 
@@ -285,12 +318,19 @@ GP_UNUSED static inline int gp_ranks_code(const gp_call *c, ncclResult_t why)
     return why == ncclSuccess ? GP_OK : GP_ERANK;
 }
 
-/* In its place. */
-GP_UNUSED static inline int gp_ranks_begin_sum(const gp_call *c, const gp_tensor *x)
+/* What the call's stream has done so far is there. */
+GP_UNUSED static inline int gp_ranks_put(const gp_call *c, gp_nccl_what what)
 {
     const gp_device *d = gp_device_of(c);
-    const gp_nccl_what all = {(gp_real *)x->data, (gp_real *)x->data, gp_count(x), 0, 1};
-    return gp_ranks_code(c, gp_nccl_sum((gp_nccl *)d->ranks, all, d->stream));
+    return gp_ranks_code(c, gp_nccl_sum((gp_nccl *)d->ranks, what, d->stream));
+}
+
+/* In its place. */
+GP_UNUSED static inline int gp_ranks_put_all(const gp_call *c, const gp_tensor *x, int64_t part,
+                                             int how)
+{
+    const gp_nccl_what all = {(gp_real *)x->data, (gp_real *)x->data, gp_count(x), part, how};
+    return gp_ranks_put(c, all);
 }
 
 GP_UNUSED static inline int gp_ranks_end_sum(const gp_call *c)
@@ -299,9 +339,8 @@ GP_UNUSED static inline int gp_ranks_end_sum(const gp_call *c)
     return gp_ranks_code(c, gp_nccl_end((gp_nccl *)d->ranks, d->stream));
 }
 
-GP_UNUSED static inline int gp_ranks_move(const gp_call *c)
+GP_UNUSED static inline int gp_ranks_move(const gp_call *c, const gp_tensor *x)
 {
-    const gp_tensor *x = &c->in[0];
     if (x->data != c->out[0].data)
         GP_CUDA_CALL(c,
                      cudaMemcpyAsync(c->out[0].data, x->data, (size_t)gp_count(x) * sizeof(gp_real),
@@ -309,30 +348,81 @@ GP_UNUSED static inline int gp_ranks_move(const gp_call *c)
     return GP_OK;
 }
 
+/* The numbers of a shard that are this rank's: the last ranks may have less, or none. The rest
+ * is 0. */
+GP_UNUSED static inline int gp_ranks_clear(const gp_call *c, gp_real *shard, int64_t part,
+                                           int64_t count)
+{
+    const int64_t left = count - gp_device_of(c)->rank * part;
+    const int64_t own = left < 0 ? 0 : left < part ? left : part;
+    if (own < part)
+        GP_CUDA_CALL(c, cudaMemsetAsync(shard + own, 0, (size_t)(part - own) * sizeof *shard,
+                                        gp_device_of(c)->stream));
+    return GP_OK;
+}
+
 /* Operands: a tensor, the state. */
 GP_KERNEL(reduce_begin)
 {
-    const int code = gp_ranks_move(c);
-    return code == GP_OK ? gp_ranks_begin_sum(c, &c->out[0]) : code;
+    const gp_reduce_begin_attr *a = (const gp_reduce_begin_attr *)c->attr;
+    const int how = (a->adds ? GP_NCCL_ADDS : 0) | (a->spreads ? GP_NCCL_SPREADS : 0);
+    const int code = gp_ranks_move(c, &c->in[0]);
+    return code == GP_OK ? gp_ranks_put_all(c, &c->out[0], (int64_t)a->part, how) : code;
 }
 
 /* Operands: the tensor that began first of those that did not end, the state. */
 GP_KERNEL(reduce_end)
 {
     const int code = gp_ranks_end_sum(c);
-    return code == GP_OK ? gp_ranks_move(c) : code;
+    return code == GP_OK ? gp_ranks_move(c, &c->in[0]) : code;
 }
 
-/* Operands: a tensor, what micro-batches before have come to, the state. The first begins it, the
- * last sends it to all. */
+/* Operands: a parameter, of which this rank has made its shard; the state. */
+GP_KERNEL(gather_begin)
+{
+    const gp_gather_begin_attr *a = (const gp_gather_begin_attr *)c->attr;
+    return gp_ranks_put_all(c, &c->out[0], (int64_t)a->part, GP_NCCL_SPREADS);
+}
+
+GP_KERNEL(gather_end)
+{
+    return gp_ranks_end_sum(c);
+}
+
+/* Operands: a tensor, the state. Results: the tensor, its shard. */
+GP_KERNEL(scatter_begin)
+{
+    const gp_scatter_begin_attr *a = (const gp_scatter_begin_attr *)c->attr;
+    const gp_nccl_what sum = {(gp_real *)c->out[0].data, (gp_real *)c->out[1].data,
+                              gp_count(&c->in[0]), (int64_t)a->part, GP_NCCL_ADDS | GP_NCCL_APART};
+    int code = gp_ranks_move(c, &c->in[0]);
+    if (code == GP_OK)
+        code = gp_ranks_clear(c, sum.to, sum.part, sum.count);
+    return code == GP_OK ? gp_ranks_put(c, sum) : code;
+}
+
+/* Operands: the tensor, its shard, the state. */
+GP_KERNEL(scatter_end)
+{
+    const int code = gp_ranks_end_sum(c);
+    return code == GP_OK ? gp_ranks_move(c, &c->in[1]) : code;
+}
+
+/* Operands: a tensor, what micro-batches before have come to, the state. That is whole, or a shard.
+ * The first begins it, the last sends it to all. */
 GP_KERNEL(sum_begin)
 {
-    const gp_device *d = gp_device_of(c);
+    const gp_sum_begin_attr *a = (const gp_sum_begin_attr *)c->attr;
+    const int apart = gp_count(&c->in[1]) < gp_count(&c->in[0]), first = c->run->micro == 0;
     const gp_nccl_what sum = {(gp_real *)c->out[0].data, (gp_real *)c->in[1].data,
-                              gp_count(&c->in[0]), c->run->micro > 0, gp_ranks_is_last(c)};
-    const int code = gp_ranks_move(c);
-    return code == GP_OK ? gp_ranks_code(c, gp_nccl_sum((gp_nccl *)d->ranks, sum, d->stream))
-                         : code;
+                              gp_count(&c->in[0]), (int64_t)a->part,
+                              GP_NCCL_ADDS | (first ? 0 : GP_NCCL_ON) |
+                                  (apart ? GP_NCCL_APART : 0) |
+                                  (a->spreads && gp_ranks_is_last(c) ? GP_NCCL_SPREADS : 0)};
+    int code = gp_ranks_move(c, &c->in[0]);
+    if (code == GP_OK && apart && first)
+        code = gp_ranks_clear(c, sum.to, sum.part, sum.count);
+    return code == GP_OK ? gp_ranks_put(c, sum) : code;
 }
 
 GP_KERNEL(sum_end)
@@ -340,10 +430,24 @@ GP_KERNEL(sum_end)
     return gp_ranks_end_sum(c);
 }
 
+/* Operands: what this rank has; where C has its engine. */
+GP_KERNEL(gather_ranks)
+{
+    const gp_device *d = gp_device_of(c);
+    gp_real *table = (gp_real *)c->out[0].data;
+    const int64_t row = gp_count(&c->in[0]);
+    GP_CUDA_CALL(c, cudaMemcpyAsync(table + d->rank * row, c->in[0].data,
+                                    (size_t)row * sizeof(gp_real), cudaMemcpyDeviceToDevice,
+                                    d->stream));
+    return gp_ranks_code(c, gp_nccl_rows((const gp_nccl *)d->ranks, table, row, d->stream));
+}
+
 /* The sum over ranks of what all micro-batches of each have filled in, where it lies. */
 GP_KERNEL(reduce_begin_kept)
 {
-    return gp_ranks_is_last(c) ? gp_ranks_begin_sum(c, &c->in[0]) : GP_OK;
+    return gp_ranks_is_last(c)
+               ? gp_ranks_put_all(c, &c->in[0], 0, GP_NCCL_ADDS | GP_NCCL_SPREADS)
+               : GP_OK;
 }
 
 GP_KERNEL(reduce_end_kept)

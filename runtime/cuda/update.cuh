@@ -6,7 +6,8 @@
  * does not count writes nothing.
  *
  * An optimizer is a rule for one element. A grid of threads applies it where the state is f32;
- * where it is codes of 8 bits, one block to each block of them, which it decodes and encodes. */
+ * where it is codes of 8 bits, one block to each block of them, which it decodes and encodes. On
+ * several ranks each may have a shard of the state, and then updates that of the parameter. */
 #ifndef GP_UPDATE_CUH
 #define GP_UPDATE_CUH
 
@@ -26,6 +27,22 @@ typedef struct {
     int64_t count;
 } gp_update;
 
+/* The numbers of a rank's shard are as many as its state has, or its gradient. That is a shard
+ * already, or whole like the parameter. */
+GP_HOST void gp_update_shard(const gp_call *c, gp_update *u)
+{
+    const int64_t part = gp_count(&c->in[c->ins > 3 && c->in[3].data ? 3 : 1]);
+    const int64_t begin = gp_device_of(c)->rank * part;
+    if (part == u->count)
+        return;
+    const int64_t at = begin < u->count ? begin : u->count, left = u->count - at;
+    if (gp_count(&c->in[1]) == u->count)
+        u->g += at;
+    u->w += at;
+    u->to += at;
+    u->count = left < part ? left : part;
+}
+
 GP_HOST gp_update gp_update_of(const gp_call *c)
 {
     gp_update u;
@@ -41,6 +58,7 @@ GP_HOST gp_update gp_update_of(const gp_call *c)
         u.old[i] = (const gp_real *)c->in[3 + i].data;
         u.state[i] = (gp_real *)c->out[1 + i].data;
     }
+    gp_update_shard(c, &u);
     return u;
 }
 

@@ -112,9 +112,29 @@ GP_WORKSPACE(batchnorm_grad)
     return gp_channels_work(&c->in[0]);
 }
 
+GP_WORKSPACE(batchnorm_part)
+{
+    return gp_channels_work(&c->in[0]);
+}
+
+GP_WORKSPACE(batchnorm_given)
+{
+    return (size_t)(2 * gp_channels_of(&c->in[0]).channels) * sizeof(gp_real);
+}
+
+GP_WORKSPACE(batchnorm_sums)
+{
+    return gp_channels_work(&c->in[0]);
+}
+
+GP_WORKSPACE(batchnorm_given_grad)
+{
+    return gp_batchnorm_given_workspace(c);
+}
+
 /* ---- clip_factor: a sum of squares for each chunk of each gradient --------------------------- */
 
-enum { GP_CLIP_CHUNK = 1 << 16 };
+enum { GP_CLIP_CHUNK = 1 << 12 }; /* ranks have whole chunks */
 
 GP_FUNCTION int64_t gp_clip_parts(const gp_tensor *t)
 {
@@ -132,6 +152,25 @@ GP_WORKSPACE(clip_factor)
 GP_WORKSPACE(unscale)
 {
     return gp_clip_factor_workspace(c); /* and no more: that of the loss scale is counted too */
+}
+
+/* Operands in pairs: a parameter, for how long it is, and its gradient or a shard of it. */
+GP_FUNCTION size_t gp_norm_work(const gp_call *c, int first)
+{
+    int64_t parts = 0;
+    for (int i = first; i + 1 < c->ins; i += 2)
+        parts += gp_clip_parts(&c->in[i]);
+    return (size_t)parts * sizeof(double);
+}
+
+GP_WORKSPACE(clip_factor_shards)
+{
+    return gp_norm_work(c, 1);
+}
+
+GP_WORKSPACE(unscale_shards)
+{
+    return gp_norm_work(c, 2);
 }
 
 /* ---- rope: cosines and sines of every position ----------------------------------------------- */

@@ -34,7 +34,7 @@ if [ "$which" = one ]; then
     options=
     if [ "$model" = ranks ]; then # not an example: a program that NCCL connects
         source=$here/../ranks/dense.g
-        options='--ranks 2 --prefix ranks'
+        options='--ranks 2 --shard gradients --prefix ranks'
         images='-lnccl -DFOR_RANKS'
     fi
     grep -q '= images(' "$source" && images='-ljpeg -lpng'

@@ -40,18 +40,54 @@ nccl() {
     }
     check 'four ranks are four micro-batches' four dense
     check 'running statistics of four ranks' four norm
-    exact() {
+    exact() { # a parameter that is whole on each rank, too
         as_one exact_c "$ranks/exact.g" --as-ranks 2 --accumulate 2 &&
-            ranked exact_cu "$ranks/exact.g" --ranks 2 --accumulate 2 && always exact_cu exact_c st
+            ranked exact_cu "$ranks/exact.g" --ranks 2 --accumulate 2 --shard state &&
+            grep -q '^#define GP_SHARDS' exact_cu.cu && always exact_cu exact_c st
     }
-    check "two ranks of two micro-batches have C's bits" exact
-    least() {
-        ranked least "$ranks/dense.g" --ranks 4 --accumulate 1 --budget \
-            "$("$gplan" "$ranks/dense.g" --ranks 4 --accumulate 1 --target cuda --min-budget)" &&
-            always least denseone
+    check "two ranks of two micro-batches have C's bits, state sharded" exact
+    least() { # which shards all that it can
+        set -- "$ranks/dense.g" --ranks 4 --accumulate 1
+        "$gplan" "$@" --target cuda --min-budget >budget &&
+            "$gplan" "$@" --target cuda --budget "$(cat budget)" --report | grep 'sharded  *state' &&
+            ranked least "$@" --budget "$(cat budget)" && always least denseone
     }
-    check 'in the smallest arena' least
-    resumed() {
+    check 'in the smallest arena, state sharded' least
+    narrow() {
+        ranked narrowone "$ranks/narrow.g" --accumulate 2 && ./narrowone narrowone.st >narrowone.out &&
+            ranked narrow2 "$ranks/narrow.g" --ranks 2 --shard gradients && always narrow2 narrowone
+    }
+    check '16 bits and groups, gradients sharded' narrow
+    over_all() { # the numbers of one rank that has the whole batch, but for rounding
+        sed 's/over = micro/over = batch/' "$ranks/norm.g" >whole.g
+        gcc -O1 "$ranks/near.c" -o near_ranks -lm && ranked wholeone whole.g -D B=12 &&
+            ./wholeone wholeone.st >wholeone.out && ranked whole4 whole.g --ranks 4 -D B=12 || return 1
+        for how in plain replay; do
+            CUDA_ON_CPU_STREAMS=late ./whole4 now.st $how >now.out && ./near_ranks now.out wholeone.out || return 1
+        done
+    }
+    check 'statistics of four ranks together' over_all
+    reads() { # NAME OPTIONS...: with data statements
+        name=$1
+        shift
+        "$gplan" "$root/tests/main/tiny.g" --prefix net --quiet -o "$name.cu" "$@" &&
+            device_object "$name.cu" "$name.o" &&
+            device_program "$name" -DREADS "-DHEADER=\"$name.h\"" -I. "$here/ranked.cpp" "$name.o" -pthread
+    }
+    data() { # each rank its part of every batch; the last batch to evaluate on is not full
+        mkdir data part && gcc -O1 "$root/tests/main/samples.c" -o samples &&
+            ./samples data/train-x data/train-y 400 1 && ./samples data/eval-x data/eval-y 103 2 &&
+            ./samples part/train-x part/train-y 392 1 && reads readone --accumulate 4 && reads read4 --ranks 4 &&
+            ./readone readone.st plain steps=15 >readone.out || return 1
+        for how in plain replay; do
+            CUDA_ON_CPU_STREAMS=late ./read4 now.st $how steps=15 >now.out && cmp now.st readone.st &&
+                cmp now.out readone.out || return 1
+        done
+        ! ./read4 now.st plain others=1 >ended 2>&1 &&
+            grep -q 'rank 1 has another number of samples than rank 0' ended
+    }
+    check 'data of four ranks' data
+    resumed() { # and goes on with shards
         ./exact_c half.st steps=2 >half.out && ./exact_cu now.st replay load=half.st steps=2 &&
             cmp now.st exact_c.st
     }
@@ -72,4 +108,17 @@ nccl() {
         done
     }
     check 'calls that are refused' refused
+    slow() { # SECONDS that a rank must answer in; it writes for longer
+        for name in dense4 least; do
+            timeout 60 ./$name now.st plain slow=0 timeout=1 && cmp now.st denseone.st || return 1
+        done
+    }
+    check 'a rank that writes for longer than it may be silent' slow
+    away() { # what is there stays
+        cp denseone.st kept.st
+        ! timeout 60 ./least kept.st plain away=3 >ended 2>&1 && cmp kept.st denseone.st &&
+            [ "$(grep -c 'rank 3 does not see the file that rank 0 writes' ended)" -eq 4 ] &&
+            [ -z "$(find . -name 'kept.st.*.tmp')" ]
+    }
+    check 'a rank that sees other files' away
 }

@@ -106,6 +106,14 @@ if has openmpi; then
     check 'a rank that is killed within a save' killed
     check 'ctrl-C of one rank stops all in order' stopped
     check 'a full disk' full
+    mkdir elsewhere && cp -r data elsewhere
+    apart() { # at once, and not when it is saved first
+        ! timeout 120 mpirun.openmpi --oversubscribe --bind-to none -n 1 ./openmpi2 train --save a.st --steps 2 : \
+            -n 1 sh -c 'cd elsewhere && exec ../openmpi2 train --save a.st --steps 2' >ended 2>&1 && cat ended &&
+            grep -q 'a.st: rank 1 does not see the file that rank 0 writes' ended && ! grep -q 'loss' ended &&
+            [ -z "$(find . -name 'a.st*')" ]
+    }
+    check 'ranks that see different folders' apart
     check 'a file that one rank does not find' ends_with 'rank 1: none/train-x: No such file' \
         pair train -- train --data none
     check 'other samples on one rank' ends_with 'rank 1 has another number of samples than rank 0' \

@@ -137,6 +137,14 @@ check 'a plan that gathers other shards' wrong 'dense.1.w is updated by shards t
     dense.1.w.gather_begin '"part":8192/"part":4096'
 check 'a plan that updates from a sum that was not sent' wrong 'reads more of a sum' \
     logits.w.reduce_begin '"settings":{},"defaults":{"part":0,"adds":1,"spreads":1}/"settings":{"part":4096,"spreads":0},"defaults":{"adds":1}'
+gathers() { # a plan that asks ranks for more than it has, and its bytes on the wire
+    "$gplan" whole.g --ranks 4 --emit json >plan.json && "$gplan" verify plan.json &&
+        "$gplan" whole.g --ranks 4 --report | grep 'in 33 messages' || return 1
+    last=$(grep -n '"name":"d.batchnorm.0/batchnorm_given/gather_ranks:1"' plan.json | cut -d: -f 1)
+    sed "${last}s/\"previous\":[0-9]*/\"previous\":0/" plan.json >wrong.json && ! cmp -s plan.json wrong.json &&
+        ! "$gplan" verify wrong.json >said 2>&1 && cat said
+}
+check 'a plan that gathers statistics' gathers
 check 'ranks twice' refuses 'either several ranks' "$here/dense.g" --ranks 2 --as-ranks 2
 
 ranks() { # MPI RANKS NAME MODEL OPTIONS...: as one rank that does the work of all
@@ -227,6 +235,17 @@ if has openmpi; then
     }
     check 'a rank that cannot write its part' unsaved 'cannot be written by rank 2: File too large' full=2
     check 'a rank that sees other files' unsaved 'rank 3 does not see the file that rank 0 writes' away=3
+    check 'which can be asked before' ends 'rank 3: files: .* does not see the file' away=3 files=1
+    gcc -shared -fPIC "$here/slow.c" -o slow.so -ldl
+    slow() { # 0.1 s a write, so for longer than 2 s, whole and in shards
+        for rank in 0 1; do
+            LD_PRELOAD=$work/slow.so SLOW_RANK=$rank mpirun openmpi 4 openmpi4dense4 slow.st timeout=1 >slow.out &&
+                cmp slow.st dense4.st || return 1
+        done
+        LD_PRELOAD=$work/slow.so SLOW_RANK=0 mpirun openmpi 4 openmpi4norm4 slow.st timeout=1 >slow.out &&
+            cmp slow.st norm4.st
+    }
+    check 'a rank that writes for longer than it may be silent' slow
     others() {
         ! timeout 120 mpirun.openmpi --oversubscribe -n 2 ./openmpi4dense4 ended.st >ended 2>&1 && cat ended &&
             grep -q 'the program is for 4 ranks, but the communicator has 2' ended

@@ -1,7 +1,7 @@
 /* Trains net on what each rank has of a batch that is the same everywhere, prints what rank 0 saw
  * to the bit, and saves to FILE: trainer FILE [load=FILE] [steps=N] [timeout=S]
  * [index|kill|stop|cancel=RANK], where the fault comes in the second step, and [full|away=RANK],
- * where it comes when all save: a limit to files, another folder. */
+ * where it comes when all save: a limit to files, another folder; files=1: that is asked before. */
 #include HEADER
 
 #include <math.h>
@@ -95,6 +95,10 @@ int main(int argc, char **argv)
     }
     if (rank == atoi(argument(argv, "away", "-1")) && chdir("/") != 0)
         return failed(&m, rank, "chdir");
+#ifdef NET_RANKS
+    if (*argument(argv, "files", "") && net_check_files(&m, argv[1]) != NET_OK)
+        return failed(&m, rank, "files");
+#endif
     if (net_save(&m, argv[1]) != NET_OK)
         return failed(&m, rank, "save");
 #ifdef NET_RANKS
