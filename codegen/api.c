@@ -11,7 +11,7 @@ static const char *const api_words[] = {
     "progress",       "profile", "op_name",     "tensors",  "sizeof",   "profile_print",
     "load_constants", "data",    "feed",        "fill",     "samples",  "batches",
     "taken",          "skipped", "seek",        "close",    "rank",     "timeout",
-    "agree",          "heard",   "check_files",
+    "agree",          "heard",   "check_files", "prepare",
 };
 
 /* The first output of the name: programs that compute the same output have one each. */

@@ -412,6 +412,7 @@ static json_t *choice_json(const Plan *plan, const EmitOptions *o)
     put_reason(why, "data", o->why.ring);
     put_reason(why, "precision", o->why.precision);
     put_reason(why, "shard", o->why.shard);
+    put_reason(why, "prepared", o->why.prepared);
     const Ranks *ranks = &plan->graph->ranks;
     return json_pack(
         "{s:I, s:I, s:b, s:s, s:b, s:b, s:s, s:o}", "accumulate", (json_int_t)(times ? times : 1),

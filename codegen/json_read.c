@@ -330,7 +330,7 @@ static void read_node(Reader *r, const json_t *row)
         else if (id != (json_int_t)node.value + i)
             fail(r, "the outputs of a node must be consecutive");
         Value *value = &g->value.at[id];
-        if (value->node != NONE || value->kind != VALUE_RESULT)
+        if (value->node != NONE || (value->kind != VALUE_RESULT && value->kind != VALUE_PREPARED))
             fail(r, "%s is not an output of this node", value->name);
         value->node = (Id)r->row;
         value->output = (uint8_t)i;

@@ -13,6 +13,7 @@ const ToneRow tones[TONES] = {
     [TONE_PARAM] = {"parameter", "parameters", "#9db7dc", "#2f568c"},
     [TONE_STATE] = {"state", "state", "#c4b5e6", "#5f4b9b"},
     [TONE_GRADIENT] = {"gradient", "gradients", "#f5b57f", "#a8621c"},
+    [TONE_PREPARED] = {"prepared", "prepared", "#d9c9a3", "#7a6227"},
     [TONE_INPUT] = {"input", "inputs", "#9ed6b5", "#26774f"},
     [TONE_DATA] = {"data", "data", "#cfdf8a", "#5f7320"},
     [TONE_OUTPUT] = {"output", "outputs", "#eba3c8", "#993f6e"},
@@ -25,12 +26,13 @@ const PhaseRow phases[] = {
     [PHASE_BACKWARD] = {"backward", "#fbe3cc", "#543618"},
     [PHASE_UPDATE] = {"update", "#ddeed8", "#23452a"},
 };
-const char *const program_names[PROGRAMS] = {"forward", "eval", "step", "update"};
-const char *const program_titles[PROGRAMS] = {"forward", "eval", "training step", "update"};
-const char *const buffer_kinds[BUFFER_KINDS] = {"param",  "state",      "input",    "data",
-                                                "output", "activation", "workspace"};
-const char *const value_kinds[] = {"result", "input",    "param",  "const",
-                                   "state",  "gradient", "output", "literal"};
+const char *const program_names[PROGRAMS] = {"prepare", "forward", "eval", "step", "update"};
+const char *const program_titles[PROGRAMS] = {"prepare", "forward", "eval", "training step",
+                                              "update"};
+const char *const buffer_kinds[BUFFER_KINDS] = {"param", "state",  "prepared",   "input",
+                                                "data",  "output", "activation", "workspace"};
+const char *const value_kinds[] = {"result",   "input",    "param",  "const",  "state",
+                                   "gradient", "prepared", "output", "literal"};
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
@@ -81,13 +83,10 @@ static void list_steps(Picture *p)
 static uint8_t tone_of(const Picture *p, const Buffer *b, const Life *life)
 {
     static const uint8_t by_kind[BUFFER_KINDS] = {
-        [BUFFER_PARAM] = TONE_PARAM,
-        [BUFFER_STATE] = TONE_STATE,
-        [BUFFER_INPUT] = TONE_INPUT,
-        [BUFFER_OUTPUT] = TONE_OUTPUT,
-        [BUFFER_ACTIVATION] = TONE_ACTIVATION,
-        [BUFFER_WORKSPACE] = TONE_WORKSPACE,
-        [BUFFER_DATA] = TONE_DATA,
+        [BUFFER_PARAM] = TONE_PARAM,         [BUFFER_STATE] = TONE_STATE,
+        [BUFFER_PREPARED] = TONE_PREPARED,   [BUFFER_INPUT] = TONE_INPUT,
+        [BUFFER_OUTPUT] = TONE_OUTPUT,       [BUFFER_ACTIVATION] = TONE_ACTIVATION,
+        [BUFFER_WORKSPACE] = TONE_WORKSPACE, [BUFFER_DATA] = TONE_DATA,
     };
     if (b->value != NONE && p->g->value.at[b->value].kind == VALUE_GRADIENT)
         return TONE_GRADIENT;

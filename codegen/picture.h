@@ -11,6 +11,7 @@
 typedef enum {
     TONE_PARAM,
     TONE_STATE,
+    TONE_PREPARED,
     TONE_GRADIENT,
     TONE_INPUT,
     TONE_DATA,

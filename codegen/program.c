@@ -40,7 +40,7 @@ typedef struct {
 
 const char *program_name(ProgramKind program)
 {
-    static const char *const name[PROGRAMS] = {"forward", "eval", "step", "update"};
+    static const char *const name[PROGRAMS] = {"prepare", "forward", "eval", "step", "update"};
     return name[program];
 }
 
@@ -670,10 +670,11 @@ static void write_programs(const Writer *common, bool last, Out *o)
         w.program = (ProgramKind)p;
         e->program[p].loss = name_loss(e, w.program);
         write_program(&w);
-        bool wanted = p == PROGRAM_UPDATE ? e->program[p].calls > 0
-                      : p == PROGRAM_EVAL ? e->api->runs[RUN_EVAL]
-                      : p == PROGRAM_STEP ? e->api->runs[RUN_STEP]
-                                          : e->api->runs[RUN_FORWARD];
+        bool wanted = p == PROGRAM_UPDATE    ? e->program[p].calls > 0
+                      : p == PROGRAM_EVAL    ? e->api->runs[RUN_EVAL]
+                      : p == PROGRAM_STEP    ? e->api->runs[RUN_STEP]
+                      : p == PROGRAM_PREPARE ? e->program[p].calls > 0
+                                             : e->api->runs[RUN_FORWARD];
         if (w.functions > 1 || (wanted && w.functions == 0))
             join_functions(&w);
         e->program[p].functions = w.functions;

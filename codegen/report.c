@@ -151,6 +151,23 @@ static void write_ranks(Report *r)
         write_shards(r, (Shard)ranks->shard);
 }
 
+/* What is kept of what hangs on parameters alone, and why no more. */
+static void write_prepared(Report *r, const char *why)
+{
+    const Plan *plan = r->plan;
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+    for (Id i = 0; i < plan->buffers; i++)
+        if (plan->buffer[i].root == i && plan->buffer[i].kind == BUFFER_PREPARED) {
+            count++;
+            bytes += plan->buffer[i].bytes;
+        }
+    if (count || why)
+        out(&r->o, "  %-22s %12s  %s%u value%s of parameters alone, made once%s%s%s\n", "prepared",
+            size_text(r->g->arena, bytes), r->dim, count, count == 1 ? "" : "s", why ? "; " : "",
+            why ? why : "", r->plain);
+}
+
 /* How the model was cut, and why. */
 static void write_choice(Report *r)
 {
@@ -174,6 +191,7 @@ static void write_choice(Report *r)
             *run && why->micro ? ": " : "", why->micro ? why->micro : "", r->plain);
     if (r->plan->slots != NONE)
         write_ring(r, why->ring);
+    write_prepared(r, why->prepared);
     if (why->precision)
         out(&r->o, "  %-22s %12s  %s%s%s\n", "precision", dtype_name((Dtype)o->choice.precision),
             r->dim, why->precision, r->plain);
@@ -286,9 +304,10 @@ static const struct {
     char letter;
     int color; /* of 256 */
 } marks[TONES] = {
-    [TONE_PARAM] = {'p', 110},      [TONE_STATE] = {'s', 140},     [TONE_GRADIENT] = {'g', 215},
-    [TONE_INPUT] = {'i', 114},      [TONE_OUTPUT] = {'o', 211},    [TONE_ACTIVATION] = {'a', 117},
-    [TONE_RECOMPUTED] = {'R', 203}, [TONE_WORKSPACE] = {'w', 187}, [TONE_DATA] = {'d', 150},
+    [TONE_PARAM] = {'p', 110},    [TONE_STATE] = {'s', 140},      [TONE_GRADIENT] = {'g', 215},
+    [TONE_INPUT] = {'i', 114},    [TONE_OUTPUT] = {'o', 211},     [TONE_ACTIVATION] = {'a', 117},
+    [TONE_PREPARED] = {'f', 180}, [TONE_RECOMPUTED] = {'R', 203}, [TONE_WORKSPACE] = {'w', 187},
+    [TONE_DATA] = {'d', 150},
 };
 
 /* Cells whose middle a buffer covers, later ones over earlier ones. */

@@ -97,6 +97,7 @@ static Template fill_shared(const Api *api)
     template_fact(&t, "TRAINS", api->trains);
     template_fact(&t, "HAS_FORWARD", api->runs[RUN_FORWARD]);
     template_fact(&t, "HAS_EVAL", api->runs[RUN_EVAL]);
+    template_fact(&t, "PREPARES", plan->program[PROGRAM_PREPARE].count > 0);
     template_fact(&t, "HAS_PARAMS", params);
     template_fact(&t, "HAS_CONSTANTS", constants_count(api) > 0);
     template_fact(&t, "BINDS", api->slots > 0);
@@ -274,6 +275,7 @@ static void fill_programs(const Emission *e, Template *t)
         fill_number(t, rows[i].micros, times > 1 ? turns : 0);
         template_text(t, rows[i].loss, e->program[rows[i].program].loss);
     }
+    fill_number(t, "PREPARE_OPS", e->program[PROGRAM_PREPARE].calls);
     template_fact(t, "HAS_UPDATE", e->program[PROGRAM_UPDATE].calls > 0);
 }
 

@@ -90,6 +90,7 @@ typedef enum {
     VALUE_CONST,    /* a tensor of constants: as a parameter, but never trained */
     VALUE_STATE,    /* running statistics, optimizer state: saved beside the parameters */
     VALUE_GRADIENT, /* of a parameter, or a metric: summed over micro-batches */
+    VALUE_PREPARED, /* made of parameters alone, by the program prepare: persistent */
     VALUE_OUTPUT,   /* of the whole batch, collected from micro-batches: lives with its program */
     VALUE_LITERAL,  /* one number, rank 0: is written into the code, takes no bytes */
 } ValueKind;
@@ -164,6 +165,7 @@ typedef enum { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE } Phase;
 /* What the emitted file can be asked to run. A node belongs to one of them: the model is lowered
  * once for each, onto the same parameters. */
 typedef enum {
+    PROGRAM_PREPARE, /* what hangs on parameters alone, once after they were written */
     PROGRAM_FORWARD, /* the outputs, no dropout */
     PROGRAM_EVAL,    /* the loss and the outputs, likewise */
     PROGRAM_STEP,    /* forward and backward of one micro-batch, and updates that need no more */
@@ -567,6 +569,8 @@ struct OpRow {
     BatchRule *batch;             /* the build stops at a row that has neither this nor `build` */
     const char *batch_help;       /* where the rule forbids micro-batches: what to write instead */
     uint8_t linear;               /* LINEAR_FIRST, ... */
+    uint8_t addend; /* an operand that is added to the result, one number for each channel of axis
+                       1; 0: none is */
     uint8_t precision;            /* PRECISION_FOLLOW, ... */
     uint32_t statistics;          /* bit i: operand i is f32 whatever the others are */
     uint32_t wide_out;            /* bit i: output i is f32 whatever the operands are */
@@ -706,6 +710,7 @@ typedef struct {
     bool as_ranks;     /* one rank does the work of all */
     bool all_at_once;  /* the parts of a sum over ranks arrive together, not two at a time */
     uint8_t shard;     /* of several: Shard */
+    uint64_t prepared; /* bytes that what the program prepare makes may take */
 } Choice;
 
 bool choice_equals(Choice a, Choice b);
@@ -784,6 +789,7 @@ void pools_first(Graph *g);
 /* For these passes. By value: how many operands read it, and outputs where the program makes them.
  */
 Id *graph_readers(const Graph *g);
+void graph_sort(Graph *g); /* each node that stands after a reader of it goes before that */
 void graph_move_added(Graph *g, Id at, Id added); /* nodes from `added` on, moved before `at` */
 void graph_redirect(Graph *g, Id old, Id new);    /* whoever reads `old` reads `new` instead */
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
@@ -808,6 +814,16 @@ void wide_reads(Graph *g);
 /* What micro-batches write straight into their window of an output of the whole batch. Requires a
  * simplified graph. */
 void output_windows(Graph *g);
+/* Sums and products with numbers for each channel that are made of parameters alone, as those of
+ * batchnorm, become one product and one sum. Requires a simplified graph of inference, and leaves
+ * nodes that nobody needs any more. */
+void join_affine(Graph *g);
+/* By value: whether it is a parameter that no program changes, or made of such alone. */
+bool *graph_constants(const Graph *g);
+/* Puts what hangs on parameters alone into the program prepare, as far as its results take no more
+ * than so many bytes. Requires a simplified graph of inference. */
+void prepare(Graph *g, uint64_t bytes);
+uint64_t prepared_bytes(const Graph *g); /* that its results take */
 /* The graph as stable text, for -d. */
 void graph_dump(const Graph *g, FILE *to);
 /* The table of ops in LANGUAGE.md, from the rows. */

@@ -169,8 +169,8 @@ static void dump_node(const Graph *g, const Node *node, FILE *to)
 
 void graph_dump(const Graph *g, FILE *to)
 {
-    static const char *const kinds[] = {"result", "input",    "param",  "const",
-                                        "state",  "gradient", "literal"};
+    static const char *const kinds[] = {"result", "input",    "param",    "const",
+                                        "state",  "gradient", "prepared", "output"};
     fprintf(to, "model %s\n", g->name);
     for (size_t i = 0; i < g->value.count; i++) {
         const Value *value = &g->value.at[i];

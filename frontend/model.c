@@ -9,7 +9,7 @@ bool choice_equals(Choice a, Choice b)
     return a.micro == b.micro && a.chunked_loss == b.chunked_loss && a.epilogues == b.epilogues &&
            a.precision == b.precision && a.ring.depth == b.ring.depth &&
            a.ring.workers == b.ring.workers && a.ranks == b.ranks && a.as_ranks == b.as_ranks &&
-           a.all_at_once == b.all_at_once && a.shard == b.shard;
+           a.all_at_once == b.all_at_once && a.shard == b.shard && a.prepared == b.prepared;
 }
 
 Model model_define(Arena *arena, const Model *model, const char *name, int64_t value)
@@ -103,6 +103,13 @@ Graph *model_lower(const Model *model, const Choice *choice, Arena *arena, Diag 
 
     /* unused nodes are removed, equal nodes merge */
     simplify(g);
+
+    /* parameters change in training alone: otherwise what is made of them is made once */
+    if (!g->train.present || model->infer) {
+        join_affine(g);
+        simplify(g);
+        prepare(g, choice->prepared);
+    }
 
     /* what is f32 for an output is read as that */
     wide_reads(g);

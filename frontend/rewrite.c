@@ -44,3 +44,33 @@ void graph_redirect(Graph *g, Id old, Id new)
         if (g->output.at[i].use.value == old)
             g->output.at[i].use.value = new;
 }
+
+/* A node after all that it reads, into `to`, from where the last one was put. */
+static Id sort_node(const Graph *g, Id node, Id *at, Node *to, Id count)
+{
+    const Node *n = &g->node.at[node];
+    if (at[node] != NONE)
+        return count;
+    at[node] = 0; /* no node reads itself */
+    for (Id i = 0; i < n->uses; i++) {
+        const Id value = node_use(g, n, i).value;
+        if (value != NONE && g->value.at[value].node != NONE)
+            count = sort_node(g, g->value.at[value].node, at, to, count);
+    }
+    at[node] = count;
+    to[count] = *n;
+    return count + 1;
+}
+
+void graph_sort(Graph *g)
+{
+    Id *at = ARENA_ARRAY(g->arena, Id, g->node.count + 1), count = 0;
+    Node *to = ARENA_ARRAY(g->arena, Node, g->node.count + 1);
+    memset(at, 0xff, g->node.count * sizeof *at);
+    for (Id n = 0; n < g->node.count; n++)
+        count = sort_node(g, n, at, to, count);
+    memcpy(g->node.at, to, count * sizeof *to);
+    for (size_t v = 0; v < g->value.count; v++)
+        if (g->value.at[v].node != NONE)
+            g->value.at[v].node = at[g->value.at[v].node];
+}

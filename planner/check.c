@@ -42,13 +42,16 @@ const char *check_name(const Check *c, Id buffer)
     return extents_name(&c->extents, buffer);
 }
 
-/* It is there before a program runs: a later version is put there by its step. */
-static bool is_present(const Check *c, Id buffer)
+/* It is there before the program runs: a later version is put there by its step, and what is
+ * prepared before any other program. */
+static bool is_present(const Check *c, Id buffer, int program)
 {
     Id value = c->plan->buffer[buffer].value;
     if (value == NONE)
         return c->plan->buffer[buffer].kind == BUFFER_STATE ||
                c->plan->buffer[buffer].kind == BUFFER_DATA;
+    if (c->g->value.at[value].kind == VALUE_PREPARED && program == PROGRAM_PREPARE)
+        return false; /* it makes them */
     return !check_is_version(c->g, value) && check_is_persistent(c->g, value);
 }
 
@@ -140,7 +143,7 @@ static bool begin_program(Check *c, const Program *program)
         Id value = c->plan->buffer[i].value;
         bool output = value != NONE && c->g->value.at[value].kind == VALUE_OUTPUT &&
                       c->g->value.at[value].program == program - c->plan->program;
-        if (!output && !is_present(c, i))
+        if (!output && !is_present(c, i, (int)(program - c->plan->program)))
             continue;
         bool whole = value == NONE || (c->g->value.at[value].whole == NONE &&
                                        !c->g->value.at[value].fed); /* otherwise it is in one */
@@ -151,9 +154,26 @@ static bool begin_program(Check *c, const Program *program)
     return true;
 }
 
+/* All that the other programs find prepared is there when prepare ends, in the one buffer that the
+ * plan names for it: nothing in that program has written over it, and the others cannot. */
+static bool end_prepare(Check *c)
+{
+    for (Id v = 0; v < c->g->value.count; v++) {
+        const Value *value = &c->g->value.at[v];
+        const Id home = c->plan->home[v], last = home == NONE ? NONE : c->latest[home];
+        if (value->kind != VALUE_PREPARED)
+            continue;
+        if (last == NONE || c->content.at[last].value != v || c->content.at[last].covered != END)
+            return check_fail(c, "%s is not there when it was prepared", value->name);
+    }
+    return true;
+}
+
 /* Outputs are there when the program ends: read once more, by the caller. */
 static bool end_program(Check *c, int program, uint32_t time)
 {
+    if (program == PROGRAM_PREPARE && !end_prepare(c))
+        return false;
     for (size_t i = 0; i < c->g->output.count; i++) {
         const Output *output = &c->g->output.at[i];
         Id node = c->g->value.at[output->use.value].node, last = c->latest[c->plan->output[i]];
@@ -366,7 +386,7 @@ static bool check_times(Check *c)
         uint32_t times = c->plan->program[p].times;
         bool good = shown[p].cut || times == program_times(c->g, p) ||
                     (!shown[p].inputs && divides_batch(c->g, times));
-        if (!good || (p == PROGRAM_UPDATE && times != 1))
+        if (!good || ((p == PROGRAM_UPDATE || p == PROGRAM_PREPARE) && times != 1))
             return check_fail(c, "a program runs %u times, but nothing in it is of a micro-batch",
                               times);
     }

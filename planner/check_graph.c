@@ -54,9 +54,9 @@ static bool check_operands(GraphCheck *v, Id id)
         if (value == NONE)
             continue;
         const Value *read = &v->g->value.at[value];
-        if (read->kind == VALUE_RESULT && read->node >= id)
+        if ((read->kind == VALUE_RESULT || read->kind == VALUE_PREPARED) && read->node >= id)
             return fail(v, "%s reads %s, which is made later or never", node->name, read->name);
-        if (read->node != NONE && read->previous == NONE &&
+        if (read->node != NONE && read->previous == NONE && read->kind != VALUE_PREPARED &&
             v->g->node.at[read->node].program != node->program)
             return fail(v, "%s reads %s, which another program makes", node->name, read->name);
     }
@@ -87,6 +87,41 @@ static bool check_views(GraphCheck *v, const Node *node)
                         node->op->name, use_text(v->g, use));
         if (!op_takes_view(node->op, i, &view))
             return fail(v, "%s: %s needs its operand %u contiguous", node->name, node->op->name, i);
+    }
+    return true;
+}
+
+/* What prepare makes is right until parameters are written again: it reads nothing that a program
+ * changes or that a call is given, draws nothing, and cannot fail. Nobody else makes such values.
+ */
+static bool check_prepared(GraphCheck *v)
+{
+    bool *changed = ARENA_ARRAY(v->arena, bool, v->g->value.count + 1);
+    for (Id i = 0; i < v->g->value.count; i++)
+        if (v->g->value.at[i].previous != NONE)
+            changed[check_first(v->g, i)] = changed[i] = true;
+    for (Id i = 0; i < v->g->value.count; i++) {
+        const Value *value = &v->g->value.at[i];
+        if (value->kind == VALUE_PREPARED &&
+            (value->node == NONE || changed[i] ||
+             v->g->node.at[value->node].program != PROGRAM_PREPARE))
+            return fail(v, "%s is not made by the program that prepares it", value->name);
+    }
+    for (Id i = 0; i < v->g->node.count; i++) {
+        const Node *node = &v->g->node.at[i];
+        const uint32_t acts = OP_RANDOM | OP_EFFECT | OP_LOOKS_UP | OP_HOST;
+        if (node->program != PROGRAM_PREPARE)
+            continue;
+        if (node->op->flags & acts || node->op->ranks)
+            return fail(v, "%s cannot be prepared", node->name);
+        for (Id k = 0; k < node->uses; k++) {
+            const Id id = node_use(v->g, node, k).value;
+            const uint8_t kind = id == NONE ? VALUE_LITERAL : v->g->value.at[id].kind;
+            if (kind == VALUE_INPUT || kind == VALUE_GRADIENT || kind == VALUE_OUTPUT ||
+                (id != NONE && changed[id]))
+                return fail(v, "%s is prepared from %s, which changes", node->name,
+                            v->g->value.at[id].name);
+        }
     }
     return true;
 }
@@ -374,7 +409,7 @@ const char *check_graph(Arena *arena, const Graph *g, const Clusters *clusters)
     copy.diag = diag_new(arena, NULL, false);
     Id *seen = ARENA_ARRAY(arena, Id, copy.value.count + 1);
     bool *read = ARENA_ARRAY(arena, bool, copy.value.count + 1);
-    (void)(check_nodes(&v) && check_decided(&v) && check_members(&v) &&
+    (void)(check_nodes(&v) && check_prepared(&v) && check_decided(&v) && check_members(&v) &&
            check_reads(&v, seen, read) && check_results(&v));
     return v.error;
 }

@@ -58,7 +58,7 @@ bool check_is_persistent(const Graph *g, Id value)
 {
     uint8_t kind = g->value.at[check_first(g, value)].kind;
     return kind == VALUE_INPUT || kind == VALUE_PARAM || kind == VALUE_CONST ||
-           kind == VALUE_STATE || kind == VALUE_GRADIENT;
+           kind == VALUE_STATE || kind == VALUE_GRADIENT || kind == VALUE_PREPARED;
 }
 
 /* ---- Buffers -------------------------------------------------------------------------------- */
@@ -66,9 +66,10 @@ bool check_is_persistent(const Graph *g, Id value)
 static uint8_t kind_of(const Lives *v, Id buffer)
 {
     static const uint8_t kinds[] = {
-        [VALUE_INPUT] = BUFFER_INPUT,    [VALUE_PARAM] = BUFFER_PARAM,
-        [VALUE_CONST] = BUFFER_PARAM,    [VALUE_STATE] = BUFFER_STATE,
-        [VALUE_GRADIENT] = BUFFER_STATE, [VALUE_OUTPUT] = BUFFER_OUTPUT,
+        [VALUE_INPUT] = BUFFER_INPUT,       [VALUE_PARAM] = BUFFER_PARAM,
+        [VALUE_CONST] = BUFFER_PARAM,       [VALUE_STATE] = BUFFER_STATE,
+        [VALUE_GRADIENT] = BUFFER_STATE,    [VALUE_OUTPUT] = BUFFER_OUTPUT,
+        [VALUE_PREPARED] = BUFFER_PREPARED,
     };
     Id value = v->plan->buffer[buffer].value;
     if (value == NONE) {
@@ -124,7 +125,8 @@ static bool check_buffer(Lives *v, Id id)
         return fail(v, "buffer %u (%s) is in another memory space than buffer %u, its root", id,
                     name_of(v, id), b->root);
     if (root->space == SPACE_CALLER &&
-        (root->kind == BUFFER_ACTIVATION || root->kind == BUFFER_WORKSPACE))
+        (root->kind == BUFFER_ACTIVATION || root->kind == BUFFER_WORKSPACE ||
+         root->kind == BUFFER_PREPARED))
         return fail(v, "buffer %u (%s) cannot be the caller's memory", id, name_of(v, id));
     if (b->birth >= b->death || b->birth < root->birth || b->death > root->death ||
         root->death > v->plan->end + (v->plan->end == 0))

@@ -25,6 +25,7 @@ Choice choice_asked(const Model *model, const Target *target, const PlanOptions 
                     .as_ranks = options->as_ranks,
                     .all_at_once = target->link == LINK_STREAMED,
                     .shard = options->shard,
+                    .prepared = options->no_prepared ? 0 : UINT64_MAX,
                     .micro = options->micro_auto && !options->micro ? 1 : options->micro,
                     .chunked_loss = options->chunked_loss == WHEN_ALWAYS,
                     .epilogues = target->epilogues && options->epilogues != WHEN_NEVER};
@@ -93,7 +94,8 @@ double choose_least_cost(Chooser *s)
                      .ranks = asked.ranks,
                      .as_ranks = asked.as_ranks,
                      .all_at_once = asked.all_at_once,
-                     .shard = asked.shard};
+                     .shard = asked.shard,
+                     .prepared = asked.prepared};
     Built plain = build(s->model, s->target, &choice, diag_new(s->arena, NULL, false));
     double cost = plain.graph ? least_cost(plain.graph, plain.clusters, s->target) : 0;
     built_free(&plain);
@@ -143,12 +145,15 @@ static uint64_t least_floor(const Chooser *s)
 
 Built choose(const Model *model, const Target *target, const PlanOptions *options, Diag *diag)
 {
-    Chooser s = choose_begin(model, target, options, diag);
+    PlanOptions own = *options;
+    const bool by_size = options->smallest && !options->budget;
+    own.no_prepared |= by_size; /* what is kept takes bytes */
+    Chooser s = choose_begin(model, target, &own, diag);
     if (s.candidate.at[0].gone) {
         choose_end(&s);
         return (Built){0};
     }
-    s.by_size = options->smallest && !options->budget;
+    s.by_size = by_size;
     if (options->budget || options->smallest)
         candidates_list(&s);
     ChoiceTrial best = trials_best(&s);

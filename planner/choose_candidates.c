@@ -69,7 +69,7 @@ static bool is_as_it_stands(const Chooser *s, const Graph *g, Choice choice)
     const Choice asked = choice_asked(s->model, s->target, s->options);
     return (!choice.micro || choice.micro == train_stated(g)) && !choice.chunked_loss &&
            choice.epilogues == asked.epilogues && choice.precision == asked.precision &&
-           choice.shard == asked.shard;
+           choice.shard == asked.shard && choice.prepared == asked.prepared;
 }
 
 /* The clusters of a candidate whose graph is there. */
@@ -217,6 +217,7 @@ static bool list_narrow(Chooser *s)
         for (size_t k = 0; k < i; k++) /* those that differ in what follows once it is lowered */
             first &= s->candidate.at[k].choice.micro != choice.micro ||
                      s->candidate.at[k].choice.shard != choice.shard ||
+                     s->candidate.at[k].choice.prepared != choice.prepared ||
                      s->candidate.at[k].choice.chunked_loss != choice.chunked_loss;
         choice.precision = BF16;
         choice.epilogues = s->candidate.at[0].choice.epilogues;
@@ -227,12 +228,32 @@ static bool list_narrow(Chooser *s)
     return s->candidate.count > known;
 }
 
+/* Inference with less of what hangs on parameters kept: parts of all there is, where that is much
+ * beside the parameters, or nothing. */
+static void list_prepared(Chooser *s)
+{
+    static const int part[] = {0, 1, 2, 4, 6, 8, 12}; /* sixteenths */
+    const Graph *g = s->candidate.at[0].lowered->graph;
+    const uint64_t all = prepared_bytes(g);
+    uint64_t parameters = 0;
+    for (Id v = 0; v < g->value.count; v++)
+        if (g->value.at[v].kind == VALUE_PARAM)
+            parameters += value_bytes(&g->value.at[v]);
+    const size_t parts = all == 0 ? 0 : all < parameters / 16 ? 1 : sizeof part / sizeof *part;
+    Choice choice = s->candidate.at[0].choice;
+    for (size_t i = 0; i < parts; i++) {
+        choice.prepared = all / 16 * (uint64_t)part[i];
+        add(s, choice);
+    }
+}
+
 void candidates_list(Chooser *s)
 {
     const PlanOptions *o = s->options;
     const Graph *g = s->candidate.at[0].lowered->graph;
     const bool all = o->smallest && !o->budget; /* all that is allowed: there is no resort */
     if (!model_trains(s->model)) {
+        list_prepared(s);
         if (all)
             list_narrow(s);
         return;
@@ -280,6 +301,8 @@ static bool is_cheaper(const Candidate *x, const Candidate *y)
         return x->choice.shard < y->choice.shard;
     if (x->choice.micro != y->choice.micro)
         return x->choice.micro < y->choice.micro;
+    if (x->choice.prepared != y->choice.prepared)
+        return x->choice.prepared > y->choice.prepared;
     if (x->choice.chunked_loss != y->choice.chunked_loss)
         return y->choice.chunked_loss;
     return x->choice.epilogues && !y->choice.epilogues;

@@ -77,6 +77,16 @@ static bool shards_more(Choice c, Choice best)
     return c.shard > best.shard;
 }
 
+static bool prepares_less(Choice c, Choice best)
+{
+    return c.prepared < best.prepared;
+}
+
+static bool prepares_more(Choice c, Choice best)
+{
+    return c.prepared > best.prepared;
+}
+
 static bool any_other(const Chooser *s, const ChoiceTrial *best, Other *other)
 {
     for (size_t i = 0; i < s->candidate.count; i++)
@@ -130,6 +140,7 @@ Reasons reasons_state(const Chooser *s, const ChoiceTrial *best)
         .micro = state_micro(s, best),
         .shard = state(s, best, shards_less, "less", shards_more, "more"),
         .precision = state_precision(s, best),
+        .prepared = state(s, best, prepares_more, "more", prepares_less, "less"),
         .ring = state(s, best, reads_further, "more threads", reads_ahead, "fewer threads"),
         .epilogues =
             state(s, best, has_fused, "elementwise ops run on their own: inside products they",

@@ -95,9 +95,9 @@ static bool may_lie(const Graph *g, const Clusters *clusters, const Readers *rea
                     const Node *concat, Use use, int axis, Host host)
 {
     const Value *value = use.value == NONE ? NULL : &g->value.at[use.value];
-    if (!value || value->node == NONE || value->whole != NONE || use.view != NONE ||
-        readers->taken[use.value] || g->node.at[value->node].program != concat->program ||
-        value_is_version(g, use.value))
+    if (!value || value->kind != VALUE_RESULT || value->node == NONE || value->whole != NONE ||
+        use.view != NONE || readers->taken[use.value] ||
+        g->node.at[value->node].program != concat->program || value_is_version(g, use.value))
         return false;
     if (host.is_dense && window_is_dense(&g->value.at[concat->value], axis))
         return true;

@@ -43,7 +43,8 @@ bool plan_trains_step(const Clusters *clusters)
 
 bool program_counts(const Clusters *clusters, int program)
 {
-    return program == PROGRAM_STEP || program == PROGRAM_UPDATE || !plan_trains_step(clusters);
+    return program == PROGRAM_STEP || program == PROGRAM_UPDATE ||
+           (program != PROGRAM_PREPARE && !plan_trains_step(clusters));
 }
 
 double plan_extra(double cost, double least)

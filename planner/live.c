@@ -68,7 +68,8 @@ static void find_outputs(Live *l)
     for (size_t i = 0; i < l->g->output.count; i++) {
         Id value = l->g->output.at[i].use.value;
         Id node = l->g->value.at[value].node;
-        const Program *program = &l->plan->program[node == NONE ? 0 : l->g->node.at[node].program];
+        const Program *program =
+            &l->plan->program[node == NONE ? PROGRAM_FORWARD : l->g->node.at[node].program];
         l->last[value] = program->begin + program->count;
         l->is_output[value] = true;
         l->is_user[value] |= !l->g->output.at[i].loss;
@@ -123,26 +124,30 @@ static Id add_buffer(Live *l, Buffer buffer)
 static void add_present(Live *l)
 {
     static const uint8_t kinds[] = {
-        [VALUE_INPUT] = BUFFER_INPUT,    [VALUE_PARAM] = BUFFER_PARAM,
-        [VALUE_CONST] = BUFFER_PARAM,    [VALUE_STATE] = BUFFER_STATE,
-        [VALUE_GRADIENT] = BUFFER_STATE, [VALUE_OUTPUT] = BUFFER_OUTPUT,
+        [VALUE_INPUT] = BUFFER_INPUT,       [VALUE_PARAM] = BUFFER_PARAM,
+        [VALUE_CONST] = BUFFER_PARAM,       [VALUE_STATE] = BUFFER_STATE,
+        [VALUE_GRADIENT] = BUFFER_STATE,    [VALUE_OUTPUT] = BUFFER_OUTPUT,
+        [VALUE_PREPARED] = BUFFER_PREPARED,
     };
     for (Id v = 0; v < l->g->value.count; v++) {
         const Value *value = &l->g->value.at[v];
         if (value->kind == VALUE_RESULT || value->kind == VALUE_LITERAL || value->fed ||
-            (!l->last[v] && !l->is_output[v]))
+            (!l->last[v] && !l->ends[v] && !l->is_output[v]))
             continue;
+        bool prepared = value->kind == VALUE_PREPARED;
         bool io = value->kind == VALUE_INPUT || value->kind == VALUE_OUTPUT;
-        bool callers = io                              ? l->options->io_external
-                       : value->kind == VALUE_GRADIENT ? false
-                                                       : l->options->params_external;
+        bool callers = io                                          ? l->options->io_external
+                       : prepared || value->kind == VALUE_GRADIENT ? false
+                                                                   : l->options->params_external;
         Buffer buffer = {.value = v,
                          .root = value->whole == NONE ? NONE : l->buffer_of[value->whole],
                          .layout = value_view(value),
                          .death = l->plan->end ? l->plan->end : 1,
                          .bytes = value_bytes(value),
                          .kind = kinds[value->kind],
+                         .program = prepared ? PROGRAM_PREPARE : PROGRAM_FORWARD,
                          .space = callers ? SPACE_CALLER : SPACE_ARENA};
+        l->opened[v] = prepared; /* what prepare makes goes there */
         if (!value_is_persistent(l->g, v)) {
             const Program *program = &l->plan->program[value->program];
             buffer.birth = program->begin;
@@ -159,6 +164,7 @@ static Id add_ring_buffer(Live *l, uint64_t bytes)
                                   .root = NONE,
                                   .death = l->plan->end ? l->plan->end : 1,
                                   .bytes = bytes,
+                                  .program = PROGRAM_FORWARD,
                                   .kind = BUFFER_DATA});
 }
 
@@ -205,6 +211,7 @@ static void add_state(Live *l)
                                                 .root = NONE,
                                                 .death = l->plan->end ? l->plan->end : 1,
                                                 .bytes = l->target->state,
+                                                .program = PROGRAM_FORWARD,
                                                 .kind = BUFFER_STATE});
 }
 
@@ -276,8 +283,9 @@ static bool read_plainly(const Graph *g, const Clusters *clusters, const Cluster
 bool may_overwrite(const Graph *g, const Clusters *clusters, Id cluster, Id operand, Id result)
 {
     const Value *read = &g->value.at[operand], *made = &g->value.at[result];
-    return read->kind == VALUE_RESULT && made->output == 0 && read->dtype == made->dtype &&
-           value_bytes(read) == value_bytes(made) && read->whole == NONE && made->whole == NONE &&
+    return read->kind == VALUE_RESULT && made->kind == VALUE_RESULT && made->output == 0 &&
+           read->dtype == made->dtype && value_bytes(read) == value_bytes(made) &&
+           read->whole == NONE && made->whole == NONE &&
            !cluster_has_epilogue(g, clusters,
                                  &clusters->at[cluster]) && /* sums lie there on the way */
            read_plainly(g, clusters, &clusters->at[cluster], operand);

@@ -316,8 +316,8 @@ const bool space_planned[SPACES] = {[SPACE_ARENA] = true};
 
 static const char *kind_name(uint8_t kind)
 {
-    static const char *const name[BUFFER_KINDS] = {"param",  "state",      "input",    "data",
-                                                   "output", "activation", "workspace"};
+    static const char *const name[BUFFER_KINDS] = {"param", "state",  "prepared",   "input",
+                                                   "data",  "output", "activation", "workspace"};
     return name[kind];
 }
 

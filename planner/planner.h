@@ -83,6 +83,7 @@ typedef struct Target {
 typedef enum {
     BUFFER_PARAM,
     BUFFER_STATE,
+    BUFFER_PREPARED, /* made of parameters, once after they were written */
     BUFFER_INPUT,
     BUFFER_DATA, /* slots of the ring, what fills them, and inputs that lie in a slot; up to here
                     they are persistent */
@@ -188,6 +189,7 @@ typedef struct {
                         several only where no plan without them is within the budget */
     bool micro_auto; /* as many as cost least, from `micro` on */
     When chunked_loss, epilogues;
+    bool no_prepared;    /* what hangs on parameters alone is computed at each call */
     uint8_t precision;   /* 1 + a dtype; 0: as the model says */
     bool precision_auto; /* then bf16 where nothing else is within the budget */
     Ring ring;           /* of a graph with data */
@@ -228,7 +230,7 @@ void clusters_dump(const Graph *g, const Clusters *clusters, FILE *to);
 
 /* Why the choice is as it is, in words for the report; NULL: there was nothing to choose. */
 typedef struct {
-    const char *micro, *chunked_loss, *epilogues, *ring, *precision, *shard;
+    const char *micro, *chunked_loss, *epilogues, *ring, *precision, *shard, *prepared;
 } Reasons;
 
 /* A model lowered for a choice, and planned. */

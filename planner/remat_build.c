@@ -30,9 +30,13 @@ typedef struct {
     ARRAY(RematInPlace) in_place;
 } Build;
 
-static bool has_effect(const Build *b, Id cluster)
+/* It has an effect, or leaves what persists. */
+static bool runs_once(const Build *b, Id cluster)
 {
     const Cluster *c = &b->clusters->at[cluster];
+    for (Id k = 0; k < c->results; k++)
+        if (b->g->value.at[b->clusters->result[c->result + k]].kind == VALUE_PREPARED)
+            return true;
     for (Id k = 0; k < c->nodes; k++)
         if (b->g->node.at[b->clusters->node[c->node + k]].op->flags & OP_EFFECT)
             return true;
@@ -64,9 +68,10 @@ static void mark_values(Build *b)
 static void add_value(Build *b, Id value, RematId node, bool pinned)
 {
     const Graph *g = b->g;
-    uint32_t flags = pinned ? REMAT_PINNED : b->output[value] ? REMAT_OUTPUT : 0;
+    const bool persists = g->value.at[value].kind == VALUE_PREPARED;
+    uint32_t flags = pinned ? REMAT_PINNED : b->output[value] || persists ? REMAT_OUTPUT : 0;
     int64_t size = (int64_t)round_up(value_bytes(&g->value.at[value]), b->target->align);
-    bool elsewhere = pinned || b->external[value] || b->joined[value] ||
+    bool elsewhere = pinned || persists || b->external[value] || b->joined[value] ||
                      g->value.at[value].whole != NONE; /* in an output that is there */
     b->number[value] = (Id)b->value.count;
     ARRAY_PUSH(b->arena, &b->value,
@@ -173,7 +178,7 @@ static void add_nodes(Build *b, uint32_t times)
         RematNode *node = &b->a.problem.node[n];
         node->cost = times * cluster_cost(b->g, b->clusters, b->target, cluster);
         node->workspace = (int64_t)round_up(b->workspace[cluster], b->target->align);
-        node->flags = has_effect(b, cluster) ? REMAT_ONCE : 0;
+        node->flags = runs_once(b, cluster) ? REMAT_ONCE : 0;
         add_reads(b, node, &b->clusters->at[cluster], b->waits[n]);
         add_results(b, node, cluster, n);
     }

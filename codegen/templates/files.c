@@ -81,6 +81,9 @@ int net_load(net *m, const char *path)
     items.seen = seen;
     items.detail = m->detail;
     items.detail_size = sizeof m->detail;
+#if MODEL_PREPARES
+    m->prepared = 0;
+#endif
 #if MODEL_KEEPS_STATE
 #if MODEL_HAS_MAIN
     gp_note note[] = {{"step", 0}, {"seed", m->seed}, {"best", 0}, {"since", 0}, {"evaluated", 0}};
@@ -279,6 +282,9 @@ int net_load_constants(net *m, const char *path)
     unsigned char seen[COUNT / 8 + 1] = {0};
     const gp_items items = {.item = constant, .model = m, .count = COUNT, .needed = COUNT,
                             .seen = seen, .detail = m->detail, .detail_size = sizeof m->detail};
+#if MODEL_PREPARES
+    m->prepared = 0;
+#endif
     return gp_load(path, &items);
 }
 
@@ -290,6 +296,9 @@ int net_bind(net *m, const char *name, void *data_)
         if (strcmp(tensor[i].name, name) == 0 && slot[i] >= 0) {
             m->external[slot[i]] = data_;
             m->detail[0] = 0;
+#if MODEL_PREPARES
+            m->prepared = 0;
+#endif
             return NET_OK;
         }
     snprintf(m->detail, sizeof m->detail, "%s: no parameter has this name", name);

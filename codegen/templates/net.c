@@ -107,6 +107,25 @@ static gp_run run_begin(net *m, int ops)
     return run;
 }
 
+#if MODEL_PREPARES
+static int prepare_now(net *m, const gp_run *run)
+{
+    const int code = prepare(m, run);
+    m->prepared = code == NET_OK;
+    return code;
+}
+
+int net_prepare(net *m)
+{
+    const gp_run run = run_begin(m, MODEL_PREPARE_OPS);
+#if MODEL_BINDS
+    if (!is_bound(m))
+        return NET_EBIND;
+#endif
+    return prepare_now(m, &run);
+}
+
+#endif
 #if MODEL_HAS_FORWARD
 int net_forward(net *m)
 {
@@ -122,6 +141,11 @@ int net_forward(net *m)
 #if MODEL_BINDS
     if (!is_bound(m))
         return NET_EBIND;
+#endif
+#if MODEL_PREPARES
+    m->ops += m->prepared ? 0 : MODEL_PREPARE_OPS;
+    if (!m->prepared && (code = prepare_now(m, &run)) != NET_OK)
+        return code;
 #endif
 #if MODEL_HAS_DATA
     if ((code = batch_begin(m, NET_PREDICT)) != NET_OK)
@@ -557,6 +581,9 @@ void net_reset(net *m, uint64_t seed)
 #endif
     m->seed = seed;
     m->step = 0;
+#if MODEL_PREPARES
+    m->prepared = 0;
+#endif
 #if MODEL_HAS_PARAMS
     initialize(m, 0, seed);
 #endif

@@ -499,12 +499,38 @@ static int run_begin(net *m, int ops, int micros)
     return NET_OK;
 }
 
+#if MODEL_PREPARES
+static int put_prepare(net *m)
+{
+    gp_device device = device_of(m);
+    const gp_run run = run_of(&device, 0);
+    int code = run_begin(m, MODEL_PREPARE_OPS, run.micros);
+    if (code == NET_OK)
+        code = prepare(m, &run);
+    m->prepared = code == NET_OK;
+    return code;
+}
+
+int net_prepare(net *m)
+{
+    int code;
+    HERE;
+    m->ran = 0;
+    code = tell(m);
+    return code == NET_OK ? put_prepare(m) : code;
+}
+
+#endif
 #if MODEL_HAS_FORWARD
 static int put_forward(net *m)
 {
     int code;
     gp_device device = device_of(m);
     gp_run run = run_of(&device, MODEL_FORWARD_MICROS);
+#if MODEL_PREPARES
+    if (!m->prepared && (code = put_prepare(m)) != NET_OK)
+        return code;
+#endif
     if ((code = run_begin(m, MODEL_FORWARD_OPS, run.micros)) != NET_OK)
         return code;
 #if MODEL_FORWARD_IS_SPLIT
@@ -851,6 +877,9 @@ int net_reset(net *m, uint64_t seed)
 #endif
     m->seed = seed;
     m->step = 0;
+#if MODEL_PREPARES
+    m->prepared = 0;
+#endif
 #if MODEL_HAS_PARAMS
     return initialize(m, 0, seed);
 #else

@@ -122,6 +122,9 @@ typedef struct {
     uint64_t seed, step;
     int done, ops; /* of the current run */
     int ran;       /* the last run; 0: none, or it failed */
+#if MODEL_PREPARES
+    int prepared; /* what is made of parameters alone is there */
+#endif
     int (*progress)(void *user, uint64_t step, int op, int ops);
     void *user;
     double *seconds; /* of net_profile */
@@ -319,6 +322,13 @@ void net_close(net *m);
 
 #endif
 MODEL_ACCESSORS_DECLARED
+
+#if MODEL_PREPARES
+/* What is made of parameters alone is made once and kept: now, or by the first forward after a
+ * function of this header wrote them. To be called after they were written in any other way, or
+ * forward computes with what they were. Saved is what was loaded: parameters stay as they are. */
+int net_prepare(net *m);
+#endif
 
 #if MODEL_CUDA
 #if MODEL_HAS_FORWARD

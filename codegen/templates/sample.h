@@ -23,6 +23,9 @@
 #ifndef MODEL_HAS_ARENA
 #define MODEL_HAS_ARENA 1
 #endif
+#ifndef MODEL_PREPARES
+#define MODEL_PREPARES MODEL_HAS_FORWARD
+#endif
 #ifndef MODEL_BINDS
 #define MODEL_BINDS 1
 #endif
@@ -141,6 +144,7 @@
         return NET_OK;                                          \
     }
 #define MODEL_PROGRAM       \
+    SAMPLE_PROGRAM(prepare) \
     SAMPLE_PROGRAM(forward) \
     SAMPLE_PROGRAM(eval)    \
     SAMPLE_PROGRAM(step)    \
@@ -166,6 +170,7 @@
 #define MODEL_EMBEDDED_ROWS 1
 #define MODEL_LR 0.1
 #define MODEL_SCHEDULE NET_COSINE, 10, 100, 0.1
+#define MODEL_PREPARE_OPS 1
 #define MODEL_FORWARD_OPS 1
 #define MODEL_FORWARD_MICROS 2
 #define MODEL_EVAL_OPS 1

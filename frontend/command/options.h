@@ -47,7 +47,7 @@ typedef struct {
     bool pareto, min_budget, report, quiet, verbose;
     bool infer, train;    /* what to plan; neither: what the model has */
     const char *programs; /* or these, with commas between them; NULL */
-    uint32_t no_recompute, io_external;
+    uint32_t no_recompute, no_prepared, io_external;
     uint32_t params_external; /* 1: the caller's, 2: in the emitted file */
     const char *params_file;  /* then: where they are from */
     uint32_t color;

@@ -120,6 +120,10 @@ const Option option_table[] = {
      "run elementwise ops inside the matrix product or convolution before them, which is then not "
      "stored: always, never or auto, unless a plan without fits the budget better",
      .kind = OPTION_WORD, .field = FIELD(epilogues), .words = "auto always never"},
+    {COMPILE | RUN, 0, "prepare", "WHEN",
+     "in inference, compute what hangs on parameters alone once after they were written, and keep it: auto, "
+     "as far as the budget has room, or never; the results are the same",
+     .kind = OPTION_WORD, .field = FIELD(no_prepared), .words = "auto never"},
     {COMPILE, 0, "min-budget", NULL, 
      "print the smallest budget that fits, and stop; where micro-batches that nobody asked for need "
      "less, a second line has that budget and --accumulate N",

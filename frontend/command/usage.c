@@ -41,7 +41,7 @@ uint8_t programs_read(const char *list)
         [PROGRAM_FORWARD] = "forward", [PROGRAM_EVAL] = "eval", [PROGRAM_STEP] = "step"};
     uint8_t all = 0;
     for (const char *at = list;; at++) {
-        size_t length = strcspn(at, ","), p = 0;
+        size_t length = strcspn(at, ","), p = PROGRAM_FORWARD;
         while (p <= PROGRAM_STEP &&
                (strlen(names[p]) != length || memcmp(at, names[p], length) != 0))
             p++;

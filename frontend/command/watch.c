@@ -111,6 +111,7 @@ PlanOptions plan_options(const Options *o)
                        .precision = o->precision == PRECISION_AUTO ? 0 : (uint8_t)o->precision,
                        .precision_auto = o->precision == PRECISION_AUTO,
                        .no_recompute = o->no_recompute,
+                       .no_prepared = o->no_prepared,
                        .smallest = o->min_budget,
                        .io_external = o->io_external,
                        .params_external = o->params_external != 0,

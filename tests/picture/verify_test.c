@@ -196,7 +196,7 @@ Test(verify, refuses_a_shifted_offset)
 Test(verify, refuses_a_swapped_order)
 {
     Case c = plan_case(attends, false);
-    json_t *list = steps(c.json, 0), *first = json_incref(json_array_get(list, 0));
+    json_t *list = steps(c.json, PROGRAM_FORWARD), *first = json_incref(json_array_get(list, 0));
     json_array_set(list, 0, json_array_get(list, 1));
     json_array_set_new(list, 1, first);
     expect(&c, c.json, "step 0");
@@ -221,7 +221,7 @@ Test(verify, refuses_a_wrong_size)
 Test(verify, refuses_a_missing_step)
 {
     Case c = plan_case(perceptron, false);
-    json_array_remove(steps(c.json, 0), 1);
+    json_array_remove(steps(c.json, PROGRAM_FORWARD), 1);
     expect(&c, c.json, "");
     case_free(&c);
 }
@@ -242,7 +242,7 @@ Test(verify, refuses_times_that_the_graph_does_not_have)
 {
     static const json_int_t wrong[] = {2, 1000000};
     Case c = plan_case(perceptron, true);
-    for (size_t p = 0; p < 4; p++)
+    for (size_t p = 0; p < PROGRAMS; p++)
         for (size_t i = 0; i < 2; i++) {
             json_int_t kept = number(row(c.json, "programs", p), "times");
             set_number(row(c.json, "programs", p), "times", wrong[i]);
@@ -253,8 +253,8 @@ Test(verify, refuses_times_that_the_graph_does_not_have)
     case_free(&c);
     c = plan_case(halves, true); /* the oracle knows no windows: verify alone */
     const char *sound;
-    cr_expect(number(row(c.json, "programs", 2), "times") == 2);
-    for (size_t p = 0; p < 4; p++)
+    cr_expect(number(row(c.json, "programs", PROGRAM_STEP), "times") == 2);
+    for (size_t p = 0; p < PROGRAMS; p++)
         for (json_int_t times = 1; times < 5; times++) {
             json_int_t kept = number(row(c.json, "programs", p), "times");
             set_number(row(c.json, "programs", p), "times", times);
@@ -290,7 +290,8 @@ Test(verify, refuses_a_cluster_that_hides_an_operand)
     Case c = plan_case(twice, false);
     json_t *cluster = row(c.json, "clusters", 0);
     json_array_remove(json_object_get(cluster, "operands"), 0);
-    json_array_remove(json_object_get(json_array_get(steps(c.json, 0), 0), "operands"), 0);
+    json_array_remove(
+        json_object_get(json_array_get(steps(c.json, PROGRAM_FORWARD), 0), "operands"), 0);
     expect(&c, c.json, "which is not an operand");
     case_free(&c);
 }
@@ -341,14 +342,14 @@ static void shift_times(json_t *json, json_int_t time, int by)
         if (number(b, "death") > from)
             set_number(b, "death", number(b, "death") + by);
     }
-    for (size_t i = 1; (p = row(json, "programs", i)); i++)
+    for (size_t i = PROGRAM_FORWARD + 1; (p = row(json, "programs", i)); i++)
         set_number(p, "begin", number(p, "begin") + by);
 }
 
 /* h is computed again just before its last reader, in a buffer of its own at the arena's end. */
 static void recompute(json_t *json)
 {
-    json_t *list = steps(json, 0), *buffers = json_object_get(json, "buffers");
+    json_t *list = steps(json, PROGRAM_FORWARD), *buffers = json_object_get(json, "buffers");
     json_int_t last = (json_int_t)json_array_size(list) - 1, arena = number(json, "arena");
     json_t *first = json_array_get(list, 0), *again = json_deep_copy(first);
     json_int_t old = json_integer_value(json_array_get(json_object_get(first, "results"), 0));
@@ -384,7 +385,7 @@ Test(verify, refuses_a_missing_recompute)
 {
     Case c = plan_case(twice, false);
     recompute(c.json);
-    json_t *list = steps(c.json, 0);
+    json_t *list = steps(c.json, PROGRAM_FORWARD);
     size_t last = json_array_size(list) - 2;
     expect(&c, c.json, NULL);
     json_array_remove(list, last);

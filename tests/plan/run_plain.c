@@ -113,6 +113,7 @@ void plain_program(PlainRun *run, ProgramKind program)
 PlainRun plain_run(const Graph *g, uint64_t seed)
 {
     PlainRun run = plain_new(g, seed);
+    plain_program(&run, PROGRAM_PREPARE);
     plain_program(&run, PROGRAM_FORWARD);
     return run;
 }

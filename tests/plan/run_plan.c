@@ -348,6 +348,7 @@ const char *plan_differs(Arena *arena, const Plan *plan, const PlainRun *plain, 
                          bool poisoned)
 {
     Machine m = machine_new(arena, plan, seed);
+    run_program(&m, PROGRAM_PREPARE, poisoned);
     run_program(&m, PROGRAM_FORWARD, poisoned);
     const char *wrong = m.wrong ? m.wrong : compare_outputs(&m, plain, PROGRAM_FORWARD);
     machine_free(&m);
