@@ -10,8 +10,9 @@
 enum { EFFORT = 1000, EFFORT_PER_CLUSTER = 2 };
 
 /* Steps of the packer for each unit of effort: on any plan, tenths of a second in all where it does
- * not meet its bound at once; and on the smallest, where every byte counts. */
-enum { PACK_STEPS = 20 * 1000, PACK_SMALLEST = 200 * 1000 };
+ * not meet its bound at once; on one whose layers are equal again; and on the smallest, where every
+ * byte counts. */
+enum { PACK_STEPS = 20 * 1000, PACK_SETTLED = 100 * 1000, PACK_SMALLEST = 200 * 1000 };
 
 /* An order that was tried, what it needs when packed, and its cost. Where it was packed is kept:
  * with less time left it would pack larger. */

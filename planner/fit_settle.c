@@ -3,7 +3,8 @@
  * Requires: a trial. Leaves: its plan in an order where equal layers are equal again, so that they
  * are emitted as loops; with the arena and the cost of the trial, since --min-budget and --budget
  * speak of those. Where the new lifetimes do not pack within that arena, less is moved: live bytes
- * stay within those of the trial; and if they still do not, the order stays as it was found.
+ * stay within those of the trial; and if they still do not, the packer tries harder before the
+ * order stays as it was found.
  */
 #include "planner/fit.h"
 
@@ -33,20 +34,27 @@ static bool is_same(const Order *a, const Order *b)
     return true;
 }
 
+static Plan *pack_settled(Fit *f, const Trial *trial, const Order *order, uint64_t steps)
+{
+    const Worth worth = {trial->arena, trial->cost, trial->rest};
+    PlanOptions options = options_now(f);
+    Task now = f->task;
+    now.options = &options;
+    return plan_moved(f->arena, &now, order, pack_effort(f, steps), &worth);
+}
+
 Plan *settle(Fit *f, const Trial *trial)
 {
-    const uint64_t limit[] = {trial->arena, trial->peak};
-    const Worth worth = {trial->arena, trial->cost, trial->rest};
-    for (int i = 0; i < 2 && (!i || limit[1] < limit[0]); i++) {
-        Order order = settle_order(f, &trial->order, limit[i]);
-        if (is_same(&order, &trial->order))
-            break;
-        PlanOptions options = options_now(f);
-        Task now = f->task;
-        now.options = &options;
-        Plan *plan = plan_moved(f->arena, &now, &order, pack_effort(f, PACK_STEPS), &worth);
-        if (plan)
-            return plan;
+    const Order order = settle_order(f, &trial->order, trial->arena);
+    Plan *plan = NULL;
+    if (!is_same(&order, &trial->order))
+        plan = pack_settled(f, trial, &order, PACK_STEPS);
+    if (!plan && trial->peak < trial->arena) {
+        const Order less = settle_order(f, &trial->order, trial->peak);
+        if (!is_same(&less, &trial->order))
+            plan = pack_settled(f, trial, &less, PACK_STEPS);
     }
-    return plan_order(f->arena, &f->task, &trial->order, 0, 0, &trial->packing);
+    if (!plan && !is_same(&order, &trial->order))
+        plan = pack_settled(f, trial, &order, PACK_SETTLED);
+    return plan ? plan : plan_order(f->arena, &f->task, &trial->order, 0, 0, &trial->packing);
 }

@@ -156,6 +156,13 @@ enum { REMAT_ORDERS = 4 };
 RematSchedule remat_order(const RematModel *model, int kind, Arena *arena);
 RematTable remat_readers(const RematModel *model, Arena *arena); /* by value, tracked reads */
 
+/* ---- equal layers (layers.c) ---- */
+typedef struct {
+    int32_t begin, period, times; /* of `period` nodes each */
+} RematLayers;
+
+size_t remat_find_layers(const RematProblem *problem, RematLayers **layers, Arena *arena);
+
 /* ---- bounds (remat_bound.c): of the extra cost, in COST_ONE; the floor above base ---- */
 int64_t remat_find_bounds(const RematModel *model, int64_t budget, int64_t *floor);
 /* What one node needs while it runs, at most: a floor that is found in linear time. */

@@ -144,10 +144,11 @@ RematResult remat_solve(const RematProblem *problem, const RematOptions *options
 /* Least peak, whatever the cost (up to a few occurrences per node); options->budget is ignored. */
 RematResult remat_minimize(const RematProblem *problem, const RematOptions *options, Arena *arena);
 
-/* The same occurrences, as close to the order of the problem as a peak of `limit` allows; the
- * schedule is valid and within it. */
+/* The same occurrences, as close to the order of the problem as a peak of `limit` allows, and equal
+ * layers in one order wherever it does; the schedule is valid and within it. */
 RematSchedule remat_settle(const RematProblem *problem, const RematSchedule *schedule,
                            int64_t limit, Arena *arena);
+
 
 /* Bytes below which no schedule exists. */
 int64_t remat_floor(const RematProblem *problem);

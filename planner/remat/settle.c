@@ -2,7 +2,8 @@
  *
  * Requires: a valid schedule within the limit. Leaves: the same occurrences in another order, valid
  * and within the limit too, so the cost is the same. A search leaves equal layers in orders that
- * differ by chance; in the given order they are equal again.
+ * differ by chance; in the given order they are equal again. Where the limit does not let one of
+ * them go back, all get its order if that makes more of them equal.
  *
  * A node that runs for the first time belongs where the problem has it. One that runs again belongs
  * just before the first of those it is made for, or before what it reads is overwritten. The
@@ -12,12 +13,13 @@
 #include "planner/remat/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { PASSES = 4 };
 
 /* An occurrence, and where it belongs. */
 typedef struct {
-    int32_t anchor;    /* the node whose place it has, or that it belongs before */
+    int32_t anchor;    /* the rank that it has, or belongs before */
     int32_t node, run; /* run 0 is the first of the node */
     int32_t at;        /* its position: the number of items before it */
     bool stays;
@@ -26,7 +28,8 @@ typedef struct {
 typedef struct {
     RematState *state;
     Arena *scratch;
-    Item *item; /* in the order where they belong */
+    const int32_t *rank; /* by node: the order that occurrences are moved to */
+    Item *item;          /* in the order where they belong */
     int32_t count;
 } Settling;
 
@@ -82,13 +85,13 @@ static void find_places(Settling *s)
         Item *item = &s->item[i];
         int32_t x = item->node;
         if (!item->run)
-            item->anchor = x;
+            item->anchor = s->rank[x];
         else if (item->anchor == model->nodes && i + 1 < s->count) /* unread */
             item->anchor = item[1].anchor;
         for (int32_t k = start[x]; k < start[x + 1]; k++) {
             RematId killer = model->problem->value[model->reads.item[k]].killer;
-            if (killer != REMAT_NONE && (int32_t)killer < item->anchor)
-                item->anchor = (int32_t)killer;
+            if (killer != REMAT_NONE && s->rank[killer] < item->anchor)
+                item->anchor = s->rank[killer];
         }
         for (int32_t k = start[x]; k < start[x + 1]; k++) {
             int32_t from = maker.at[--read];
@@ -159,13 +162,15 @@ static bool move_all(Settling *s)
     return moved;
 }
 
-RematSchedule remat_settle(const RematProblem *problem, const RematSchedule *schedule,
-                           int64_t limit, Arena *arena)
+/* Towards the order of ranks. */
+static RematSchedule move_to(const RematProblem *problem, const RematSchedule *schedule,
+                             const int32_t *rank, int64_t limit, Arena *arena)
 {
     Arena *scratch = arena_new();
     const RematModel *model = remat_model(problem, scratch);
     Settling s = {.state = remat_state(model, limit - problem->base, scratch),
                   .scratch = scratch,
+                  .rank = rank,
                   .item = ARENA_ARRAY(scratch, Item, schedule->count)};
     RematSchedule settled = {ARENA_ARRAY(arena, RematId, schedule->count), 0};
     remat_layout(s.state, schedule->node, schedule->count);
@@ -176,4 +181,104 @@ RematSchedule remat_settle(const RematProblem *problem, const RematSchedule *sch
             settled.node[settled.count++] = (RematId)s.state->at[slot];
     arena_free(scratch);
     return settled;
+}
+
+static int32_t *given_ranks(const RematProblem *problem, Arena *arena)
+{
+    int32_t *rank = ARENA_ARRAY(arena, int32_t, problem->nodes + 1);
+    for (RematId n = 0; n < problem->nodes; n++)
+        rank[n] = (int32_t)n;
+    return rank;
+}
+
+/* ---- Equal layers --------------------------------------------------------------------------- */
+
+/* The layers of a problem, and the places of their nodes in a schedule. */
+typedef struct {
+    const RematLayers *run;
+    size_t runs;
+    const int32_t *place; /* by node: within its layer, as it runs first */
+} Layers;
+
+/* For each node of a layer, how many others of it run before. */
+static Layers find_layers(const RematProblem *problem, const RematSchedule *schedule, Arena *arena)
+{
+    int32_t *first = ARENA_ARRAY(arena, int32_t, problem->nodes + 1);
+    int32_t *place = ARENA_ARRAY(arena, int32_t, problem->nodes + 1);
+    RematLayers *run;
+    const size_t runs = remat_find_layers(problem, &run, arena);
+    for (size_t i = schedule->count; i-- > 0;)
+        first[schedule->node[i]] = (int32_t)i;
+    for (size_t r = 0; r < runs; r++)
+        for (int32_t i = 0; i < run[r].period * run[r].times; i++) {
+            const int32_t *layer = first + run[r].begin + i / run[r].period * run[r].period;
+            for (int32_t k = 0; k < run[r].period; k++)
+                place[run[r].begin + i] += layer[k] < first[run[r].begin + i];
+        }
+    return (Layers){run, runs, place};
+}
+
+/* Layers that run in the order of the one before them. */
+static int32_t count_alike(const Layers *l)
+{
+    int32_t alike = 0;
+    for (size_t r = 0; r < l->runs; r++)
+        for (int32_t k = 1; k < l->run[r].times; k++) {
+            const int32_t *place = l->place + l->run[r].begin + k * l->run[r].period;
+            alike +=
+                !memcmp(place, place - l->run[r].period, (size_t)l->run[r].period * sizeof *place);
+        }
+    return alike;
+}
+
+/* The layer of which most nodes are not where they were given. */
+static const int32_t *find_farthest(const Layers *l, RematLayers run)
+{
+    const int32_t *farthest = l->place + run.begin;
+    int32_t most = 0;
+    for (int32_t k = 0; k < run.times; k++) {
+        const int32_t *place = l->place + run.begin + k * run.period;
+        int32_t moved = 0;
+        for (int32_t i = 0; i < run.period; i++)
+            moved += place[i] != i;
+        if (moved > most) {
+            most = moved;
+            farthest = place;
+        }
+    }
+    return farthest;
+}
+
+/* Layers of a run that differ all get the order of the one that is farthest from the given one:
+ * what did not let that one go back may let the others come. */
+static RematSchedule follow_one(const RematProblem *problem, const RematSchedule *settled,
+                                int64_t limit, Arena *arena)
+{
+    Arena *scratch = arena_new();
+    const Layers were = find_layers(problem, settled, scratch);
+    int32_t *rank = given_ranks(problem, scratch), all = 0;
+    RematSchedule moved = *settled;
+    for (size_t r = 0; r < were.runs; r++) {
+        const RematLayers run = were.run[r];
+        const int32_t *place = find_farthest(&were, run);
+        all += run.times - 1;
+        for (int32_t i = 0; i < run.period * run.times; i++)
+            rank[run.begin + i] = run.begin + i - i % run.period + place[i % run.period];
+    }
+    if (count_alike(&were) < all) {
+        moved = move_to(problem, settled, rank, limit, arena);
+        const Layers are = find_layers(problem, &moved, scratch);
+        if (count_alike(&are) <= count_alike(&were))
+            moved = *settled;
+    }
+    arena_free(scratch);
+    return moved;
+}
+
+RematSchedule remat_settle(const RematProblem *problem, const RematSchedule *schedule,
+                           int64_t limit, Arena *arena)
+{
+    const int32_t *rank = given_ranks(problem, arena);
+    const RematSchedule settled = move_to(problem, schedule, rank, limit, arena);
+    return follow_one(problem, &settled, limit, arena);
 }

@@ -109,6 +109,37 @@ Test(settle, runs_again_just_before_the_reader)
     cr_expect_arr_eq(settled.node, late, sizeof late);
 }
 
+/* Layers of a wide node, then one that ends the life of a stored value; the first layer, where most
+ * is stored, can only run them the other way round. */
+static RematProblem generate_layers(int layers)
+{
+    Generator g = generate_begin(arena);
+    RematId in = generate_source(&g), *stored = ARENA_ARRAY(arena, RematId, (size_t)layers);
+    for (int i = 0; i < layers; i++)
+        stored[i] = generate_node(&g, 1, 10, &in, 1);
+    RematId x = generate_node(&g, 1, 1, &in, 1);
+    for (int i = 0; i < layers; i++) {
+        RematId wide = generate_node(&g, 1, 12, &x, 1);
+        RematId last = generate_node(&g, 1, 4, (RematId[]){stored[i], x}, 2);
+        x = generate_node(&g, 1, 1, (RematId[]){wide, last}, 2);
+    }
+    return generate_end(&g);
+}
+
+Test(settle, equal_layers_follow_one_that_cannot_go_back)
+{
+    RematProblem problem = generate_layers(4);
+    RematId one[] = {0, 1, 2, 3, 4, 6, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    RematId all[] = {0, 1, 2, 3, 4, 6, 5, 7, 9, 8, 10, 12, 11, 13, 15, 14, 16};
+    RematSchedule found = {one, problem.nodes}, given = remat_baseline(&problem, arena);
+    cr_assert_eq(remat_evaluate(&problem, &given).peak, 57);
+    cr_assert_eq(remat_evaluate(&problem, &found).peak, 47);
+    RematSchedule settled = remat_settle(&problem, &found, 50, arena);
+    cr_expect_arr_eq(settled.node, all, sizeof all);
+    settled = remat_settle(&problem, &found, 57, arena);
+    cr_expect_arr_eq(settled.node, given.node, sizeof all);
+}
+
 /* What the check is there for: an occurrence that goes one too far. */
 Test(settle, one_step_too_far_breaks_a_rule)
 {
