@@ -52,7 +52,7 @@ struct Loop {
 
 void loop_nest_c(Loop *l);
 void loop_nest_cuda(Loop *l);
-void loop_epilogue_c(Loop *l); /* a stretch of elements from `first` on, `count` of them */
+void loop_epilogue_c(Loop *l); /* a run of elements from `first` on, `count` of them */
 void loop_launch_cuda(const Emission *e, const Function *f, Out *o);
 int64_t loop_total(const Loop *l); /* elements */
 void loop_indent(const Loop *l, int depth);

@@ -10,7 +10,7 @@
 static const char VERSION_KEY[] = "gplan_profile";
 enum { VERSION = 1 };
 
-enum { MACHINE = 5, FIELDS = 8 }; /* those behind the machine's are of a link, and optional */
+enum { MACHINE = 5, FIELDS = 8 }; /* those after the machine's are of a link, and optional */
 typedef struct {
     const char *key;
     double *value;

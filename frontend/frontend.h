@@ -28,7 +28,7 @@ enum { MAX_RANK = 8, MAX_OUTPUTS = 4, MAX_ARGS = 16 };
 
 /* ---- Source text and messages (diag.c) ------------------------------------------------------ */
 
-/* A stretch of the source; lines and columns count from 1, `end` is the first column after it.
+/* A part of the source; lines and columns count from 1, `end` is the first column after it.
  * Line 0: no span; the message is about the file as a whole. */
 typedef struct {
     uint32_t line, column, end_line, end;

@@ -58,11 +58,11 @@ void pools_first(Graph *g)
         call_use(g, &c, use_of(pool.value));
         if (x.value == NONE || !call_finish(g, &c))
             continue;
-        const Node *behind = &g->node.at[g->node.count - 1];
-        const Id use = behind->use;
-        readers[behind->value] = readers[pool.value];
+        const Node *after = &g->node.at[g->node.count - 1];
+        const Id use = after->use;
+        readers[after->value] = readers[pool.value];
         readers[pool.value] = 1;
-        graph_redirect(g, pool.value, behind->value);
+        graph_redirect(g, pool.value, after->value);
         g->use.at[use].value = pool.value;
         g->use.at[pool.use] = x;
         graph_move_added(g, n + 1, (Id)g->node.count - 1);

@@ -174,7 +174,7 @@ static bool takes_statistics(const Node *node)
 }
 
 /* Whether all that the loss takes from samples is weighed, so that those that do not count add
- * nothing: on every way back to an input that data fills. */
+ * nothing: on every path back to an input that data fills. */
 static bool loss_weighs(const Graph *g)
 {
     bool *seen = ARENA_ARRAY(g->arena, bool, g->value.count + 1);

@@ -166,7 +166,7 @@ bool view_reshape(const View *given, int rank, const int64_t *dim, View *out)
     memcpy(out->dim, dim, (size_t)rank * sizeof *dim);
 
     int i = 0, j = 0;
-    while (i < view.rank) { /* the shortest stretches of equal product, pair by pair */
+    while (i < view.rank) { /* the shortest runs of equal product, pair by pair */
         int old_begin = i, new_begin = j;
         int64_t have = view.dim[i++], want = 1;
         while (want != have) {

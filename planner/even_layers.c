@@ -256,7 +256,7 @@ static Room find_room(const Evener *e, const Column *c, Id i, Arena *arena)
 
 static bool is_free(const Evener *e, Room room, uint64_t offset, uint64_t bytes)
 {
-    Id low = 0, high = room.count; /* the first extent that ends behind the offset */
+    Id low = 0, high = room.count; /* the first extent that ends after the offset */
     while (low < high) {
         const Id middle = (low + high) / 2;
         if (room.at[middle].end <= offset)

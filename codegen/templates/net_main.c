@@ -262,7 +262,7 @@ static int model_failed(run *r)
 }
 
 #if MODEL_RANKS
-/* A signal that came to one rank stops all of them, behind the same step. */
+/* A signal that came to one rank stops all of them, after the same step. */
 static int agree(run *r)
 {
     int64_t signal = caught;

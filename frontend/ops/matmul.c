@@ -97,8 +97,8 @@ static Use right_gradient(Grad *grad, Use a, Use dout, const View *b)
     int m = b->rank - 2, n = b->rank - 1;
     if (b->dim[m] == 1 || b->dim[n] == 1 || b->stride[m] == 0 || b->stride[m] >= b->stride[n])
         return grad_op(grad, "matmul", 2, (Use[]){transposed(g, a), dout});
-    Use turned = grad_op(grad, "matmul", 2, (Use[]){transposed(g, dout), a});
-    return turned.value == NONE ? turned : transposed(g, turned);
+    Use swapped = grad_op(grad, "matmul", 2, (Use[]){transposed(g, dout), a});
+    return swapped.value == NONE ? swapped : transposed(g, swapped);
 }
 
 /* A weight that the whole batch shares: one product over all rows, and no sum after it. */

@@ -48,7 +48,7 @@ static bool shape_part(Graph *g, Call *c)
     .kernel = "ranks", .flags = OP_EFFECT | OP_HIDDEN | OP_FLAT | OP_STORED | OP_HOST, \
     .batch = batch_never, .ranks = does
 
-/* How a sum begins. `part`: numbers that each rank owns, one shard behind the other; 0: pieces are
+/* How a sum begins. `part`: numbers that each rank owns, one shard after the other; 0: pieces are
  * owned in turn. Owners add the parts of all ranks, and send to all what they have. */
 #define HOW(adds_, spreads_)                                      \
     {.name = "part", .kind = ARG_INT, .fallback = "0"},           \
@@ -111,7 +111,7 @@ const OpRow ops_ranks[] = {
      .updates = {2, 3},
      COLLECTIVE(RANKS_END)},
     {.name = "reduce_begin_kept",
-     .help = "behind the last micro-batch: the sum of what all of them have filled in",
+     .help = "after the last micro-batch: the sum of what all of them have filled in",
      .args = {{.name = "x"}, {.name = "state"}, HOW("true", "true")},
      .shape = shape_reduce,
      .updates = {1, 2},

@@ -142,13 +142,13 @@ static bool move_all(Settling *s)
 {
     RematState *state = s->state;
     bool moved = false;
-    int32_t behind = -1; /* the slot of the last that is where it belongs */
+    int32_t last = -1; /* the slot of the last that is where it belongs */
     find_places(s);
     find_staying(s);
     for (int32_t i = 0; i < s->count; i++) {
         const Item *item = &s->item[i];
         if (!item->stays) {
-            int32_t target = behind + 1;
+            int32_t target = last + 1;
             remat_lift(state, slot_of(s, item), &target);
             if (!is_within(state)) {
                 remat_undo(state);
@@ -157,7 +157,7 @@ static bool move_all(Settling *s)
             remat_commit(state);
             moved = true;
         }
-        behind = slot_of(s, item);
+        last = slot_of(s, item);
     }
     return moved;
 }

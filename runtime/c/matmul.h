@@ -20,7 +20,7 @@ typedef struct {
     int64_t dim[GP_MAX_RANK], a_stride[GP_MAX_RANK], b_stride[GP_MAX_RANK], c_stride[GP_MAX_RANK];
     int64_t batches, rows, columns; /* rows, columns: of a tile */
     gp_ending end;                  /* of the first product */
-    int thin, turned;               /* turned: A and B were exchanged */
+    int thin, swapped;              /* swapped: A and B were exchanged */
 #ifndef GP_NO_HALF
     int32_t a_type, b_type, c_type, half; /* half: what is multiplied, where that has 16 bits */
 #endif
@@ -127,8 +127,8 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
         rows *= p.b_stride[i] == 0 ? p.dim[i] : 1;
     p.thin = p.n <= GP_THIN || rows <= GP_THIN;
     gp_product_merge(&p);
-    p.turned = p.thin ? p.n <= GP_THIN && p.n < rows : p.c.row == 1 && p.c.col != 1;
-    if (GP_WAY(matmul_turned, p.turned))
+    p.swapped = p.thin ? p.n <= GP_THIN && p.n < rows : p.c.row == 1 && p.c.col != 1;
+    if (GP_WAY(matmul_swapped, p.swapped))
         gp_product_transpose(&p);
     gp_product_tiles(&p, call->run->threads);
     return p;
@@ -319,7 +319,7 @@ GP_WAYS(matmul)
     const gp_product p = gp_product_plan(c);
     gp_way(ways, "matmul_half", p.half != GP_F32);
     gp_way(ways, "matmul_batches", p.rank > 0);
-    gp_way(ways, "matmul_turned", p.turned);
+    gp_way(ways, "matmul_swapped", p.swapped);
     if (p.half != GP_F32)
         return;
     gp_way(ways, "matmul_aside", c->aside);
