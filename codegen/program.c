@@ -13,7 +13,8 @@
 enum {
     LIST = 200, /* calls in one function */
     WIDTH = 99,
-    MANY_LAYERS = 4095, /* numbers of layers that an address must take, whoever names it */
+    LEAST_AFTER_FIRST = 4, /* iterations, of which the first may lie elsewhere */
+    MANY_LAYERS = 4095,    /* numbers of layers that an address must take, whoever names it */
 };
 
 typedef struct {
@@ -343,6 +344,25 @@ static const char *even(const Writer *w, const uint64_t *number, Numbering n, Pl
     return even_text(w->e->arena, first, step, "(i)", last);
 }
 
+/* The same but for the first iteration, which lies elsewhere: i == 11 ? other : first + step * i.
+ */
+static const char *even_after_first(const Writer *w, const uint64_t *number, Numbering n)
+{
+    if (w->repeat.times < LEAST_AFTER_FIRST)
+        return NULL;
+    uint64_t *moved = ARENA_ARRAY(w->e->arena, uint64_t, w->repeat.times);
+    memcpy(moved, number, w->repeat.times * sizeof *moved);
+    moved[0] = 2 * number[1] - number[2];
+    Place place;
+    const char *rest = number[1] == number[2] ? decimal(w, number[1]) : even(w, moved, n, &place);
+    for (Id t = 1; t < w->repeat.times && number[1] == number[2]; t++)
+        if (number[t] != number[1])
+            return NULL;
+    return rest ? arena_printf(w->e->arena, "((i) == %lld ? %llu : %s)", (long long)n.first,
+                               (unsigned long long)number[0], rest)
+                : NULL;
+}
+
 static bool is_constant(const Writer *w, const uint64_t *number)
 {
     for (Id t = 1; t < w->repeat.times; t++)
@@ -393,6 +413,13 @@ static const char *loop_argument(Writer *w, Id call, Id argument)
     if (at && in) {
         place.address = address_text(w, a, at, in);
         place.step = fixed_slot && a->kind == AT_ARENA && !a->micro_stride ? place.step : 0;
+        return arena_printf(arena, "AT(%s(%s))",
+                            place_name(&w->e->places, place_word(arena, n.name), place),
+                            iteration_text(w, n.first, n.by));
+    }
+    if (!at && fixed_slot && a->kind == AT_ARENA && !a->micro_stride &&
+        (at = even_after_first(w, offset, n)) != NULL) {
+        place.address = address_text(w, a, at, "");
         return arena_printf(arena, "AT(%s(%s))",
                             place_name(&w->e->places, place_word(arena, n.name), place),
                             iteration_text(w, n.first, n.by));
