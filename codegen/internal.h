@@ -365,7 +365,8 @@ void accessors_declare(const Api *api, Out *o);
 void accessors_write(const Api *api, Out *o);
 /* TableRows of the tables of templates/tables.c (tables.c). */
 void tables_tensors(const Emission *e, Out *o);
-bool tables_have_pairs(const Emission *e); /* whether it names two tensors in one row */
+/* Whether two states of a parameter are one row, and how the names of both end. */
+bool tables_pair(const Emission *e, const char **one, const char **other);
 void tables_slots(const Emission *e, Out *o);
 void tables_init_lists(const Emission *e, Out *o); /* what rows of init point to */
 void tables_init(const Emission *e, Out *o);

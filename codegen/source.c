@@ -39,6 +39,13 @@ static void fill_number(Template *t, const char *name, uint64_t number)
     template_text(t, name, arena_printf(t->arena, "%llu", (unsigned long long)number));
 }
 
+static void fill_string(Template *t, const char *name, const char *text)
+{
+    Out o = out_new(t->arena);
+    out_string(&o, text);
+    template_text(t, name, o.at);
+}
+
 /* A text of the model's within a comment. */
 static void fill_comment(Template *t, const char *name, const char *text)
 {
@@ -357,7 +364,10 @@ static void fill_tables(const Emission *e, Template *t)
     fill_number(t, "SAVED", api->saved_begin);
     fill_number(t, "SAVED_COUNT", saved);
     fill_number(t, "NEEDED_COUNT", api->needed_end - api->saved_begin);
-    template_fact(t, "PAIRS", tables_have_pairs(e));
+    const char *one = "", *other = "";
+    template_fact(t, "PAIRS", tables_pair(e, &one, &other));
+    fill_string(t, "PAIR_ONE", one);
+    fill_string(t, "PAIR_OTHER", other);
     fill_table(e, t, "TENSORS", tables_tensors);
     fill_table(e, t, "TENSOR_SLOTS", tables_slots);
     fill_table(e, t, "INIT_LISTS", tables_init_lists);

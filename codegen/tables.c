@@ -20,7 +20,7 @@ static size_t stem_of(const char *name)
 }
 
 /* Whether tensor i and the next are two states of a parameter, side by side. */
-static bool is_pair(const Api *api, const Graph *g, size_t i)
+static bool are_beside(const Api *api, const Graph *g, size_t i)
 {
     if (i + 1 >= api->tensors)
         return false;
@@ -35,21 +35,29 @@ static bool is_pair(const Api *api, const Graph *g, size_t i)
            b->offset == a->offset + (uint64_t)view_count(&a->view) * bytes;
 }
 
-bool tables_have_pairs(const Emission *e)
+bool tables_pair(const Emission *e, const char **one, const char **other)
 {
-    bool any = false;
-    for (size_t i = 0; i < e->api->tensors && !any; i++)
-        any = is_pair(e->api, e->plan->graph, i);
-    return any;
+    const Api *api = e->api;
+    size_t i = 0;
+    while (i < api->tensors && !are_beside(api, e->plan->graph, i))
+        i++;
+    if (i == api->tensors)
+        return false;
+    *one = api->tensor[i].name + stem_of(api->tensor[i].name);
+    *other = api->tensor[i + 1].name + stem_of(api->tensor[i + 1].name);
+    return true;
 }
 
 void tables_tensors(const Emission *e, Out *o)
 {
     const Api *api = e->api;
     const Graph *g = e->plan->graph;
+    const char *one, *other;
+    const bool pairs = tables_pair(e, &one, &other);
     TableRows rows = {.arena = e->arena, .macro = "TENSORS"};
     for (size_t i = 0; i < api->tensors; i++) {
         const ApiTensor *t = &api->tensor[i];
+        const size_t stem = stem_of(t->name);
         Dtype dtype = (Dtype)g->value.at[t->value].dtype;
         Out dims = out_new(e->arena);
         for (int d = 0; d < t->view.rank; d++)
@@ -57,13 +65,11 @@ void tables_tensors(const Emission *e, Out *o)
         const char *offset = t->slot != NONE ? arena_printf(e->arena, "%s_EXTERNAL", api->capitals)
                                              : arena_printf(e->arena, ROW_NUMBER "%llu",
                                                             (unsigned long long)t->offset);
-        if (is_pair(api, g, i)) {
-            const size_t stem = stem_of(t->name);
-            rows_add(&rows, "T2(%s, %s, %s, %s, %s, %d%s)",
+        if (pairs && are_beside(api, g, i) && strcmp(t->name + stem, one) == 0 &&
+            strcmp(t[1].name + stem, other) == 0) {
+            rows_add(&rows, "T2(%s, %s, %s, %d%s)",
                      string_text(e->arena, arena_copy(e->arena, t->name, stem)),
-                     string_text(e->arena, t->name + stem),
-                     string_text(e->arena, api->tensor[i + 1].name + stem), dtype_row(dtype)->id,
-                     offset, t->view.rank, t->view.rank ? dims.at : ", 1");
+                     dtype_row(dtype)->id, offset, t->view.rank, t->view.rank ? dims.at : ", 1");
             i++;
             continue;
         }

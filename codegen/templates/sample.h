@@ -214,6 +214,8 @@
 #define MODEL_SAVED_COUNT 0
 #endif
 #define MODEL_NEEDED_COUNT 1
+#define MODEL_PAIR_ONE ".m"
+#define MODEL_PAIR_OTHER ".v"
 #define MODEL_TENSORS                                                   \
     T("x", INPUT, F32, 0, 1, 4), T("y", OUTPUT, F32, 64, 1, 4), \
         T("w", PARAM, F32, 128, 1, 4), T("w.v", STATE, F32, 192, 1, 4),

@@ -5,9 +5,9 @@
      offset, BYTES_##dtype * COUNT(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1)}
 #if MODEL_PAIRS
 /* Two states of a parameter, side by side. */
-#define T2(stem, one, other, dtype, offset, rank, ...)   \
-    T(stem one, STATE, dtype, offset, rank, __VA_ARGS__), \
-    T(stem other, STATE, dtype,                           \
+#define T2(stem, dtype, offset, rank, ...)                         \
+    T(stem MODEL_PAIR_ONE, STATE, dtype, offset, rank, __VA_ARGS__), \
+    T(stem MODEL_PAIR_OTHER, STATE, dtype,                           \
       (offset) + BYTES_##dtype * COUNT(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1), rank, __VA_ARGS__)
 #endif
 #define COUNT(a, b, c, d, e, f, g, h, ...) ((size_t)(a) * (b) * (c) * (d) * (e) * (f) * (g) * (h))
