@@ -142,7 +142,6 @@ static Id find_function(Emission *e, const Cluster *c, bool epilogue, const Out 
 
 const char *emission_epilogue(Emission *e, const Cluster *c, const Out *text)
 {
-    e->epilogue = key_of(text->at);
     if (e->notes)
         return "";
     Id id = find_function(e, c, true, text); /* which may move the table */

@@ -314,7 +314,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text); /* one kernel: k
 void kernel_stores(Emission *e, const Occurrence *o);
 /* The function that a kernel runs on what it has made, as a setting of the kernel's call; adds what
  * it needs to the parameters of the kernel's own function (loop.c). */
-const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters);
+const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, CallShape *shape);
 /* The initializer of a gp_tensor, of macros in call.h where it is contiguous. */
 const char *tensor_initializer(
     Arena *arena, const char *name, Dtype dtype, const View *view,

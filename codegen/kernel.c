@@ -3,6 +3,7 @@
 #include "codegen/internal.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 enum {
@@ -97,7 +98,7 @@ typedef struct {
     Address place[MAX_NAMED];       /* and where they lie */
     Out parameters;
     Items in, out;
-    CallShape in_shape, out_shape;
+    CallShape in_shape, out_shape, epilogue_shape;
     int64_t count; /* of operands that are lists of numbers: an argument; 0: their dims matter */
 } Parts;
 
@@ -281,7 +282,8 @@ void kernel_stores(Emission *e, const Occurrence *o)
 }
 
 /* Numbers of the operands that differ from call to call become arguments. */
-static void take_numbers(Emission *e, const Occurrence *o, const Node *node, Parts *p)
+static const char *take_numbers(Emission *e, const Occurrence *o, const Node *node, Parts *p,
+                                const char *epilogue)
 {
     Out key = out_new(e->arena);
     CallShape shape = p->in_shape;
@@ -295,6 +297,8 @@ static void take_numbers(Emission *e, const Occurrence *o, const Node *node, Par
     e->dialect->call(e, o, node, NULL, &key);
     for (size_t i = 0; i < p->out_shape.number.count; i++)
         ARRAY_PUSH(e->arena, &shape.number, p->out_shape.number.at[i]);
+    for (size_t i = 0; i < p->epilogue_shape.number.count; i++)
+        ARRAY_PUSH(e->arena, &shape.number, p->epilogue_shape.number.at[i]);
     if (e->notes)
         shapes_note(e, key.at, &shape);
     shapes_choose(e, key.at, &shape);
@@ -308,6 +312,10 @@ static void take_numbers(Emission *e, const Occurrence *o, const Node *node, Par
         emission_address(
             e, (Address){AT_NUMBER, NONE, (uint64_t)shape.argument[i], 0, NONE, name, false});
     }
+    for (size_t i = next; i < shape.number.count; i++)
+        if (isdigit((unsigned char)shape.text[i][0])) /* the epilogue wants its address */
+            shape.text[i] = arena_printf(e->arena, "(const int64_t){%s}", shape.text[i]);
+    return epilogue ? shape_fill(e->arena, &shape, &next, epilogue) : NULL;
 }
 
 void kernel_write(Emission *e, const Occurrence *o, Out *text)
@@ -338,7 +346,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
     e->epilogue = 0;
     e->table = NULL;
     if (cluster_has_epilogue(g, e->plan->clusters, c))
-        epilogue = loop_epilogue(e, o, &p.parameters);
+        epilogue = loop_epilogue(e, o, &p.parameters, &p.epilogue_shape);
     for (Id i = 0; i < node->values; i++)
         write_output(e, o, node, i, &p);
     if (o->workspace != NONE) {
@@ -354,7 +362,7 @@ void kernel_write(Emission *e, const Occurrence *o, Out *text)
         out(&p.parameters, ", int64_t count");
         emission_address(e, (Address){AT_NUMBER, NONE, (uint64_t)p.count, 0, NONE, "count", false});
     }
-    take_numbers(e, o, node, &p);
+    epilogue = take_numbers(e, o, node, &p, epilogue);
     out(text, "(const gp_run *run%s)\n{\n", p.parameters.at);
     if (list)
         write_list(e, o, node, text);

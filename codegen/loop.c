@@ -599,8 +599,38 @@ void loop_write(Emission *e, const Occurrence *o, Out *text)
     out(text, "}\n");
 }
 
-/* The kernel hands on an array: the run, then what the epilogue is given; keys by their address. */
-const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters)
+/* How wide the rows are, where that is all that is said of the shape: a bias for each column. */
+static int64_t only_width(const Loop *l)
+{
+    for (int i = 0; i < l->accesses; i++)
+        for (int d = 0; d + 1 < l->rank; d++)
+            if (l->access[i].at.stride[d] != 0)
+                return 0;
+    return l->rank > 1 && !l->run ? (int64_t)l->dim[l->rank - 1] : 0;
+}
+
+/* Epilogues that differ in the width of rows alone are one, which is given the width: the address
+ * of it among the arguments of the kernel's function. */
+static const char *take_width(Emission *e, const Loop *l, int64_t width, CallShape *kernel)
+{
+    CallShape shape = {0};
+    Out marked = out_new(e->arena);
+    Loop other = *l;
+    other.text = &marked;
+    other.width = shape_number(e->arena, &shape, width);
+    out(&marked, "%s", l->text->at);
+    loop_epilogue_c(&other);
+    e->epilogue = key_of(marked.at);
+    if (e->notes)
+        shapes_note(e, marked.at, &shape);
+    shapes_choose(e, marked.at, &shape);
+    const char *number = shape_number(e->arena, kernel, width);
+    return shape.arguments ? number : NULL;
+}
+
+/* The kernel hands on an array: the run, then what the epilogue is given; keys and the width of
+ * rows by their address. */
+const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters, CallShape *shape)
 {
     Out given = out_new(e->arena);
     Out body = out_new(e->arena);
@@ -621,8 +651,17 @@ const char *loop_epilogue(Emission *e, const Occurrence *o, Out *parameters)
             out(&body, "    const %s%s = *(const %s*)given[%zu];\n", p->type, p->name, p->type,
                 i + 1);
     }
+    const int64_t width = l.parameter.count ? only_width(&l) : 0;
+    const char *taken = width > 1 ? take_width(e, &l, width, shape) : NULL;
+    if (taken) {
+        out(&given, ", &%s", taken);
+        out(&body, "    const int64_t n = *(const int64_t *)given[%zu];\n", l.parameter.count + 1);
+        l.width = "n";
+    }
     loop_epilogue_c(&l);
     out(&body, "}\n");
+    if (width <= 1)
+        e->epilogue = key_of(body.at);
     return arena_printf(e->arena, "GP_EPILOGUE(%s, run%s)", emission_epilogue(e, l.c, &body),
                         given.at);
 }

@@ -28,6 +28,7 @@ struct Loop {
     const Occurrence *o;
     const Cluster *c;
     Out *text;
+    const char *width; /* of a row, where an epilogue is given it; NULL: its number */
     Access access[MAX_ACCESSES];
     int accesses;
     ARRAY(Parameter) parameter;

@@ -1,5 +1,5 @@
 /* The nests of a loop in C: threads share the outermost axis, or chunks of the only one; an
- * epilogue runs where a thread of its kernel has made a stretch of elements. */
+ * epilogue runs where a thread of its kernel has made a run of elements. */
 #include "codegen/loop.h"
 
 enum {
@@ -205,7 +205,7 @@ void loop_nest_c(Loop *l)
 }
 
 /* Over one axis, or none. */
-static void write_stretch(Loop *l)
+static void write_run(Loop *l)
 {
     loop_literals(l, 1);
     loop_loads(l, true, 1);
@@ -215,21 +215,22 @@ static void write_stretch(Loop *l)
     loop_body(l, 2);
 }
 
-/* The stretch may begin and end within a row of the last axis. */
+/* The run may begin and end within a row of the last axis. */
 void loop_epilogue_c(Loop *l)
 {
     if (l->rank <= 1) {
-        write_stretch(l);
+        write_run(l);
         return;
     }
     const char last = LOOP_INDEX[l->rank - 1];
-    const long long width = (long long)l->dim[l->rank - 1];
     Arena *arena = l->e->arena;
+    const char *width =
+        l->width ? l->width : arena_printf(arena, "%lld", (long long)l->dim[l->rank - 1]);
     loop_literals(l, 1);
     out(l->text,
         "    for (int64_t from = first, to; from < first + count; from = to) {\n"
-        "        const int64_t row = from / %lld, begin = row * %lld;\n"
-        "        to = begin + %lld < first + count ? begin + %lld : first + count;\n",
+        "        const int64_t row = from / %s, begin = row * %s;\n"
+        "        to = begin + %s < first + count ? begin + %s : first + count;\n",
         width, width, width, width);
     int64_t below = 1;
     for (int d = l->rank - 1; d-- > 0; below *= l->dim[d]) {
