@@ -244,7 +244,7 @@ static const char *parameter_types(Arena *arena, const char *text)
     return o.at;
 }
 
-/* Functions that take the same share a declaration. */
+/* Functions that take the same share a type. */
 void functions_declare(const Emission *e, Out *o)
 {
     size_t count = e->function.count, types = 0;
@@ -261,6 +261,11 @@ void functions_declare(const Emission *e, Out *o)
         for (size_t k = i; k < count; k++)
             if (type[k] && strcmp(type[k], type[i]) == 0)
                 ARRAY_PUSH(e->arena, &names, e->function.at[k].name);
+        if (names.count == 1) {
+            write_wrapped(o, arena_printf(e->arena, "static int %s%s;", names.at[0], type[i]));
+            out(o, "\n");
+            continue;
+        }
         write_wrapped(o, arena_printf(e->arena, "typedef int gp_op_%zu%s;", ++types, type[i]));
         out_list(o, arena_printf(e->arena, "\nstatic gp_op_%zu ", types), &names, ";\n", 4);
     }
