@@ -284,6 +284,15 @@ static bool has_codes(const Graph *g)
     return any;
 }
 
+/* Whether parameters or state are in the caller's memory, and so may be in a mapped file. */
+static bool has_bound(const Api *api)
+{
+    bool any = false;
+    for (size_t i = api->saved_begin; i < api->saved_end; i++)
+        any |= api->tensor[i].slot != NONE;
+    return any;
+}
+
 /* What holds in a file. Those for CUDA ask their compiler for the rest, and keep count of
  * micro-batches on the device. */
 typedef struct {
@@ -292,12 +301,12 @@ typedef struct {
     bool halves; /* some numbers have 16 bits */
     bool codes;  /* some state has 8 */
     bool ranks, as_ranks, shards;
-    bool loss_scale;
+    bool loss_scale, maps;
 } Facts;
 
 static const Condition *list_conditions(Arena *arena, Facts facts)
 {
-    Condition *known = ARENA_ARRAY(arena, Condition, 12);
+    Condition *known = ARENA_ARRAY(arena, Condition, 14);
     if (facts.device) {
         known[0] = (Condition){"GP_NO_HALF", !facts.halves};
         known[1] = (Condition){"GP_NO_CODED", !facts.codes};
@@ -314,6 +323,8 @@ static const Condition *list_conditions(Arena *arena, Facts facts)
     known[8] = (Condition){"GP_NO_RANKS", !facts.ranks};
     known[9] = (Condition){"GP_SHARDS", facts.shards};
     known[10] = (Condition){"GP_NO_LOSS_SCALE", !facts.loss_scale};
+    known[11] = (Condition){"GP_NO_CODED", !facts.codes};
+    known[12] = (Condition){"GP_NO_MAP", !facts.maps};
     return known;
 }
 
@@ -363,7 +374,8 @@ static Inlined inline_for(const Emission *e, bool one, const char *const *file, 
                          .ranks = ranks->count > 0,
                          .as_ranks = ranks->here,
                          .shards = tables_has_shards(e->api),
-                         .loss_scale = e->plan->graph->loss_scale != NONE};
+                         .loss_scale = e->plan->graph->loss_scale != NONE,
+                         .maps = has_bound(e->api)};
     return inline_known(e->arena, list_conditions(e->arena, facts), ways, file, count, rest);
 }
 

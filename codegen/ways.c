@@ -88,12 +88,6 @@ static void say_files(const Ways *ways, const Api *api)
         say(ways, "init_narrow", false); /* what is rounded is drawn as f32 first */
         if ((uniform || normal) && value->dtype != F32)
             say(ways, "init_narrow", true);
-        say(ways, "file_maps", false);
-        say(ways, "file_binds", false);
-        if (api->tensor[i].slot != NONE) {
-            say(ways, "file_maps", true);
-            say(ways, "file_binds", true);
-        }
     }
 }
 

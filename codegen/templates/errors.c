@@ -9,8 +9,16 @@ const char *net_strerror(int code)
         "not a safetensors file, or truncated",
         "a tensor that is missing, or has another shape or dtype",
         "stopped by the progress function",
+#if MODEL_BINDS
         "a tensor without memory bound to it",
+#else
+        NULL,
+#endif
+#if MODEL_CUDA
         "CUDA or cuBLAS refused a call",
+#else
+        NULL,
+#endif
         "a negative count of samples, or more than a batch has",
         "an output that the last run did not compute",
 #if MODEL_HAS_DATA

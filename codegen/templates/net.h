@@ -52,9 +52,13 @@ enum {
     NET_EFORMAT,  /* not a safetensors file, or truncated */
     NET_ETENSOR,  /* a tensor is missing in it, or has another shape or dtype */
     NET_ECANCEL,  /* the progress function asked to stop */
+#if MODEL_BINDS
     NET_EBIND,    /* a tensor in the caller's memory is not bound yet */
-    NET_EDEVICE,  /* CUDA or cuBLAS refused a call; op NET_OPS: outside of one */
-    NET_ESAMPLES, /* a negative count of samples, or more than a batch has */
+#endif
+#if MODEL_CUDA
+    NET_EDEVICE = 9,   /* CUDA or cuBLAS refused a call; op NET_OPS: outside of one */
+#endif
+    NET_ESAMPLES = 10, /* a negative count of samples, or more than a batch has */
 #if MODEL_HAS_DATA
     NET_EOUTPUT,  /* the last run did not compute this output */
     NET_EDATA,    /* data is missing, damaged, or not what the model reads */

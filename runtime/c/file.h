@@ -41,9 +41,11 @@ typedef struct {
     unsigned char *seen; /* loading: a bit for each tensor, all 0 */
     char *detail;        /* the error message */
     size_t detail_size;
+#ifndef GP_NO_MAP
     const unsigned char *mapped; /* a mapped file; NULL: it is read */
     size_t mapped_bytes;
     void (*bind)(const void *model, size_t i, const unsigned char *at); /* binds a tensor of it */
+#endif
 #ifdef GP_RANKS
     void (*look)(const void *model); /* saving: now and then, since other ranks wait; NULL */
 #endif

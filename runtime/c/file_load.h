@@ -7,11 +7,10 @@
 #define GP_FILE_LOAD_H
 
 #include "file.h"
+#include "hash.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
-
-#define GP_HASH_START UINT64_C(0xcbf29ce484222325)
 
 typedef struct {
     int file, code;
@@ -64,23 +63,18 @@ GP_HOST void gp_broken(gp_reader *r, const char *what)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-GP_HOST uint64_t gp_hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *byte = (const unsigned char *)data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    return hash;
-}
-
 /* Bytes of the file, which was checked to be long enough. */
+#ifdef GP_NO_MAP
+#define gp_fetch(r, to, bytes, at) gp_read_at((r)->file, to, bytes, at)
+#else
 GP_HOST int gp_fetch(const gp_reader *r, void *to, size_t bytes, uint64_t at)
 {
-    if (GP_WAY(file_maps, r->items->mapped)) {
-        memcpy(to, r->items->mapped + at, bytes);
-        return 1;
-    }
-    return gp_read_at(r->file, to, bytes, at);
+    if (!r->items->mapped)
+        return gp_read_at(r->file, to, bytes, at);
+    memcpy(to, r->items->mapped + at, bytes);
+    return 1;
 }
+#endif
 
 /* The next character of the header; 0 at the end and after an error. */
 GP_HOST int gp_peek(gp_reader *r)
@@ -272,11 +266,6 @@ GP_HOST int gp_read_entry(gp_reader *r, gp_entry *e, gp_note *note, size_t notes
     return r->code == GP_OK;
 }
 
-GP_HOST int gp_name_is(const gp_entry *e, const char *name)
-{
-    return gp_hash_bytes(GP_HASH_START, name, strlen(name)) == e->hash;
-}
-
 GP_HOST void gp_rewind(gp_reader *r)
 {
     r->at = 8;
@@ -292,7 +281,7 @@ GP_HOST size_t gp_find_item(gp_reader *r, const gp_entry *e)
     const size_t count = r->items->count;
     for (size_t k = 0; k < count; k++) {
         const size_t i = (r->next + k) % count;
-        if (gp_name_is(e, r->items->item(r->items->model, i).name)) {
+        if (gp_key(r->items->item(r->items->model, i).name) == e->hash) {
             r->next = i + 1;
             return i;
         }
@@ -321,14 +310,15 @@ GP_HOST void gp_check_item(gp_reader *r, const gp_entry *e, const gp_item *t)
         gp_shape_text(have, sizeof have, e->dtype, e->rank, e->dim);
         gp_shape_text(want, sizeof want, gp_dtype_name(t->dtype), t->rank, t->dim);
         gp_complain(r, GP_ETENSOR, t->name, "is %s in the file, %s in the model", have, want);
-    } else if (e->end - e->begin != t->bytes) {
-        gp_complain(r, GP_EFORMAT, t->name, "its place in the file does not have its size");
-    } else if (GP_WAY(file_maps, r->items->mapped)) {
-        if ((uintptr_t)(r->items->mapped + r->data + e->begin) % gp_size(t->dtype))
-            gp_complain(r, GP_ETENSOR, t->name, "is misaligned in memory");
-    } else if (GP_WAY(file_binds, t->data == NULL)) {
-        gp_complain(r, GP_ETENSOR, t->name, "has no memory bound to it");
     }
+    if (e->end - e->begin != t->bytes)
+        gp_complain(r, GP_EFORMAT, t->name, "its place in the file does not have its size");
+#ifndef GP_NO_MAP
+    if (r->items->mapped && (uintptr_t)(r->items->mapped + r->data + e->begin) % gp_size(t->dtype))
+        gp_complain(r, GP_ETENSOR, t->name, "is misaligned in memory");
+    if (!r->items->mapped && !t->data)
+        gp_complain(r, GP_ETENSOR, t->name, "has no memory bound to it");
+#endif
 }
 
 /* Bits of an offset, mixed (the finalizer of MurmurHash3). */
@@ -474,17 +464,20 @@ GP_HOST void gp_read_tensors(gp_reader *r)
         if (i == items->count)
             continue;
         const gp_item t = items->item(items->model, i);
-        if (GP_WAY(file_maps, items->mapped))
+#ifndef GP_NO_MAP
+        if (items->mapped) {
             items->bind(items->model, i, items->mapped + r->data + e.begin);
-        else if (!gp_read_data(r->file, &t, r->data + e.begin))
+            continue;
+        }
+#endif
+        if (!gp_read_data(r->file, &t, r->data + e.begin))
             gp_complain(r, GP_EFILE, r->path, "%s cannot be read", gp_brief(t.name));
     }
 }
 
-/* status: fstat of a file that is not mapped. */
+/* status: fstat of the file; NULL: it is mapped. */
 GP_HOST void gp_read_items(gp_reader *r, const struct stat *status)
 {
-    r->file_end = status ? (uint64_t)status->st_size : r->items->mapped_bytes;
     gp_read_length(r);
     gp_check_header(r);
     const uint64_t hash = r->hash;
@@ -508,7 +501,8 @@ GP_HOST int gp_load(const char *path, const gp_items *items)
     else if (!S_ISREG(status.st_mode))
         gp_complain(&r, GP_EFILE, path, "is %s",
                     S_ISDIR(status.st_mode) ? "a folder" : "no regular file");
-    else
+    r.file_end = r.code == GP_OK ? (uint64_t)status.st_size : 0;
+    if (r.code == GP_OK)
         gp_read_items(&r, &status);
     if (r.file >= 0)
         close(r.file);
@@ -517,10 +511,11 @@ GP_HOST int gp_load(const char *path, const gp_items *items)
     return r.code;
 }
 
+#ifndef GP_NO_MAP
 /* The same for a mapped file: its tensors are bound in place. */
 GP_HOST int gp_map(const gp_items *items)
 {
-    gp_reader r = {.file = -1};
+    gp_reader r = {.file = -1, .file_end = items->mapped_bytes};
     r.path = "the mapped file";
     r.items = items;
     gp_read_items(&r, NULL);
@@ -528,5 +523,6 @@ GP_HOST int gp_map(const gp_items *items)
         gp_no_detail(items);
     return r.code;
 }
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef GP_INIT_H
 #define GP_INIT_H
 
+#include "hash.h"
 #include "narrow.h"
 #include "rng.h"
 
@@ -16,15 +17,6 @@ typedef struct {
     const double *list;
     size_t count; /* length of list */
 } gp_init;
-
-/* The key of a tensor's random numbers: FNV-1a over its name. */
-GP_HOST uint64_t gp_key(const char *name)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return hash;
-}
 
 /* Values of f16 and bf16 are given by their bits. */
 GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)

@@ -165,8 +165,9 @@ GP_KERNEL(norm_grad)
     const int64_t n = gp_count(&c->in[0]) / rows, chunks = gp_norm_chunks(rows);
     const int centre = (int)a->centre, half = gp_is_half(c);
     const int streams = !half && gp_streams(dx, x, dy, rows * n);
+#ifndef GP_NO_HALF
     gp_real *const wide = work + 2 * chunks * n;
-    (void)wide; /* of 16 bits */
+#endif
     if (GP_WAY(norm_grad_half, half)) {
         if (scale)
             gp_load_row(wide, &c->in[2], 0, n);

@@ -119,9 +119,7 @@ static GP_NOINLINE void gp_pack_transposed(gp_real *restrict to, int64_t width,
                                            int64_t line, int64_t k)
 {
     int64_t i = 0;
-#if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12)
-    typedef gp_real four
-        __attribute__((vector_size(4 * sizeof(gp_real)), aligned(sizeof(gp_real)), may_alias));
+#if defined(GP_SHUFFLES)
     /* the last four lines may overlap those before */
     for (; lines >= 4 && i < lines; i += 4) {
         i = gp_least(i, lines - 4);
@@ -129,18 +127,18 @@ static GP_NOINLINE void gp_pack_transposed(gp_real *restrict to, int64_t width,
         int64_t p = 0;
         for (; p + 4 <= k; p += 4) {
             __builtin_prefetch(at + (4 + p / 4 % 4) * line + p / 16 * 16); /* the next four */
-            const four a = *(const four *)(at + p), b = *(const four *)(at + p + line);
-            const four c = *(const four *)(at + p + 2 * line);
-            const four d = *(const four *)(at + p + 3 * line);
-            const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-            const four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-            const four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            const four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+            const gp_four a = *(const gp_four *)(at + p), b = *(const gp_four *)(at + p + line);
+            const gp_four c = *(const gp_four *)(at + p + 2 * line);
+            const gp_four d = *(const gp_four *)(at + p + 3 * line);
+            const gp_four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+            const gp_four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+            const gp_four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+            const gp_four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
             gp_real *out = to + p * width + i;
-            *(four *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-            *(four *)(out + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-            *(four *)(out + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
-            *(four *)(out + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+            *(gp_four *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+            *(gp_four *)(out + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+            *(gp_four *)(out + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+            *(gp_four *)(out + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
         }
         for (; p < k; p++)
             for (int j = 0; j < 4; j++)

@@ -204,11 +204,6 @@ GP_FUNCTION void gp_fold_ints(const gp_call *c, const gp_fold *fold, int how)
     }
 }
 
-GP_FUNCTION int gp_reduces_reals(const gp_call *c)
-{
-    return gp_is_real(c->out[0].dtype);
-}
-
 GP_FUNCTION int gp_reduces_to_half(const gp_call *c)
 {
     return c->out[0].dtype == GP_F16 || c->out[0].dtype == GP_BF16;
@@ -216,7 +211,7 @@ GP_FUNCTION int gp_reduces_to_half(const gp_call *c)
 
 GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
 {
-    gp_way(ways, "reduce_reals", gp_reduces_reals(c));
+    gp_way(ways, "reduce_reals", gp_is_real(c->out[0].dtype));
     gp_way(ways, "reduce_half", gp_reduces_to_half(c));
     gp_way(ways, "line_reals", c->in[0].dtype == GP_F32);
     const gp_fold fold = gp_fold_of(&c->in[0], ((const gp_sum_attr *)c->attr)->axes);
@@ -240,7 +235,7 @@ GP_FUNCTION int gp_reduce(const gp_call *c, int how)
         const int64_t n = fold.outers * fold.width;
         gp_fold_all(c, &fold, how, NULL, wide + n, wide);
         gp_set_row(c->out[0].data, wide, n, c->out[0].dtype);
-    } else if (GP_WAY(reduce_reals, gp_reduces_reals(c)))
+    } else if (GP_WAY(reduce_reals, gp_is_real(c->out[0].dtype)))
         gp_fold_all(c, &fold, how, NULL, c->work, c->out[0].data);
     else
         gp_fold_ints(c, &fold, how);
@@ -253,7 +248,7 @@ GP_FUNCTION size_t gp_reduce_workspace(const gp_call *c, int64_t axes)
     gp_fold fold = gp_fold_of(&c->in[0], axes);
     gp_fold_grid grid = gp_fold_cut(&fold);
     const int64_t parts = (grid.chunks > 1 ? grid.chunks : 0) + gp_reduces_to_half(c);
-    return gp_reduces_reals(c) ? (size_t)(parts * grid.outputs) * sizeof(gp_real) : 0;
+    return gp_is_real(c->out[0].dtype) ? (size_t)(parts * grid.outputs) * sizeof(gp_real) : 0;
 }
 
 GP_WORKSPACE(sum)

@@ -14,8 +14,10 @@ GP_FUNCTION void gp_add_columns(const gp_call *c, int64_t first, int64_t n)
 {
     const gp_tensor *x = &c->in[0], *index = &c->in[1], *update = &c->in[2];
     const int64_t updates = gp_count(index), width = gp_span(x, 1, x->rank);
-    gp_real wide[GP_SCATTER_LANES], *to = (gp_real *)c->out[0].data + first;
-    (void)wide; /* of 16 bits */
+    gp_real *to = (gp_real *)c->out[0].data + first;
+#ifndef GP_NO_HALF
+    gp_real wide[GP_SCATTER_LANES];
+#endif
     for (int64_t i = 0; i < updates; i++) {
         gp_real *row = to + gp_index_at(index, i, x->dim[0]) * width;
         const gp_real *add = (const gp_real *)update->data + i * width + first;
@@ -40,17 +42,12 @@ GP_FUNCTION void gp_add_rows(const gp_call *c)
     }
 }
 
-GP_FUNCTION int gp_scatter_copies(const gp_call *c)
-{
-    return c->in[0].data != c->out[0].data;
-}
-
 GP_WAYS(scatter_add)
 {
     gp_way(ways, "scatter_half", c->in[0].dtype != GP_F32);
     gp_way(ways, "updates_half", c->in[2].dtype != GP_F32);
     if (c->in[0].dtype == GP_F32)
-        gp_way(ways, "scatter_copies", gp_scatter_copies(c));
+        gp_way(ways, "scatter_copies", c->in[0].data != c->out[0].data);
 }
 
 GP_WAYS(scatter_accumulate)
@@ -65,7 +62,7 @@ GP_KERNEL(scatter_add)
         return GP_EINDEX;
     if (GP_WAY(scatter_half, x->dtype != GP_F32))
         gp_convert(x, &c->out[0]);
-    else if (GP_WAY(scatter_copies, gp_scatter_copies(c)))
+    else if (GP_WAY(scatter_copies, x->data != c->out[0].data))
         gp_move(c->run, x, c->out[0].data, c->out[0].stride);
     gp_add_rows(c);
     return GP_OK;

@@ -36,10 +36,14 @@ typedef GP_HALF gp_half;
 /* Status of a kernel; the caller adds which op it was. */
 enum {
     GP_OK = 0,
-    GP_EINDEX = 1,  /* an index out of range */
-    GP_ENAN = 2,    /* a NaN in an output: see call.h */
-    GP_EDEVICE = 9, /* a device call failed; the numbers in between are the emitted program's */
-    GP_ERANK = 14   /* another rank failed, or does not answer */
+    GP_EINDEX = 1, /* an index out of range */
+    GP_ENAN = 2,   /* a NaN in an output: see call.h */
+#ifdef GP_CUDA
+    GP_EDEVICE = 9, /* a device call failed */
+#endif
+#ifndef GP_NO_RANKS
+    GP_ERANK = 14, /* another rank failed, or does not answer */
+#endif
 };
 
 /* What is the same for a whole run of a program. */

@@ -30,6 +30,7 @@ typedef struct {
 /* What an optimizer does with elements [from, to). */
 typedef void gp_update_rule(const gp_update *u, const void *rates, int64_t from, int64_t to);
 
+#ifndef GP_NO_RANKS
 /* The numbers of a rank's shard: as many as its state has, or its gradient. */
 GP_FUNCTION int64_t gp_update_part(const gp_call *c)
 {
@@ -52,13 +53,16 @@ GP_FUNCTION void gp_update_shard(const gp_call *c, gp_update *u)
     u->to += at;
     u->count = left < part ? left : part;
 }
+#endif
 
 GP_FUNCTION gp_update gp_update_of(const gp_call *c)
 {
     gp_update u = {.w = c->in[0].data, .g = c->in[1].data, .to = c->out[0].data, .scale = 1};
     u.count = gp_count(&c->in[0]);
+#ifndef GP_NO_RANKS
     if (GP_WAY(update_sharded, gp_update_sharded(c)))
         gp_update_shard(c, &u);
+#endif
     if (c->in[2].data)
         u.scale = *(const gp_real *)c->in[2].data;
     for (int i = 0; i < 2 && 3 + i < c->ins && 1 + i < c->outs && c->in[3 + i].data; i++) {
@@ -76,6 +80,7 @@ GP_FUNCTION const gp_real *gp_update_step(const gp_call *c)
 }
 #endif
 
+#ifndef GP_NO_CODED
 /* Whether the state is codes. */
 GP_FUNCTION int gp_update_coded(const gp_call *c)
 {
@@ -105,6 +110,7 @@ static GP_NOINLINE void gp_update_block(const gp_call *c, const gp_update *all,
         next[i * blocks + block] =
             gp_encode((uint8_t *)c->out[1 + i].data + from, number[i], &codes[i], n);
 }
+#endif
 
 /* `squares`: bit i of the states that hold no negative numbers. */
 GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_rule *part, const void *rates,
@@ -117,6 +123,7 @@ GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_rule *part, const void
     if (step && step[GP_STEP_GOOD] == 0)
         return GP_OK;
 #endif
+#ifndef GP_NO_CODED
     if (GP_WAY(update_coded, gp_update_coded(c))) {
         gp_codes codes[2];
         for (int i = 0; i < c->outs - 2; i++)
@@ -126,6 +133,7 @@ GP_FUNCTION int gp_update_all(const gp_call *c, gp_update_rule *part, const void
             gp_update_block(c, &u, codes, part, rates, block);
         return GP_OK;
     }
+#endif
     GP_PARALLEL(c->run, u.count > GP_UPDATE_LARGE)
     for (int64_t from = 0; from < u.count; from += GP_UPDATE_CHUNK)
         part(&u, rates, from, from + GP_UPDATE_CHUNK < u.count ? from + GP_UPDATE_CHUNK : u.count);

@@ -135,6 +135,7 @@ epilogues() { # OPTIONS...
 fused() {
     epilogues --epilogues never && ! grep -q 'void epilogue_' epilogues.c && mv epilogues.out never.out &&
         epilogues --epilogues always && grep -q 'void epilogue_' epilogues.c && cmp epilogues.out never.out &&
+        grep -q 'epilogue_add_[0-9]*, run, x0, &n' epilogues.c && # one for rows of two widths
         epilogues --epilogues always --accumulate 1 --recompute none && cmp epilogues.out never.out &&
         epilogues --budget "$least" && cmp epilogues.out never.out
 }
@@ -381,9 +382,10 @@ lines() {
 check 'lines of emitted files' lines
 loops() { # forward and backward, from the last layer on; updates pass over the table of tensors
     "$gplan" "$here/../../examples/gpt2.g" --quiet -o gpt2.c && cat gpt2.c gpt2.h | wc -l &&
-        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5165 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 100 ] &&
+        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5060 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 100 ] &&
         [ "$(grep -c 'for (int i = 0; i < 12; i++) {' gpt2.c)" -ge 2 ] &&
         grep -q 'for (int i = 11; i >= 0; i--) {' gpt2.c &&
+        grep -q '((i) == 11 ? [0-9]* : [0-9]* + ' gpt2.c && # the first lies elsewhere
         grep -q 'for (int i = 0; i < 196; i++) {' gpt2.c &&
         grep -q 'adamw_[0-9]*(run, TENSOR(3 + i), ROW(g), ' gpt2.c
 }
@@ -392,7 +394,7 @@ check 'layers of a transformer are loops' loops
 # ends in another way.
 follow() {
     "$gplan" "$here/../../examples/bert.g" --quiet -o bert.c && cat bert.c bert.h | wc -l &&
-        [ "$(cat bert.c bert.h | wc -l)" -le 6160 ] && [ "$(grep -c ' OP(' bert.c)" -le 130 ] &&
+        [ "$(cat bert.c bert.h | wc -l)" -le 6050 ] && [ "$(grep -c ' OP(' bert.c)" -le 130 ] &&
         grep -q 'for (int i = 10; i >= 0; i--) {' bert.c
 }
 check 'layers that follow one with less room are loops' follow
