@@ -256,7 +256,7 @@ static bool draws(const Node *node)
 /* One name out of a row's expression: an operand, a setting, or what random ops may use. */
 static void write_name(Loop *l, const Node *node, const char *name, size_t length)
 {
-    if (length == 1 && *name >= 'a' && *name <= 'd' && (Id)(*name - 'a') < node->uses) {
+    if (length == 1 && *name >= 'a' && *name <= 'e' && (Id)(*name - 'a') < node->uses) {
         write_operand(l, node_use(l->g, node, (Id)(*name - 'a')));
         return;
     }

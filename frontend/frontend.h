@@ -445,13 +445,13 @@ enum {
     OP_FLAT = 65536,   /* its kernel takes operands for lists of numbers: dims do not matter */
     OP_CONVERTS = 1 << 21, /* elementwise: the same numbers, as kernels take them. The backward pass
                               converts again, so that what is kept is what they were made of */
-    OP_AGAIN = 1 << 28,    /* elementwise: its derivative keeps its operand anyway, so that the
-                              backward pass computes it again rather than keep its result too */
-    OP_HOST = 1 << 22,     /* its kernel needs what an emitted program keeps on the host: it is in
-                              no table of kernels for a device */
-    OP_CHUNKED = 16384,    /* a loss of a product, in chunks of rows */
-    OP_CLASSES = 1 << 27,  /* operand 1 has a class for each row of operand 0, below its last dim */
-    OP_LARGEST = 1 << 24,  /* takes the first of the largest of each window */
+    OP_AGAIN = 1 << 28,   /* its derivative keeps its operands anyway, and it is quick: the backward
+                             pass computes result 0 again rather than keep that too */
+    OP_HOST = 1 << 22,    /* its kernel needs what an emitted program keeps on the host: it is in
+                             no table of kernels for a device */
+    OP_CHUNKED = 16384,   /* a loss of a product, in chunks of rows */
+    OP_CLASSES = 1 << 27, /* operand 1 has a class for each row of operand 0, below its last dim */
+    OP_LARGEST = 1 << 24, /* takes the first of the largest of each window */
     OP_RECTIFIES = 1 << 25, /* elementwise: what is positive, or else 0 with a derivative of 0 */
     OP_BEST = 1 << 20,    /* the index of the largest along its axes: a chunked loss has that of its
                              rows as its third result */
@@ -492,6 +492,7 @@ typedef struct {
     Id node;
     Call at;            /* to begin calls from: span, scope and phase of the node's gradient */
     const bool *wanted; /* by operand: somebody needs its gradient */
+    const bool *needs;  /* by value: the same of those that the forward pass made */
     const Use *dout;    /* by output: its gradient; value NONE where nothing flows back */
     Use *din;           /* by operand, to be filled: dims as the operand's (its view's), or 1
                            where it is broadcast and the row has summed already */
@@ -536,7 +537,7 @@ enum { LINEAR_FIRST = 1, LINEAR_SECOND = 2, LINEAR_TOGETHER = 4 };
 struct OpRow {
     const char *name;
     const char *kernel; /* file in runtime/c and runtime/cuda; NULL: the row's name */
-    const char *expr;   /* elementwise: C over operands a b c d and the settings' names */
+    const char *expr;   /* elementwise: C over operands a b c d e and the settings' names */
     const char *help;   /* one line for the reference; the shape rule in words */
     Arg args[MAX_ARGS]; /* ends at the first without a name */
     /* Makes the ARG_PARAM operands that were not given: call_param. */
@@ -555,6 +556,9 @@ struct OpRow {
      * The registry makes a hidden row NAME_da, NAME_db, ... of each. */
     const char *dexpr[4];
     const char *reads; /* of such a row: what its operands are, in these letters; g is dy */
+    /* Result 0 by elementwise ops from the operands and the other results, with the same bits:
+     * split_norms.c. */
+    Use (*apply)(Graph *g, const Call *from, Id node);
     double (*flops)(const Graph *g, Id node); /* NULL: one for each element of output 0 */
     uint32_t flags;
     uint8_t rate;     /* RATE_PRODUCT, ...: which of a machine's rates its flops run at */
@@ -786,12 +790,17 @@ void chunk_losses(Graph *g);
 /* Puts pools of the training program being lowered before the relu that they read: the same bits,
  * and fewer bytes for the backward pass. */
 void pools_first(Graph *g);
+/* Norms of the training program being lowered whose rows have `apply` leave their statistics, and
+ * elementwise ops make their results. Requires the whole of it. False with a message. */
+bool norms_split(Graph *g);
 /* For these passes. By value: how many operands read it, and outputs where the program makes them.
  */
 Id *graph_readers(const Graph *g);
 void graph_sort(Graph *g); /* each node that stands after a reader of it goes before that */
 void graph_move_added(Graph *g, Id at, Id added); /* nodes from `added` on, moved before `at` */
-void graph_redirect(Graph *g, Id old, Id new);    /* whoever reads `old` reads `new` instead */
+/* Nodes from added[n] to before added[n + 1] are moved after n, of the first `nodes`. */
+void graph_weave(Graph *g, const Id *added, size_t nodes);
+void graph_redirect(Graph *g, Id old, Id new); /* whoever reads `old` reads `new` instead */
 /* Appends the backward pass of the loss to the program being built, each op by its row. Leaves
  * gradient[value] for each parameter that takes one (value NONE for all others). False with a
  * message where something on the way has no derivative. */

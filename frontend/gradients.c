@@ -47,19 +47,6 @@ static Use operand_of(const Grad *grad, int i)
     return node_use(grad->g, &grad->g->node.at[grad->node], (Id)i);
 }
 
-/* The same of the same numbers, as a node of the backward pass. */
-static Use make_again(const Grad *grad, Id value)
-{
-    Graph *g = grad->g;
-    const Node made = g->node.at[g->value.at[value].node];
-    Call c = call_begin(g, &grad->at, made.op->name);
-    for (int i = 0; i < MAX_ARGS && made.op->args[i].name; i++)
-        c.attr[i] = g->attr.at[made.attr + (Id)i];
-    call_use(g, &c, node_use(g, &made, 0));
-    c.wide_result = g->value.at[value].dtype == F32;
-    return call_finish(g, &c) ? c.result.at[0] : use_of(value);
-}
-
 /* Whether it is f32 made of a narrow value, or of a parameter. */
 static bool is_converted(const Graph *g, Id value)
 {
@@ -71,22 +58,41 @@ static bool is_converted(const Graph *g, Id value)
     return dtype_is_narrow((Dtype)from->dtype) || from->kind == VALUE_PARAM;
 }
 
-/* Whether operand i is made of something that its own gradient keeps, and with little work. */
-static bool is_made_again(const Grad *grad, int i)
+/* Whether it is made of something that its own gradient keeps: with little work, or, by a norm that
+ * is elementwise once it has its statistics, in the loop that reads it. */
+static bool is_made_again(const Grad *grad, Id value, bool in_loop)
 {
     const Graph *g = grad->g;
-    const Id value = operand_of(grad, i).value,
-             made = value == NONE ? NONE : g->value.at[value].node;
-    return made != NONE && grad->wanted[i] && g->node.at[made].op->flags & OP_AGAIN &&
-           g->node.at[made].phase == PHASE_FORWARD && !g->value.at[value].hint;
+    const Value *is = value == NONE ? NULL : &g->value.at[value];
+    const Node *made = is && is->node != NONE ? &g->node.at[is->node] : NULL;
+    return made && (made->op->flags & OP_AGAIN || (in_loop && made->op->apply)) &&
+           made->phase == PHASE_FORWARD && grad->needs[value] && !is->output && !is->hint;
+}
+
+/* What a node reads, or the same of the same numbers as a node of the backward pass; what that is
+ * made of may be, too. */
+static Use as_kept(const Grad *grad, const OpRow *reader, Use use)
+{
+    Graph *g = grad->g;
+    if (!is_converted(g, use.value) &&
+        !is_made_again(grad, use.value, reader->flags & OP_ELEMENTWISE))
+        return use;
+    const Id id = g->value.at[use.value].node;
+    const Node made = g->node.at[id];
+    Call c = call_begin(g, &grad->at, made.op->name);
+    c.wide_result = g->value.at[use.value].dtype == F32;
+    if (made.op->apply)
+        return (Use){made.op->apply(g, &c, id).value, use.view};
+    for (int i = 0; i < MAX_ARGS && made.op->args[i].name; i++)
+        c.attr[i] = g->attr.at[made.attr + (Id)i];
+    for (Id i = 0; i < made.uses; i++)
+        call_use(g, &c, as_kept(grad, made.op, node_use(g, &made, i)));
+    return call_finish(g, &c) ? (Use){c.result.at[0].value, use.view} : use;
 }
 
 Use grad_operand(const Grad *grad, int i)
 {
-    const Use use = operand_of(grad, i);
-    if (!is_converted(grad->g, use.value) && !is_made_again(grad, i))
-        return use;
-    return (Use){make_again(grad, use.value).value, use.view};
+    return as_kept(grad, grad->g->node.at[grad->node].op, operand_of(grad, i));
 }
 
 /* Whether operand i is rounded to 16 bits as it stands. */
@@ -514,6 +520,7 @@ static bool node_gradient(Backward *b, Id id)
     bool *wanted = ARENA_ARRAY(g->arena, bool, node.uses + 1), flows = false, any = false;
     Grad grad = {.g = g, .node = id, .at = call_at(g, id), .wanted = wanted, .dout = dout};
     grad.din = din;
+    grad.needs = b->needs;
     grad.flow = b->flow;
     grad.exact = b->exact;
     grad.at.phase = PHASE_BACKWARD;

@@ -35,6 +35,21 @@ void graph_move_added(Graph *g, Id at, Id added)
     }
 }
 
+void graph_weave(Graph *g, const Id *added, size_t nodes)
+{
+    Node *woven = ARENA_ARRAY(g->arena, Node, g->node.count + 1);
+    size_t count = 0;
+    for (size_t n = 0; n < nodes; n++) {
+        woven[count++] = g->node.at[n];
+        memcpy(&woven[count], &g->node.at[added[n]], (added[n + 1] - added[n]) * sizeof *woven);
+        count += added[n + 1] - added[n];
+    }
+    memcpy(g->node.at, woven, count * sizeof *woven);
+    for (Id n = 0; n < count; n++)
+        for (Id i = 0; i < woven[n].values; i++)
+            g->value.at[node_value(&woven[n], i)].node = n;
+}
+
 void graph_redirect(Graph *g, Id old, Id new)
 {
     for (size_t i = 0; i < g->use.count; i++)

@@ -156,7 +156,7 @@ static bool lower_training(const Lowering *l, Outputs *list)
         return false;
     pools_first(l->g);
     return loss_scale_begin(l->g) && gradients(l->g, l->g->train.loss, &gradient) &&
-           updates(l->g, gradient);
+           updates(l->g, gradient) && norms_split(l->g);
 }
 
 /* Whether some node of the program is such. */

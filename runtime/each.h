@@ -151,7 +151,7 @@ GP_FUNCTION int each_type(const gp_call *call)
 }
 
 /* EACH(type, real or int, expression): all of a function but its settings. An expression may use
- * the operands a, b, c, d and, where the op is random, key, run and the element's number i. */
+ * the operands a, b, c, d, e and, where the op is random, key, run and the element's number i. */
 #define EACH(type, family, ...)                                         \
     do {                                                                \
         const uint64_t key = call->key;                                 \
@@ -162,7 +162,9 @@ GP_FUNCTION int each_type(const gp_call *call)
             const type b = EACH_OPERAND(type, family, 1);               \
             const type c = EACH_OPERAND(type, family, 2);               \
             const type d = EACH_OPERAND(type, family, 3);               \
-            (void)key, (void)run, (void)a, (void)b, (void)c, (void)d;   \
+            const type e = EACH_OPERAND(type, family, 4);               \
+            (void)key, (void)run, (void)a, (void)b, (void)c;            \
+            (void)d, (void)e;                                           \
             each_store_##family(&call->out[0], i, (type)(__VA_ARGS__)); \
         }                                                               \
         return GP_OK;                                                   \

@@ -13,6 +13,18 @@ static bool gelu_build(Graph *g, Call *c)
     return c->result.at[0].value != NONE;
 }
 
+static bool leaky_relu_build(Graph *g, Call *c)
+{
+    const double slope = call_attr(c, "slope")->number;
+    Call each = call_begin(g, c, slope >= 0 ? "leaky_relu_rising" : "leaky_relu_falling");
+    call_set(&each, "slope", slope);
+    call_use(g, &each, call_operand(c, 0));
+    if (!call_finish(g, &each))
+        return false;
+    call_result(g, c, each.result.at[0]);
+    return true;
+}
+
 static int channel_axis(const View *x)
 {
     return x->rank > 1 ? 1 : 0;
@@ -52,13 +64,22 @@ const OpRow ops_activation[] = {
      .batch = batch_each,
      .help = "max(x, 0)"},
     {.name = "leaky_relu",
-     .expr = "a < 0 ? slope * a : a",
-     .dexpr = {"a > 0 ? dy : slope * dy"},
      .args = {{.name = "x"},
               {.name = "slope", .kind = ARG_FLOAT, .fallback = "0.01", .help = "below 0"}},
-     .flags = REAL,
-     .batch = batch_each,
+     .build = leaky_relu_build,
      .help = "x, or slope * x below 0"},
+    {.name = "leaky_relu_rising", /* the sign of the result is that of x, or it is 0 */
+     .expr = "a < 0 ? slope * a : a",
+     .dexpr = {"y > 0 ? dy : slope * dy"},
+     .args = {{.name = "x"}, {.name = "slope", .kind = ARG_FLOAT}},
+     .flags = REAL | OP_HIDDEN,
+     .batch = batch_each},
+    {.name = "leaky_relu_falling",
+     .expr = "a < 0 ? slope * a : a",
+     .dexpr = {"a > 0 ? dy : slope * dy"},
+     .args = {{.name = "x"}, {.name = "slope", .kind = ARG_FLOAT}},
+     .flags = REAL | OP_HIDDEN | OP_AGAIN,
+     .batch = batch_each},
     {.name = "prelu",
      .args = {{.name = "x"},
               {.name = "slope",
@@ -72,13 +93,13 @@ const OpRow ops_activation[] = {
      .expr = "a < 0 ? b * a : a",
      .dexpr = {"a > 0 ? dy : b * dy", "a > 0 ? 0 : a * dy"},
      .args = {{.name = "x"}, {.name = "slope"}},
-     .flags = REAL | OP_HIDDEN,
+     .flags = REAL | OP_HIDDEN | OP_AGAIN,
      .batch = batch_each},
     {.name = "elu",
      .expr = "a > 0 ? a : alpha * gp_expm1(a)",
      .dexpr = {"a > 0 ? dy : dy * alpha * gp_exp(a)"},
      .args = {{.name = "x"}, {.name = "alpha", .kind = ARG_FLOAT, .fallback = "1.0"}},
-     .flags = REAL,
+     .flags = REAL | OP_AGAIN,
      .batch = batch_each,
      .help = "x, or alpha * (exp(x) - 1) below 0"},
     {.name = "selu",
@@ -87,14 +108,14 @@ const OpRow ops_activation[] = {
      .dexpr = {"(gp_real)1.0507009873554805 * dy * (a > 0 ? 1 : (gp_real)1.6732632423543773 * "
                "gp_exp(a))"},
      .args = ONE,
-     .flags = REAL,
+     .flags = REAL | OP_AGAIN,
      .batch = batch_each,
      .help = "elu scaled so that activations normalise themselves"},
     {.name = "celu",
      .expr = "a > 0 ? a : alpha * gp_expm1(a / alpha)",
      .dexpr = {"a > 0 ? dy : dy * gp_exp(a / alpha)"},
      .args = {{.name = "x"}, {.name = "alpha", .kind = ARG_FLOAT, .fallback = "1.0"}},
-     .flags = REAL,
+     .flags = REAL | OP_AGAIN,
      .batch = batch_each,
      .help = "x, or alpha * (exp(x / alpha) - 1) below 0"},
     {.name = "gelu",
@@ -137,7 +158,7 @@ const OpRow ops_activation[] = {
      .help = "tanh"},
     {.name = "softplus",
      .expr = "gp_softplus(a)",
-     .dexpr = {"dy * gp_sigmoid(a)"},
+     .dexpr = {"dy * -gp_expm1(-y)"}, /* the sigmoid of x */
      .args = ONE,
      .flags = REAL,
      .batch = batch_each,
@@ -146,21 +167,21 @@ const OpRow ops_activation[] = {
      .expr = "a / (1 + gp_fabs(a))",
      .dexpr = {"dy / ((1 + gp_fabs(a)) * (1 + gp_fabs(a)))"},
      .args = ONE,
-     .flags = REAL,
+     .flags = REAL | OP_AGAIN,
      .batch = batch_each,
      .help = "x / (1 + |x|)"},
     {.name = "hardsigmoid",
      .expr = "gp_hardsigmoid(a)",
      .dexpr = {"a <= -3 ? 0 : a >= 3 ? 0 : dy / 6"},
      .args = ONE,
-     .flags = REAL,
+     .flags = REAL | OP_AGAIN,
      .batch = batch_each,
      .help = "x / 6 + 1 / 2, kept between 0 and 1"},
     {.name = "hardswish",
      .expr = "a * gp_hardsigmoid(a)",
      .dexpr = {"a <= -3 ? 0 : a >= 3 ? dy : dy * (2 * a + 3) / 6"},
      .args = ONE,
-     .flags = REAL,
+     .flags = REAL | OP_AGAIN,
      .batch = batch_each,
      .help = "x * hardsigmoid(x)"},
     {.name = "mish",

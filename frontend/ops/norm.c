@@ -79,19 +79,21 @@ static bool shape_rmsnorm(Graph *g, Call *c)
     return shape_rows(g, c, 1);
 }
 
-/* Of rows: x, then scale and bias as far as the row has them. */
+/* Of rows: x, then scale and bias as far as the row has them. Without these the result says as much
+ * as x, and others need it: then x need not be kept. */
 static bool grad_rows(Grad *grad)
 {
     Graph *g = grad->g;
     const Node node = g->node.at[grad->node];
-    bool centre = node.values == 3;
+    const bool centre = node.values == 3, made = node.uses == 1;
     Call c = call_begin(g, &grad->at, "norm_grad");
     call_set(&c, "axes", node_attr(g, grad->node, "axes")->number);
     call_set(&c, "centre", centre);
-    call_use(g, &c, grad_operand(grad, 0));
+    call_set(&c, "made", made);
+    call_use(g, &c, made ? grad_result(grad, 0) : grad_operand(grad, 0));
     call_use(g, &c, grad->dout[0]);
-    call_use(g, &c, node.uses > 1 ? grad_operand(grad, 1) : (Use){NONE, NONE});
-    call_use(g, &c, centre ? grad_result(grad, 1) : (Use){NONE, NONE});
+    call_use(g, &c, made ? (Use){NONE, NONE} : grad_operand(grad, 1));
+    call_use(g, &c, centre && !made ? grad_result(grad, 1) : (Use){NONE, NONE});
     call_use(g, &c, grad_result(grad, centre ? 2 : 1));
     if (!call_finish(g, &c))
         return false;
@@ -368,7 +370,7 @@ const OpRow ops_norm[] = {
      .grad = grad_rows,
      .flops = flops_norm,
      .inplace = 1,
-     .flags = OP_HALF,
+     .flags = OP_HALF | OP_AGAIN,
      .batch = batch_norm},
     {.name = "normalize",
      .wide_out = 6,
@@ -391,7 +393,7 @@ const OpRow ops_norm[] = {
      .grad = grad_rows,
      .flops = flops_norm,
      .inplace = 1,
-     .flags = OP_HALF,
+     .flags = OP_HALF | OP_AGAIN,
      .batch = batch_norm},
     {.name = "groupnorm",
      .help = "normalises each group of channels of each sample; scale, bias: [C]; same shape",

@@ -46,6 +46,25 @@ static bool grad_batchnorm(Grad *grad)
     return true;
 }
 
+/* As the kernel has it: of 16 bits, computed in f32 and rounded once. */
+static Use apply_batchnorm(Graph *g, const Call *from, Id id)
+{
+    const Node node = g->node.at[id];
+    const Value made = g->value.at[node.value];
+    const Use operand[] = {node_use(g, &node, 0), use_of(node_value(&node, 1)),
+                           use_of(node_value(&node, 2)), node_use(g, &node, 1),
+                           node_use(g, &node, 2)};
+    Call c = call_begin(g, from, "batchnorm_each");
+    for (int i = 0; i < 5; i++) {
+        const Use wide = precision_cast(g, from, operand[i], F32);
+        if (wide.value == NONE)
+            return wide;
+        call_use(g, &c, i ? use_along(g, wide, 1, made.rank) : wide);
+    }
+    return call_finish(g, &c) ? precision_cast(g, from, c.result.at[0], (Dtype)made.dtype)
+                              : (Use){NONE, NONE};
+}
+
 static double flops_norm(const Graph *g, Id node)
 {
     return flops_of(g, node, 12);
@@ -91,7 +110,11 @@ const OpRow ops_norm_grad[] = {
               {.name = "centre",
                .kind = ARG_BOOL,
                .fallback = "true",
-               .help = "whether the mean was taken off"}},
+               .help = "whether the mean was taken off"},
+              {.name = "made",
+               .kind = ARG_BOOL,
+               .fallback = "false",
+               .help = "x is what was made of it, normalized"}},
      .shape = shape_norm_grad,
      .flops = flops_norm,
      .inplace = 3,
@@ -108,11 +131,22 @@ const OpRow ops_norm_grad[] = {
               {.name = "over", .kind = ARG_BOOL, .flags = ARG_FRONT, .help = "what is at hand"}},
      .shape = shape_channels,
      .grad = grad_batchnorm,
+     .apply = apply_batchnorm,
      .flops = flops_norm,
      .apart = 1,
      .flags = OP_HIDDEN | OP_HALF,
      .batch = batch_statistics,
      .batch_help = "over = micro takes the statistics of each micro-batch"},
+    {.name = "batchnorm_each",
+     .help = "what batchnorm_train makes, of its statistics",
+     .expr = "(a - b) * (c * d) + e",
+     .args = {{.name = "x"},
+              {.name = "mean"},
+              {.name = "inverse"},
+              {.name = "scale"},
+              {.name = "bias"}},
+     .flags = OP_ELEMENTWISE | OP_FLOAT | OP_HIDDEN,
+     .batch = batch_each},
     {.name = "batchnorm_grad",
      .statistics = 8 | 16,
      .wide_out = 6,

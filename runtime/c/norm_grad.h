@@ -2,7 +2,8 @@
  *
  * With n = (x - mean) * inverse and g = dy * scale: dx = inverse * (g - mean(g) - n * mean(g n)),
  * without mean(g) for rmsnorm. Scale and bias sum over rows: in at most GP_NORM_CHUNKS chunks that
- * follow from the shape, then chunk by chunk. May run in place of x or dy. */
+ * follow from the shape, then chunk by chunk. Where x was not kept, n stands in its place. May run
+ * in place of x or dy. */
 #ifndef GP_NORM_GRAD_H
 #define GP_NORM_GRAD_H
 
@@ -39,10 +40,11 @@ typedef struct {
     int centre, streams;
 } gp_norm_shared;
 
-/* A row, and the sums of g and of g * n along it: lanes of a block, then all. */
+/* A row, and the sums of g and of g * n along it: lanes of a block, then all. n is
+ * (x - mean) * inverse, dx goes by factor. */
 typedef struct {
     const gp_real *x, *dy;
-    gp_real mean, inverse, sum[GP_ROW_LANES], along[GP_ROW_LANES];
+    gp_real mean, inverse, factor, sum[GP_ROW_LANES], along[GP_ROW_LANES];
     double whole_sum, whole_along;
 } gp_norm_slope;
 
@@ -123,7 +125,7 @@ GP_FUNCTION void gp_norm_grad_row(const gp_norm_shared *v, const gp_norm_slope *
 {
     const gp_real shift = v->centre ? (gp_real)(r->whole_sum / (double)v->n) : 0;
     const gp_real slope = (gp_real)(r->whole_along / (double)v->n);
-    const gp_real mean = r->mean, inverse = r->inverse;
+    const gp_real mean = r->mean, inverse = r->inverse, factor = r->factor;
     gp_real piece[GP_STREAM_PIECE];
     for (int64_t i = 0; i < v->n; i += GP_STREAM_PIECE) {
         const int64_t some = gp_stream_piece(v->n - i);
@@ -132,7 +134,7 @@ GP_FUNCTION void gp_norm_grad_row(const gp_norm_shared *v, const gp_norm_slope *
         GP_IVDEP
         for (int64_t k = 0; k < some; k++) {
             const gp_real unit = (x[k] - mean) * inverse, g = scale ? dy[k] * scale[k] : dy[k];
-            at[k] = inverse * (g - shift - unit * slope);
+            at[k] = factor * (g - shift - unit * slope);
         }
         gp_stream_ask(dy + ahead, some);
         if (GP_WAY(norm_grad_streams, v->streams))
@@ -184,7 +186,8 @@ GP_KERNEL(norm_grad)
             some = end - row < GP_NORM_ROWS ? end - row : GP_NORM_ROWS;
             for (int64_t j = 0; j < some; j++) {
                 const int64_t at = row + j;
-                r[j] = (gp_norm_slope){.x = x + at * n, .dy = dy + at * n, .inverse = inverse[at]};
+                r[j] = (gp_norm_slope){.x = x + at * n, .dy = dy + at * n, .factor = inverse[at]};
+                r[j].inverse = a->made ? 1 : inverse[at];
                 r[j].mean = mean ? mean[at] : 0;
                 if (GP_WAY(norm_grad_half, half)) {
                     gp_real *own = wide + n * (1 + 2 * (gp_thread() * GP_NORM_ROWS + j));

@@ -3,7 +3,7 @@
  * With n = (x - mean) * inverse and g = dy * scale: dx = inverse * (g - mean(g) - n * mean(g n)),
  * without mean(g) for rmsnorm: one block per row. Scale and bias sum over rows: one thread per
  * column of a chunk of rows, then chunks are added in order. That comes first, so that dx may be
- * written over x or dy. */
+ * written over x or dy. Where x was not kept, n stands in its place. */
 #ifndef GP_NORM_GRAD_CUH
 #define GP_NORM_GRAD_CUH
 
@@ -14,8 +14,14 @@ typedef struct {
     gp_reals x, dy, scale;
     const gp_real *means, *inverses;
     int64_t rows, n;
-    int centre;
+    int centre, made;
 } gp_normed;
+
+/* n is (x - mean) times this. */
+GP_DEVICE gp_real gp_norm_unit(const gp_normed *s, int64_t row)
+{
+    return s->made ? 1 : s->inverses[row];
+}
 
 static __global__ void gp_norm_grad_parts(gp_normed s, int64_t chunks, double *part)
 {
@@ -24,7 +30,7 @@ static __global__ void gp_norm_grad_parts(gp_normed s, int64_t chunks, double *p
         double dscale = 0, dbias = 0;
         for (int64_t row = k * s.rows / chunks; row < (k + 1) * s.rows / chunks; row++) {
             const gp_real mean = s.means ? s.means[row] : 0, dy = s.dy[row * s.n + i];
-            dscale += (double)(dy * ((s.x[row * s.n + i] - mean) * s.inverses[row]));
+            dscale += (double)(dy * ((s.x[row * s.n + i] - mean) * gp_norm_unit(&s, row)));
             dbias += (double)dy;
         }
         part[task] = dscale;
@@ -52,7 +58,7 @@ static __global__ void gp_norm_grad_rows(gp_normed s, gp_reals dx)
 {
     for (GP_EACH_BLOCK(row, s.rows)) {
         const gp_reals x = gp_reals_from(s.x, row * s.n), dy = gp_reals_from(s.dy, row * s.n);
-        const gp_real mean = s.means ? s.means[row] : 0, inverse = s.inverses[row];
+        const gp_real mean = s.means ? s.means[row] : 0, inverse = gp_norm_unit(&s, row);
         double sum = 0, along = 0;
         for (int64_t i = threadIdx.x; i < s.n; i += blockDim.x) {
             const gp_real g = s.scale.at ? dy[i] * s.scale[i] : dy[i];
@@ -66,7 +72,7 @@ static __global__ void gp_norm_grad_rows(gp_normed s, gp_reals dx)
         for (int64_t i = threadIdx.x; i < s.n; i += blockDim.x) {
             const gp_real unit = (x[i] - mean) * inverse,
                           g = s.scale.at ? dy[i] * s.scale[i] : dy[i];
-            dx.put(row * s.n + i, inverse * (g - shift - unit * slope));
+            dx.put(row * s.n + i, s.inverses[row] * (g - shift - unit * slope));
         }
     }
 }
@@ -84,6 +90,7 @@ GP_KERNEL(norm_grad)
     s.rows = gp_span(&c->in[0], 0, c->in[0].rank - (int)a->axes);
     s.n = gp_count(&c->in[0]) / s.rows;
     s.centre = (int)a->centre;
+    s.made = (int)a->made;
     gp_real *dscale = (gp_real *)c->out[1].data, *dbias = (gp_real *)c->out[2].data;
     const int64_t chunks = gp_norm_chunks(s.rows);
     if (dscale || dbias) {

@@ -90,7 +90,7 @@ static int kinks_of(const Graph *g, Id node, double *kink)
         return 2;
     }
     kink[0] = 0;
-    return strcmp(op, "relu") == 0 || strcmp(op, "leaky_relu") == 0 || strcmp(op, "abs") == 0;
+    return strcmp(op, "relu") == 0 || strncmp(op, "leaky_relu", 10) == 0 || strcmp(op, "abs") == 0;
 }
 
 typedef struct {

@@ -37,10 +37,41 @@ static void note(int64_t rows, int64_t n)
         CROSS(GP_STREAM_PIECE, n);
 }
 
+/* The gradient where what was made of x is there in its place, without scale and bias. */
+static void rows_made(Rows r, Array unit, Array dy, Array inverse)
+{
+    const gp_norm_grad_attr a = {1, 1, 1};
+    Array dx = zeros(DIMS(r.rows, r.n)), dscale = zeros(DIMS(r.n)), dbias = zeros(DIMS(r.n));
+    for (int64_t i = 0; i < r.rows; i++) {
+        double sum = 0, along = 0;
+        for (int64_t j = i * r.n; j < (i + 1) * r.n; j++) {
+            sum += dy.at[j] / (double)r.n;
+            along += dy.at[j] * unit.at[j] / (double)r.n;
+            dscale.at[j % r.n] += dy.at[j] * unit.at[j];
+            dbias.at[j % r.n] += dy.at[j];
+        }
+        for (int64_t j = i * r.n; j < (i + 1) * r.n; j++)
+            dx.at[j] = inverse.at[i] * (dy.at[j] - sum - unit.at[j] * along);
+    }
+    const Case back = {.kernel = gp_norm_grad,
+                       .space = gp_norm_grad_workspace,
+                       .attr = &a,
+                       .ins = 5,
+                       .outs = 3,
+                       .in = {unit, dy, {0}, {0}, inverse},
+                       .want = {dx, dscale, dbias},
+                       .over = {1 + (int)(r.rows % 2)},
+                       .half_in = 3,
+                       .half_out = 1,
+                       .slack = 300,
+                       .terms = 4};
+    try_more(&back, "norm_grad of %d x %d that are normalized", (int)r.rows, (int)r.n);
+}
+
 static void rows(Rows r)
 {
     const gp_layernorm_attr a = {1, 1e-5};
-    const gp_norm_grad_attr g = {1, r.centre};
+    const gp_norm_grad_attr g = {1, r.centre, 0};
     Array x = reals(DIMS(r.rows, r.n)), y = zeros(DIMS(r.rows, r.n)), dy = reals(DIMS(r.rows, r.n));
     Array dx = zeros(DIMS(r.rows, r.n)), mean = zeros(DIMS(r.rows)), inverse = zeros(DIMS(r.rows));
     Array scale = {0}, bias = {0}, dscale = zeros(DIMS(r.n)), dbias = zeros(DIMS(r.n));
@@ -95,6 +126,8 @@ static void rows(Rows r)
                        .terms = 4};
     try_more(&t, "norm of %d x %d, centre %d, scale %d, bias %d", (int)r.rows, (int)r.n, r.centre,
              r.scale, r.bias);
+    if (r.centre && !r.scale)
+        rows_made(r, x, dy, inverse);
     try(&back, "norm_grad of %d x %d, centre %d, scale %d", (int)r.rows, (int)r.n, r.centre,
         r.scale);
 }
@@ -261,6 +294,42 @@ static void parts(int64_t samples, int64_t count, int64_t width, int64_t ranks)
     forget();
 }
 
+/* What is made of the statistics element by element has the bits that the kernel makes. */
+static void each(void)
+{
+    enum { SAMPLES = 3, CHANNELS = 4, WIDTH = 70, COUNT = SAMPLES * CHANNELS * WIDTH };
+    static gp_real x[COUNT], y[COUNT], scale[CHANNELS], bias[CHANNELS], mean[CHANNELS],
+        by[CHANNELS];
+    const gp_run run = {.threads = 1};
+    const gp_batchnorm_train_attr a = {1e-5};
+    const int64_t dim[] = {SAMPLES, CHANNELS, WIDTH};
+    gp_tensor whole = {x, GP_F32, 3, {SAMPLES, CHANNELS, WIDTH}, {CHANNELS * WIDTH, WIDTH, 1}};
+    gp_tensor row = {scale, GP_F32, 1, {CHANNELS}, {1}}, in[] = {whole, row, row};
+    gp_tensor out[] = {whole, row, row};
+    for (int64_t i = 0; i < COUNT; i++)
+        x[i] = (gp_real)sin((double)i * 1.7) * 3;
+    for (int k = 0; k < CHANNELS; k++) {
+        scale[k] = (gp_real)(1.3 - 0.7 * k);
+        bias[k] = (gp_real)(0.1 * k - 0.2);
+    }
+    in[2].data = bias;
+    out[0].data = y;
+    out[1].data = mean;
+    out[2].data = by;
+    gp_batchnorm_train(
+        &(gp_call){.in = in, .ins = 3, .out = out, .outs = 3, .run = &run, .attr = &a});
+    for (int64_t i = 0; i < COUNT; i++) {
+        const int64_t k = i / dim[2] % dim[1];
+        const gp_real factor = by[k] * scale[k], centred = x[i] - mean[k],
+                      scaled = centred * factor;
+        if (y[i] != scaled + bias[k]) {
+            printf("batchnorm: element %d is not what its statistics make\n", (int)i);
+            failures++;
+            break;
+        }
+    }
+}
+
 static void running(void)
 {
     const gp_running_stats_attr a = {0.1, 1e-5, 12};
@@ -326,6 +395,7 @@ int main(void)
     rows((Rows){GP_STREAM_LEAST / 32, 32, 0, 1, 0}); /* as many as are streamed, exactly */
     channels(2, GP_STREAM_LEAST / 64, 32);
     channels(1, 3, 1);
+    each();
     parts(2, 8, GP_ROW_CHUNK + 5, 1);
     parts(3, 5, 49, 3);
     parts(2, GP_STREAM_LEAST / 128, 64, 8);

@@ -386,6 +386,7 @@ OP_CASES(elementwise) = {
     {"relu", "i32[3, 7]", "", r_relu},
     {"leaky_relu", "f32[17]", "", r_leaky_relu},
     {"leaky_relu", "f32[17]", "slope = 0.3", r_leaky_relu},
+    {"leaky_relu", "f32[17]", "slope = -0.5", r_leaky_relu},
     {"prelu", "f32[2, 3, 4, 5] -", "", r_prelu},
     {"prelu", "f32[2, 3] -", "", r_prelu},
     {"prelu", "f32[5] -", "", r_prelu},

@@ -117,6 +117,18 @@ static Tensor batchnorm(const Case *c)
     return y;
 }
 
+/* Operands: x, and of each channel its mean, inverse deviation, scale and bias. */
+static Tensor batchnorm_each(const Case *c)
+{
+    Tensor y = case_like(c, 0);
+    for (int64_t i = 0; i < y.count; i++) {
+        const int64_t k = i / inside(&y) % y.dim[1];
+        y.at[i] = (c->in[0].at[i] - c->in[1].at[k]) * c->in[2].at[k] * c->in[3].at[k];
+        y.at[i] += c->in[4].at[k];
+    }
+    return y;
+}
+
 /* Operands: the running mean and var, the mean and inverse deviation of a batch. */
 #define RUNNING "f32[3] f32[3]:0.1..4 f32[3] f32[3]:0.2..2"
 
@@ -162,6 +174,8 @@ OP_CASES(norm) = {
     {"batchnorm", "f32[4, 3] f32[3] f32[3] f32[3] f32[3]:0.1..4", "eps = 0.01", batchnorm},
     {"batchnorm", "f32[2, 3, 9] - - - -", "momentum = 0.2, over = micro", batchnorm},
     {"batchnorm", "f32[2, 1, 2, 3, 2] - - - -", "", batchnorm},
+    {"batchnorm_each", "f32[2, 3, 5, 7] f32[3, 1, 1] f32[3, 1, 1] f32[3, 1, 1] f32[3, 1, 1]", "",
+     batchnorm_each},
     {"running_stats", RUNNING, "momentum = 0.2, eps = 0.01, count = 8", running_mean},
     {"running_stats", RUNNING, "momentum = 0.2, eps = 0.01, count = 8", running_var, .output = 1},
     {"running_stats", RUNNING, "momentum = 0.1, eps = 0.01, count = 1", running_var, .output = 1},
