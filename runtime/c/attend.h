@@ -8,8 +8,7 @@
  * numbers, since log-sum-exp would lose the digits of the sum beside a large score.
  *
  * Causal: query i attends to keys up to i + S - T, so the last query attends to all. A query
- * without any key gives zeros. Of 16 bits, scores and sums are f32, and weights are rounded where
- * they are multiplied with the values. */
+ * without any key gives zeros. */
 #ifndef GP_ATTEND_H
 #define GP_ATTEND_H
 
@@ -32,7 +31,9 @@ typedef struct {
     gp_real *total;      /* [rows]: sum of exp(score - most) */
     gp_real *k;          /* packed, [size][keys] */
     gp_real *work;       /* workspace of the products */
-    int half;            /* what is multiplied, where that has 16 bits */
+#ifndef GP_NO_HALF
+    int half; /* what is multiplied, where that has 16 bits */
+#endif
 } gp_attend_tile;
 
 /* Workspace of a product with a tile on one side. */
@@ -143,30 +144,40 @@ GP_FUNCTION void gp_attend_store(const gp_attend_tile *t, const gp_tensor *out,
     }
 }
 
+#ifdef GP_NO_HALF
+/* Packs n rows of head (b, h) of k or v as columns. */
+#define gp_attend_pack(to, t, b, h, row, n, half) \
+    gp_pack_b(to, gp_transposed(gp_attend_head(t, b, h, row)), (t)->dim[3], n)
+
+/* C = rows of q or dout times packed columns. */
+#define gp_attend_times(c, rows, type, columns, m, n, k, work, half)         \
+    gp_block_product((gp_matrix){c, GP_ATTEND_KEYS, 1}, rows, m, n, k, work, \
+                     (gp_columns){.packed = columns}, 0, (gp_ending){0})
+#else
 /* Packs n rows of head (b, h) of k or v as columns. */
 GP_FUNCTION void gp_attend_pack(gp_real *to, const gp_tensor *t, int64_t b, int64_t h, int64_t row,
                                 int64_t n, int half)
 {
     const gp_matrix columns = gp_transposed(gp_attend_head(t, b, h, row));
-    (void)half;
-    if (GP_WAY(attend_half, half != GP_F32))
+    if (half != GP_F32)
         gp_half_pack_columns(to, gp_reals_of(columns, t->dtype), t->dim[3], n, half);
     else
         gp_pack_b(to, columns, t->dim[3], n);
 }
 
-/* C = rows of q or dout, of this type, times packed columns. */
+/* C = rows of q or dout, of this type, times packed columns. Scores and sums are f32; weights are
+ * rounded where they are multiplied with the values. */
 GP_FUNCTION void gp_attend_times(gp_real *c, gp_matrix rows, int32_t type, const gp_real *columns,
                                  int64_t m, int64_t n, int64_t k, gp_real *work, int half)
 {
     const gp_matrix to = {c, GP_ATTEND_KEYS, 1};
-    (void)type, (void)half;
-    if (GP_WAY(attend_half, half != GP_F32))
+    if (half != GP_F32)
         gp_half_columns(to, gp_reals_of(rows, type), columns, m, n, k, half, work);
     else
         gp_block_product(to, rows, m, n, k, work, (gp_columns){.packed = columns}, 0,
                          (gp_ending){0});
 }
+#endif
 
 /* Queries first to first + t->rows of head h of sample b. */
 GP_FUNCTION void gp_attend_run(const gp_call *c, gp_attend_tile *t, int64_t b, int64_t h,
@@ -216,8 +227,19 @@ GP_WORKSPACE(attend)
            sizeof(gp_real);
 }
 
+/* Rows of heads that are contiguous, as they are after a projection. */
+GP_FUNCTION void gp_attend_strides(const gp_call *c, gp_ways *ways)
+{
+    const gp_matrix rows = {NULL, 2, 1};
+    int known = !gp_is_half(c);
+    for (int i = 0; i < 3; i++)
+        known &= c->in[i].stride[3] == 1;
+    gp_gemm_ways(ways, known ? &rows : NULL, &rows, &rows, 1);
+}
+
 GP_WAYS(attend)
 {
+    gp_attend_strides(c, ways);
     gp_way(ways, "attend_half", gp_is_half(c));
     gp_way(ways, "attend_masks", c->ins > 3 && c->in[3].data);
 }

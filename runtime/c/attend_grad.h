@@ -4,8 +4,7 @@
  * With P the softmax and delta = sum(dout * out) of each row: dV = P' dout, dS = P (dout V' -
  * delta) scale, dQ = dS K, dK = dS' Q. A task is one key head of one sample with all query heads
  * that read it, so every sum has one order. Operands: q, k, v, mask (or none), out, totals, dout;
- * outputs have layout [B, T, H, D]. Those of 16 bits are summed aside, in f32, and P and dS are
- * rounded where they are multiplied. */
+ * outputs have layout [B, T, H, D]. */
 #ifndef GP_ATTEND_GRAD_H
 #define GP_ATTEND_GRAD_H
 
@@ -17,7 +16,9 @@ typedef struct {
     gp_real *p, *ds;  /* [GP_ATTEND_ROWS][GP_ATTEND_KEYS] */
     gp_real *kt, *vt; /* keys and values, packed as columns */
     gp_real *work;    /* workspace of the products; sums aside: of keys, values, all queries */
-    int half;
+#ifndef GP_NO_HALF
+    int half; /* outputs are summed aside, in f32; P and dS are rounded where they are multiplied */
+#endif
 } gp_attend_back;
 
 GP_FUNCTION int64_t gp_attend_back_reals(const gp_call *c)
@@ -56,17 +57,23 @@ GP_FUNCTION gp_real gp_attend_dot(const void *x, const void *y, int64_t n, int t
     return gp_row_lanes(lane);
 }
 
+#ifdef GP_NO_HALF
+/* The sum of dout * out of a query. */
+#define gp_attend_delta(c, b, h, row, half)                   \
+    gp_attend_dot(gp_attend_token(&(c)->in[4], b, h, row).at, \
+                  gp_attend_token(&(c)->in[6], b, h, row).at, (c)->in[4].dim[3], GP_F32)
+#else
 /* The sum of dout * out of a query. */
 GP_FUNCTION gp_real gp_attend_delta(const gp_call *c, int64_t b, int64_t h, int64_t row, int half)
 {
     const int64_t n = c->in[4].dim[3];
     const gp_real *x = gp_attend_token(&c->in[4], b, h, row).at;
     const gp_real *y = gp_attend_token(&c->in[6], b, h, row).at;
-    (void)half;
-    if (GP_WAY(attend_half, half != GP_F32))
-        return half == GP_BF16 ? gp_attend_dot(x, y, n, GP_BF16) : gp_attend_dot(x, y, n, GP_F16);
-    return gp_attend_dot(x, y, n, GP_F32);
+    return half == GP_BF16  ? gp_attend_dot(x, y, n, GP_BF16)
+           : half == GP_F16 ? gp_attend_dot(x, y, n, GP_F16)
+                            : gp_attend_dot(x, y, n, GP_F32);
 }
+#endif
 
 /* Row i of the tile: scores become P, dout V' becomes dS, for the first n keys; 0 for the rest. */
 GP_FUNCTION void gp_attend_back_row(const gp_attend_back *t, int64_t i, int64_t n, gp_real scale,
@@ -178,6 +185,7 @@ GP_WORKSPACE(attend_grad)
 
 GP_WAYS(attend_grad)
 {
+    gp_attend_strides(c, ways);
     gp_way(ways, "attend_half", gp_is_half(c));
     gp_way(ways, "attend_masks", c->ins > 3 && c->in[3].data);
 }

@@ -87,8 +87,7 @@ typedef struct {
     const void *epilogue_args;
     int32_t aside; /* what the output lies over is read by the epilogue: until that has run, sums
                       are kept in the workspace */
-    int32_t half;  /* its reals are numbers of these 16 bits, widened, and may be multiplied as such
-                      (gemm_half.h); 0, GP_F32: they are not */
+    int32_t half;  /* its reals are widened numbers of these 16 bits (gemm_half.h); GP_F32: not */
 } gp_call;
 
 /* GP_KERNEL(softmax) { ... return GP_OK; } sees `const gp_call *c`. */
@@ -121,8 +120,7 @@ typedef struct {
 #define GP_FUNCTION static inline GP_UNUSED
 #endif
 
-/* Threads that a model starts with: as many as were planned, at most the cores and OpenMP's
- * limit. */
+/* Threads that a model starts with: those planned, at most the cores and OpenMP's limit. */
 GP_HOST int gp_threads(int planned)
 {
 #if defined(_OPENMP)

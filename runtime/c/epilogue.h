@@ -9,11 +9,11 @@
 GP_FUNCTION void gp_epilogue_run(const gp_call *c, gp_real *at, int64_t step, int64_t first,
                                  int64_t n)
 {
-    if (step == 1)
-        c->epilogue(c->epilogue_args, at, first, n);
-    else
+    if (GP_WAY(epilogue_apart, step != 1))
         for (int64_t i = 0; i < n; i++)
             c->epilogue(c->epilogue_args, at + i * step, first + i, 1);
+    else
+        c->epilogue(c->epilogue_args, at, first, n);
 }
 
 /* One channel of one image of an output [N, C, H, W]. */

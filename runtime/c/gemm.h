@@ -12,9 +12,8 @@
 #include "epilogue.h"
 #include "panel.h"
 
-enum {
-    GP_GEMM_IN_PLACE = GP_BLOCK(20, 2)
-}; /* panels of A for which columns of B are read in place */
+/* Panels of A for which columns of B are read in place. */
+enum { GP_GEMM_IN_PLACE = GP_BLOCK(20, 2) };
 
 /* Stores or adds the part of a tile within C: m x n of it. */
 static GP_NOINLINE void gp_tile_store(gp_matrix c, const gp_real *restrict tile, int64_t m,
@@ -23,15 +22,15 @@ static GP_NOINLINE void gp_tile_store(gp_matrix c, const gp_real *restrict tile,
     for (int64_t i = 0; i < m; i++) {
         gp_real *restrict at = c.at + i * c.row;
         const gp_real *restrict sum = tile + i * GP_NR;
-        if (c.col == 1 && add)
-            for (int64_t j = 0; j < n; j++)
-                at[j] += sum[j];
-        else if (c.col == 1)
-            for (int64_t j = 0; j < n; j++)
-                at[j] = sum[j];
-        else
+        if (GP_WAY(store_apart, c.col != 1))
             for (int64_t j = 0; j < n; j++)
                 at[j * c.col] = add ? at[j * c.col] + sum[j] : sum[j];
+        else if (add)
+            for (int64_t j = 0; j < n; j++)
+                at[j] += sum[j];
+        else
+            for (int64_t j = 0; j < n; j++)
+                at[j] = sum[j];
     }
 }
 
@@ -73,7 +72,8 @@ GP_FUNCTION void gp_finish(gp_ending e, gp_matrix c, int64_t m, int64_t n)
 {
     if (!e.call || !e.call->epilogue)
         return;
-    if (e.col != 1) { /* iterate along the rows of the output, even if C is transposed */
+    /* iterate along the rows of the output, even if C is transposed */
+    if (GP_WAY(finish_across, e.col != 1)) {
         const int64_t rows = m;
         e = (gp_ending){e.call, e.first, e.col, e.row};
         c = gp_transposed(c);
@@ -95,6 +95,19 @@ GP_FUNCTION void gp_finish_aside(gp_ending e, gp_matrix c, gp_matrix aside, int6
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
             c.at[i * c.row + j * c.col] = aside.at[i * aside.row + j];
+}
+
+/* Which strides a product has: of A, B, C, and of what the epilogue runs over. NULL: any. */
+GP_FUNCTION void gp_gemm_ways(gp_ways *ways, const gp_matrix *a, const gp_matrix *b,
+                              const gp_matrix *c, int64_t end)
+{
+    for (int any = 0; any <= (a == NULL); any++) {
+        gp_way(ways, "copy_apart", a ? a->col != 1 && a->row != 1 : any);
+        gp_way(ways, "pack_apart", a ? b->col != 1 && b->row != 1 : any);
+        gp_way(ways, "store_apart", a ? c->col != 1 : any);
+        gp_way(ways, "finish_across", a ? end != 1 : any);
+        gp_way(ways, "epilogue_apart", a ? c->col != 1 || end != 1 : any);
+    }
 }
 
 /* Columns of B, k deep: the first ones in place, `step` from row to row, the others in panels. */

@@ -18,7 +18,6 @@ typedef struct {
     size_t count; /* length of list */
 } gp_init;
 
-/* Values of f16 and bf16 are given by their bits. */
 GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
 {
     if (GP_WAY(init_reals, dtype == GP_F32))
@@ -29,7 +28,7 @@ GP_HOST void gp_set(void *data, int dtype, int64_t i, double number)
         ((int64_t *)data)[i] = (int64_t)number;
     else if (gp_size(dtype) == 4)
         ((uint32_t *)data)[i] = (uint32_t)(int64_t)number;
-    else if (gp_size(dtype) == 2)
+    else if (gp_size(dtype) == 2) /* f16 and bf16 by their bits */
         ((uint16_t *)data)[i] = (uint16_t)(int64_t)number;
     else
         ((uint8_t *)data)[i] = (uint8_t)(int64_t)number;

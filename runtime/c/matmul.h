@@ -6,11 +6,9 @@
 
 #include "gemm_half.h"
 
-enum {
-    GP_THIN = GP_BLOCK(3, 2), /* too few rows to pay for packing the other operand */
-    GP_THIN_COLUMNS = GP_BLOCK(512, 20),
-    GP_ASIDE_PANELS = GP_BLOCK(6, 2), /* of A, whose product is kept aside at once */
-};
+enum { GP_THIN = GP_BLOCK(3, 2) }; /* too few rows to pay for packing the other operand */
+enum { GP_THIN_COLUMNS = GP_BLOCK(512, 20) };
+enum { GP_ASIDE_PANELS = GP_BLOCK(6, 2) }; /* of A, whose product is kept aside at once */
 
 /* The products: one for each batch index, split into tiles. */
 typedef struct {
@@ -60,7 +58,7 @@ GP_FUNCTION void gp_product_merge(gp_product *p)
             continue;
         if (p->b_stride[i] != 0 || (p->m != 1 && !rows))
             return;
-        if (p->m == 1) {
+        if (GP_WAY(matmul_single, p->m == 1)) {
             p->a.row = p->a_stride[i];
             p->c.row = p->c_stride[i];
         }
@@ -86,7 +84,7 @@ GP_FUNCTION void gp_product_tiles(gp_product *p, int64_t threads)
             down = i;
     p->rows = gp_ceil_div(p->m, down);
     p->columns = gp_least(gp_round_up(gp_ceil_div(p->n, parts / down), GP_NR), p->n);
-    if (p->thin)
+    if (GP_WAY(matmul_thin, p->thin))
         p->columns = gp_least(p->columns, GP_THIN_COLUMNS);
 }
 
@@ -108,12 +106,12 @@ GP_FUNCTION gp_product gp_product_plan(const gp_call *call)
     p.c_type = c->dtype;
     p.half = a->dtype != GP_F32 ? a->dtype : b->dtype;
 #endif
-    if (c->rank == r + 2) {
-        p.c.row = c->stride[r];
-        p.c.col = c->stride[r + 1];
-    } else if (c->rank == r + 1) { /* m or n is 1 and its stride is arbitrary */
+    if (GP_WAY(matmul_vector, c->rank == r + 1)) { /* m or n is 1 and its stride is arbitrary */
         p.c.row = p.n == 1 ? c->stride[r] : 0;
         p.c.col = p.n == 1 ? 1 : c->stride[r];
+    } else if (c->rank == r + 2) {
+        p.c.row = c->stride[r];
+        p.c.col = c->stride[r + 1];
     }
     for (int i = 0; i < r; i++) {
         p.dim[i] = a->dim[i];
@@ -320,11 +318,15 @@ GP_WAYS(matmul)
     gp_way(ways, "matmul_half", p.half != GP_F32);
     gp_way(ways, "matmul_batches", p.rank > 0);
     gp_way(ways, "matmul_swapped", p.swapped);
-    if (p.half != GP_F32)
-        return;
-    gp_way(ways, "matmul_aside", c->aside);
-    if (!c->aside)
-        gp_way(ways, "matmul_thin", p.thin);
+    gp_way(ways, "matmul_vector", c->out[0].rank == c->in[0].rank - 1);
+    gp_way(ways, "matmul_single", 0);
+    if (c->in[0].dim[c->in[0].rank - 2] == 1 || p.m == 1) /* until rows of batches are merged */
+        gp_way(ways, "matmul_single", 1);
+    gp_way(ways, "matmul_thin", p.thin);
+    if (p.half == GP_F32)
+        gp_way(ways, "matmul_aside", c->aside);
+    const int known = p.half == GP_F32 && !c->aside && !p.thin;
+    gp_gemm_ways(ways, known ? &p.a : NULL, &p.b, &p.c, p.end.col);
 }
 
 GP_KERNEL(matmul)

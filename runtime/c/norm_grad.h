@@ -169,6 +169,7 @@ GP_KERNEL(norm_grad)
     const int streams = !half && gp_streams(dx, x, dy, rows * n);
 #ifndef GP_NO_HALF
     gp_real *const wide = work + 2 * chunks * n;
+    (void)wide; /* of 16 bits */
 #endif
     if (GP_WAY(norm_grad_half, half)) {
         if (scale)

@@ -90,26 +90,26 @@ GP_FUNCTION void gp_copy(gp_real *restrict to, const gp_real *restrict from, int
                          int64_t k)
 {
     int64_t p = 0;
-    if (step == 1) {
-#if defined(__GNUC__) /* a call of memcpy would take longer */
-        for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
-            const gp_lanes left = *(const gp_lanes *)(from + p);
-            const gp_lanes right = *(const gp_lanes *)(from + p + GP_LANES);
-            *(gp_lanes *)(to + p) = left;
-            *(gp_lanes *)(to + p + GP_LANES) = right;
+    if (GP_WAY(copy_apart, step != 1)) {
+#if defined(GP_SHUFFLES)
+        for (; step == -1 && p + 4 <= k; p += 4) {
+            const gp_four back = *(const gp_four *)(from - p - 3);
+            *(gp_four *)(to + p) = __builtin_shufflevector(back, back, 3, 2, 1, 0);
         }
 #endif
         for (; p < k; p++)
-            to[p] = from[p];
+            to[p] = from[p * step];
     }
-#if defined(GP_SHUFFLES)
-    for (; step == -1 && p + 4 <= k; p += 4) {
-        const gp_four back = *(const gp_four *)(from - p - 3);
-        *(gp_four *)(to + p) = __builtin_shufflevector(back, back, 3, 2, 1, 0);
+#if defined(__GNUC__) /* a call of memcpy would take longer */
+    for (; p + 2 * GP_LANES <= k; p += 2 * GP_LANES) {
+        const gp_lanes left = *(const gp_lanes *)(from + p);
+        const gp_lanes right = *(const gp_lanes *)(from + p + GP_LANES);
+        *(gp_lanes *)(to + p) = left;
+        *(gp_lanes *)(to + p + GP_LANES) = right;
     }
 #endif
     for (; p < k; p++)
-        to[p] = from[p * step];
+        to[p] = from[p];
 }
 
 /* Transposes lines of k elements to columns, 4 x 4 at a time: to[p * width + i] = from[i * line +
@@ -191,12 +191,12 @@ static GP_NOINLINE void gp_pack_b(gp_real *panel, gp_matrix b, int64_t k, int64_
         const int64_t lines = gp_least(GP_NR, n - j);
         if (lines < GP_NR)
             memset(panel, 0, (size_t)(GP_NR * k) * sizeof *panel);
-        if (b.row == 1)
-            gp_pack_transposed(panel, GP_NR, b.at + j * b.col, lines, b.col, k);
-        else
+        if (GP_WAY(pack_apart, b.row != 1))
             for (int64_t p = 0; p < k; p++)
                 for (int64_t i = 0; i < lines; i++)
                     panel[p * GP_NR + i] = b.at[(j + i) * b.col + p * b.row];
+        else
+            gp_pack_transposed(panel, GP_NR, b.at + j * b.col, lines, b.col, k);
     }
 }
 

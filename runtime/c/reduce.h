@@ -224,6 +224,7 @@ GP_FUNCTION void gp_reduce_ways(const gp_call *c, int how, gp_ways *ways)
     gp_way(ways, "fold_min", how == GP_FOLD_MIN);
     gp_way(ways, "fold_squares", how == GP_FOLD_SQUARES);
     gp_way(ways, "reduce_aside", c->aside);
+    gp_way(ways, "epilogue_apart", 0);
 }
 
 GP_FUNCTION int gp_reduce(const gp_call *c, int how)

@@ -1,6 +1,5 @@
 /* scatter_add: x with rows of updates added at indices of axis 0. Updates of one row are added in
- * order; threads divide columns, not updates. May run in place of x. The result is f32;
- * x and the updates may have 16 bits. */
+ * order; threads divide columns, not updates. May run in place of x. */
 #ifndef GP_SCATTER_ADD_H
 #define GP_SCATTER_ADD_H
 
@@ -17,6 +16,7 @@ GP_FUNCTION void gp_add_columns(const gp_call *c, int64_t first, int64_t n)
     gp_real *to = (gp_real *)c->out[0].data + first;
 #ifndef GP_NO_HALF
     gp_real wide[GP_SCATTER_LANES];
+    (void)wide; /* where no update has 16 bits */
 #endif
     for (int64_t i = 0; i < updates; i++) {
         gp_real *row = to + gp_index_at(index, i, x->dim[0]) * width;

@@ -1,11 +1,7 @@
 /* Optimizers: update a parameter and its state in place, given its gradient.
  *
  * Operands: the parameter w, its gradient g, a factor for all gradients (or none), the state. Every
- * output shares the bytes of the operand it is the next version of. With a loss scale the factor
- * has more after it (scale.h): a step that does not count writes nothing. State of 8 bits is
- * decoded and encoded block by block; what is between, each optimizer's own part, computes in f32.
- * On several ranks each may have a shard of the state, and then updates that of the parameter.
- */
+ * output shares the bytes of the operand it is the next version of. */
 #ifndef GP_UPDATE_H
 #define GP_UPDATE_H
 
@@ -42,7 +38,8 @@ GP_FUNCTION int gp_update_sharded(const gp_call *c)
     return gp_update_part(c) < gp_count(&c->in[0]);
 }
 
-/* The gradient is a shard already, or whole like the parameter. */
+/* On several ranks each may have a shard of the state, and then updates that of the parameter. The
+ * gradient is a shard already, or whole like the parameter. */
 GP_FUNCTION void gp_update_shard(const gp_call *c, gp_update *u)
 {
     const int64_t part = gp_update_part(c), begin = GP_PART(c->run) / c->run->micros * part;
@@ -73,7 +70,8 @@ GP_FUNCTION gp_update gp_update_of(const gp_call *c)
 }
 
 #ifndef GP_NO_LOSS_SCALE
-/* What a step with a loss scale has decided; NULL: there is none. */
+/* What a step with a loss scale has decided, after the factor (scale.h): one that does not count
+ * writes nothing. NULL: there is none. */
 GP_FUNCTION const gp_real *gp_update_step(const gp_call *c)
 {
     return c->in[2].data && c->in[2].rank > 0 ? c->in[2].data : NULL;
@@ -87,7 +85,8 @@ GP_FUNCTION int gp_update_coded(const gp_call *c)
     return c->ins > 3 && c->in[3].dtype == GP_U8;
 }
 
-/* A block of the parameter, its state decoded and encoded again. */
+/* A block of the parameter, its state decoded and encoded again: what is between, each optimizer's
+ * own part, computes in f32. */
 static GP_NOINLINE void gp_update_block(const gp_call *c, const gp_update *all,
                                         const gp_codes *codes, gp_update_rule *part,
                                         const void *rates, int64_t block)

@@ -1,5 +1,3 @@
-/* Rows as gp_real, for kernels that pass over a row several times: those of 16 bits are copied,
- * each thread in its part of the workspace. */
 #ifndef GP_WIDE_ROW_H
 #define GP_WIDE_ROW_H
 
@@ -21,6 +19,9 @@ GP_FUNCTION size_t gp_widened_workspace(const gp_call *c, const gp_tensor *t, in
 #ifdef GP_NO_HALF
 #define gp_widened_row(c, t, row, n) ((gp_real *)(t)->data + (row) * (n))
 #else
+/* Rows as gp_real, for kernels that pass over a row several times: those of 16 bits are copied,
+ * each thread in its part of the workspace. */
+
 /* Row `row` of a contiguous tensor, where it lies or as a copy. */
 GP_FUNCTION gp_real *gp_widened_row(const gp_call *c, const gp_tensor *t, int64_t row, int64_t n)
 {
