@@ -575,10 +575,10 @@ struct OpRow {
     uint8_t linear;               /* LINEAR_FIRST, ... */
     uint8_t addend; /* an operand that is added to the result, one number for each channel of axis
                        1; 0: none is */
-    uint8_t precision;            /* PRECISION_FOLLOW, ... */
-    uint32_t statistics;          /* bit i: operand i is f32 whatever the others are */
-    uint32_t wide_out;            /* bit i: output i is f32 whatever the operands are */
-    const char *as_loss;          /* the op that replaces it where its result is the loss */
+    uint8_t precision;          /* PRECISION_FOLLOW, ... */
+    uint32_t statistics;        /* bit i: operand i is f32 whatever the others are */
+    uint32_t wide_out;          /* bit i: output i is f32 whatever the operands are */
+    const char *as_loss;        /* the op that replaces it where its result is the loss */
     const char *as_metric;      /* the same of a metric: it leaves out samples that do not count */
     const char *chunked;        /* a loss over rows: the op that takes a product's operands in
                                    place of its result, OP_CHUNKED */

@@ -149,7 +149,6 @@ RematResult remat_minimize(const RematProblem *problem, const RematOptions *opti
 RematSchedule remat_settle(const RematProblem *problem, const RematSchedule *schedule,
                            int64_t limit, Arena *arena);
 
-
 /* Bytes below which no schedule exists. */
 int64_t remat_floor(const RematProblem *problem);
 

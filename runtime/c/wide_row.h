@@ -20,8 +20,8 @@ GP_FUNCTION size_t gp_widened_workspace(const gp_call *c, const gp_tensor *t, in
 #ifdef GP_NO_HALF
 #define gp_widened_row(c, t, row, n) ((gp_real *)(t)->data + (row) * (n))
 #else
-/* Row `row` of a contiguous tensor, where it lies; of 16 bits as a copy, in the thread's part of the
- * workspace. */
+/* Row `row` of a contiguous tensor, where it lies; of 16 bits as a copy, in the thread's part of
+ * the workspace. */
 GP_FUNCTION gp_real *gp_widened_row(const gp_call *c, const gp_tensor *t, int64_t row, int64_t n)
 {
     gp_real *wide = (gp_real *)t->data + row * n;

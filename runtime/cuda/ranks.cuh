@@ -2,10 +2,11 @@
  * their own.
  *
  * NCCL's reductions add in an order of their own, so it moves bytes and nothing else. A tensor is
- * cut into pieces, one for each rank in turn, or one of each rank's shard. In a group of sends and receives all parts of a
- * piece go to its owner at once; a kernel adds them in rank order: ((r0 + r1) + r2) + ...; and a
- * second group takes the sum to all others. Begin and end are events: the link's stream waits for
- * the gradient, and whoever reads the sum for the link's stream. All of that can be captured. */
+ * cut into pieces, one for each rank in turn, or one of each rank's shard. In a group of sends and
+ * receives all parts of a piece go to its owner at once; a kernel adds them in rank order: ((r0 +
+ * r1) + r2) + ...; and a second group takes the sum to all others. Begin and end are events: the
+ * link's stream waits for the gradient, and whoever reads the sum for the link's stream. All of
+ * that can be captured. */
 #ifndef GP_RANKS_CUH
 #define GP_RANKS_CUH
 
@@ -144,8 +145,7 @@ GP_HOST ncclResult_t gp_nccl_gather(const gp_nccl *n, const gp_nccl_what *w, gp_
         if (k == n->rank)
             continue;
         if (p.count > 0)
-            GP_NCCL(
-                ncclSend(w->of + p.begin, (size_t)p.count, ncclFloat, k, n->comm, n->stream));
+            GP_NCCL(ncclSend(w->of + p.begin, (size_t)p.count, ncclFloat, k, n->comm, n->stream));
         if (own.count > 0)
             GP_NCCL(ncclRecv(part, (size_t)own.count, ncclFloat, k, n->comm, n->stream));
     }
@@ -414,11 +414,10 @@ GP_KERNEL(sum_begin)
 {
     const gp_sum_begin_attr *a = (const gp_sum_begin_attr *)c->attr;
     const int apart = gp_count(&c->in[1]) < gp_count(&c->in[0]), first = c->run->micro == 0;
-    const gp_nccl_what sum = {(gp_real *)c->out[0].data, (gp_real *)c->in[1].data,
-                              gp_count(&c->in[0]), (int64_t)a->part,
-                              GP_NCCL_ADDS | (first ? 0 : GP_NCCL_ON) |
-                                  (apart ? GP_NCCL_APART : 0) |
-                                  (a->spreads && gp_ranks_is_last(c) ? GP_NCCL_SPREADS : 0)};
+    const gp_nccl_what sum = {
+        (gp_real *)c->out[0].data, (gp_real *)c->in[1].data, gp_count(&c->in[0]), (int64_t)a->part,
+        GP_NCCL_ADDS | (first ? 0 : GP_NCCL_ON) | (apart ? GP_NCCL_APART : 0) |
+            (a->spreads && gp_ranks_is_last(c) ? GP_NCCL_SPREADS : 0)};
     int code = gp_ranks_move(c, &c->in[0]);
     if (code == GP_OK && apart && first)
         code = gp_ranks_clear(c, sum.to, sum.part, sum.count);
@@ -445,9 +444,8 @@ GP_KERNEL(gather_ranks)
 /* The sum over ranks of what all micro-batches of each have filled in, where it lies. */
 GP_KERNEL(reduce_begin_kept)
 {
-    return gp_ranks_is_last(c)
-               ? gp_ranks_put_all(c, &c->in[0], 0, GP_NCCL_ADDS | GP_NCCL_SPREADS)
-               : GP_OK;
+    return gp_ranks_is_last(c) ? gp_ranks_put_all(c, &c->in[0], 0, GP_NCCL_ADDS | GP_NCCL_SPREADS)
+                               : GP_OK;
 }
 
 GP_KERNEL(reduce_end_kept)

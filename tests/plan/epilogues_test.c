@@ -210,7 +210,8 @@ Test(epilogues, the_checker_refuses_what_a_kernel_cannot_run)
     c->results = 1;
     cr_expect_null(plan_check(p.plan, &p.target, NULL));
     /* the result over an operand of the epilogue */
-    const Occurrence *o = &p.plan->program[PROGRAM_FORWARD].at[p.plan->program[PROGRAM_FORWARD].count - 1];
+    const Occurrence *o =
+        &p.plan->program[PROGRAM_FORWARD].at[p.plan->program[PROGRAM_FORWARD].count - 1];
     Buffer *result = &p.plan->buffer[p.plan->arg[o->arg + c->operands]];
     const uint64_t offset = result->offset;
     for (Id i = 0; i < c->operands; i++) {
