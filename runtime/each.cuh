@@ -48,7 +48,7 @@ template <class Kernel> static int each_call_kernel(gp_call *call, Kernel kernel
     return code == GP_OK && error ? GP_EINDEX : code;
 }
 
-enum { EACH_OPERANDS = 4 };
+enum { EACH_OPERANDS = 5 };
 
 struct each_tensors {
     gp_tensor in[EACH_OPERANDS], out;
@@ -81,8 +81,9 @@ static __global__ void each_loop(each_tensors t, Body body, const gp_run *run)
         T operand[EACH_OPERANDS] = {};
         for (int k = 0; k < t.ins; k++)
             operand[k] = each_load<T>(&t.in[k], i);
-        each_store<T>(&t.out, i,
-                      body(operand[0], operand[1], operand[2], operand[3], t.key, run, i));
+        each_store<T>(
+            &t.out, i,
+            body(operand[0], operand[1], operand[2], operand[3], operand[4], t.key, run, i));
     }
 }
 
