@@ -12,7 +12,7 @@ GP_HOST int gp_safetensors_find(gp_reader *r, const char *name, gp_entry *found)
     gp_rewind(r);
     for (int n = 0; gp_more(r, n, '{', '}'); n++) {
         gp_entry e;
-        if (gp_read_entry(r, &e, NULL, 0) && gp_name_is(&e, name)) {
+        if (gp_read_entry(r, &e, NULL, 0) && e.hash == gp_key(name)) {
             *found = e;
             count++;
         }
