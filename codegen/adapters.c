@@ -166,7 +166,8 @@ static void print_grid(const OpRow *op)
         if (arg_is_setting(&op->args[i]))
             printf("    %s %s;\n", setting_type(&op->args[i]), op->args[i].name);
     printf(
-        "    template <class T>\n    __device__ T operator()(T a, T b, T c, T d, T e, uint64_t key, "
+        "    template <class T>\n    __device__ T operator()(T a, T b, T c, T d, T e, uint64_t "
+        "key, "
         "const gp_run *run, int64_t i) const\n    {\n        (void)a, (void)b, (void)c, (void)d, "
         "(void)e, (void)key, (void)run, (void)i;\n        return (T)(%s);\n    }\n};\n\n",
         op->expr);

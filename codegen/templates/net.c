@@ -454,7 +454,7 @@ static int total_loss(net *m, double *loss)
 {
     const uint64_t same = gp_random_mix(m->seed, m->step);
     return gp_ranks_total(RANKS, loss, same, "another seed or step") == GP_OK ? NET_OK
-                                                                             : rank_failed(m);
+                                                                              : rank_failed(m);
 }
 
 #if MODEL_HAS_DATA

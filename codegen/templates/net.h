@@ -109,13 +109,13 @@ typedef struct {
     unsigned char *arena;
 #if MODEL_CUDA
     int device;
-    void *stream, *blas;  /* a cudaStream_t, a cublasHandle_t */
-    void *owned;          /* the arena of net_create */
+    void *stream, *blas;           /* a cudaStream_t, a cublasHandle_t */
+    void *owned;                   /* the arena of net_create */
     void *graph[MODEL_STEP_PARTS]; /* cudaGraphExec_t of the step */
-    uint64_t told, bound; /* hashes of what the device knows, of what the graph holds */
+    uint64_t told, bound;          /* hashes of what the device knows, of what the graph holds */
 #if MODEL_RANKS
-    void *communicator, *link;       /* an ncclComm_t; the cudaStream_t that bytes move on */
-    void *ready;                     /* a cudaEvent_t: one of the two waits for the other */
+    void *communicator, *link;      /* an ncclComm_t; the cudaStream_t that bytes move on */
+    void *ready;                    /* a cudaEvent_t: one of the two waits for the other */
     void *summed[MODEL_RANKS_SUMS]; /* likewise: a sum is there */
     int rank;
     double timeout, beat; /* when others heard last of this rank, in seconds */
@@ -163,7 +163,7 @@ typedef struct {
     void *event[2];      /* a cudaEvent_t each: the slot was read; the next one has arrived */
     int sent;            /* it is on its way, or there */
 #endif
-    struct {            /* of net_data and net_feed, by source */
+    struct { /* of net_data and net_feed, by source */
         const char *path;
         net_fill *fill;
         void *user;
@@ -309,12 +309,12 @@ int net_feed(net *m, int which, net_fill *fill, void *user, int64_t samples);
 /* PREDICT is these image files, which must stay there as long as it is read. */
 int net_files(net *m, const char *const *file, int64_t count);
 #endif
-int64_t net_samples(const net *m, int which);   /* of an epoch; 0: not opened yet */
-int64_t net_batches(const net *m, int which);   /* likewise */
+int64_t net_samples(const net *m, int which); /* of an epoch; 0: not opened yet */
+int64_t net_batches(const net *m, int which); /* likewise */
 #if MODEL_RANKS
-int64_t net_taken(const net *m);                /* samples that counted, on all ranks */
+int64_t net_taken(const net *m); /* samples that counted, on all ranks */
 #else
-int64_t net_taken(const net *m);                /* samples that counted in the last run */
+int64_t net_taken(const net *m); /* samples that counted in the last run */
 #endif
 int64_t net_skipped(const net *m);              /* damaged ones so far: corrupt = skip */
 int net_seek(net *m, int which, int64_t batch); /* EVAL and PREDICT go on with it */

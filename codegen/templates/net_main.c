@@ -2,7 +2,8 @@
  * to change.
  *
 #if MODEL_RANKS
- * mpirun -n MODEL_RANKS_COUNT starts it, as so many ranks: each reads and computes its part of every batch.
+ * mpirun -n MODEL_RANKS_COUNT starts it, as so many ranks: each reads and computes its part of
+ * every batch.
  *
 #endif
  * A run is its file: parameters, optimizer state, step, seed and what is below in `note`, saved as

@@ -187,7 +187,13 @@
 #define MODEL_RANKS_BYTES 65536
 #define MODEL_RANKS_SUMS 1
 #define MODEL_LIBRARIES "-lcublas"
-#define MODEL_SHARD_ROWS {1, 2, {3, 4}}
+#define MODEL_SHARD_ROWS \
+    {                    \
+        1, 2,            \
+        {                \
+            3, 4         \
+        }                \
+    }
 #define MODEL_RANKS_GATHER_AT 0
 #define MODEL_PLAN_HASH 0x1
 
@@ -216,9 +222,9 @@
 #define MODEL_NEEDED_COUNT 1
 #define MODEL_PAIR_ONE ".m"
 #define MODEL_PAIR_OTHER ".v"
-#define MODEL_TENSORS                                                   \
-    T("x", INPUT, F32, 0, 1, 4), T("y", OUTPUT, F32, 64, 1, 4), \
-        T("w", PARAM, F32, 128, 1, 4), T("w.v", STATE, F32, 192, 1, 4),
+#define MODEL_TENSORS                                                                          \
+    T("x", INPUT, F32, 0, 1, 4), T("y", OUTPUT, F32, 64, 1, 4), T("w", PARAM, F32, 128, 1, 4), \
+        T("w.v", STATE, F32, 192, 1, 4),
 #define MODEL_TENSOR_SLOTS -1, -1, 0, -1
 #define MODEL_INIT_LISTS static const double list_0[] = {0, 1, 2, 3};
 #define MODEL_INITS {GP_INIT_LIST, 0, 0, list_0, 4}, INIT(CONST, 0, 0),

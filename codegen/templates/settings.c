@@ -31,8 +31,8 @@ int net_loss_scale(net *m, double *scale, uint64_t *skipped)
 #if MODEL_CUDA
     int code;
     HERE;
-    CHECK(gp_copy(state, data(m, MODEL_LOSS_SCALE), sizeof state, cudaMemcpyDeviceToHost,
-                  m->stream));
+    CHECK(
+        gp_copy(state, data(m, MODEL_LOSS_SCALE), sizeof state, cudaMemcpyDeviceToHost, m->stream));
 #else
     memcpy(state, data(m, MODEL_LOSS_SCALE), sizeof state);
 #endif
