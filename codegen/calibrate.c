@@ -177,7 +177,7 @@ Profile profile_measure(void)
     static const Shape conv[] = {{4, {2, 64, 56, 56}}, {4, {64, 64, 3, 3}}};
     static const Shape one[] = {{1, {1}}};
     double work, seconds;
-    Profile p;
+    Profile p = {0}; /* of the link nothing: another program measures that */
     seconds = measure("matmul", 2, product, 0, &work);
     p.product_flops = work / seconds;
     seconds = measure("conv2d", 2, conv, 1, &work);

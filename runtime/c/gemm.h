@@ -101,7 +101,8 @@ GP_FUNCTION void gp_finish_aside(gp_ending e, gp_matrix c, gp_matrix aside, int6
 GP_FUNCTION void gp_gemm_ways(gp_ways *ways, const gp_matrix *a, const gp_matrix *b,
                               const gp_matrix *c, int64_t end)
 {
-    for (int any = 0; any <= (a == NULL); any++) {
+    const int last = a ? 0 : 1;
+    for (int any = 0; any <= last; any++) {
         gp_way(ways, "copy_apart", a ? a->col != 1 && a->row != 1 : any);
         gp_way(ways, "pack_apart", a ? b->col != 1 && b->row != 1 : any);
         gp_way(ways, "store_apart", a ? c->col != 1 : any);

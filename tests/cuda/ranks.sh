@@ -4,13 +4,15 @@
 # shellcheck shell=sh disable=SC2154
 ranked() { # NAME MODEL OPTIONS...: the program NAME, for a device
     name=$1
-    "$gplan" "$2" --prefix net --quiet -o "$name.cu" $(shift 2 && echo "$@") &&
+    shift
+    "$gplan" "$@" --prefix net --quiet -o "$name.cu" &&
         device_object "$name.cu" "$name.o" &&
         device_program "$name" "-DHEADER=\"$name.h\"" -I. "$here/ranked.cpp" "$name.o"
 }
 as_one() { # NAME MODEL OPTIONS...: in C
     name=$1
-    "$gplan" "$2" --prefix net --quiet -o "$name.c" $(shift 2 && echo "$@") &&
+    shift
+    "$gplan" "$@" --prefix net --quiet -o "$name.c" &&
         gcc -std=c11 -O1 -ffp-contract=off "-DHEADER=\"$name.h\"" -I. "$ranks/trainer.c" "$name.c" -lm -o "$name" &&
         "./$name" "$name.st" >"$name.out"
 }

@@ -1,6 +1,6 @@
 # Images in folders; sourced by run.sh. The same bits with 0, 1 and 2 workers, which the budget
 # chooses; damaged files and wrong folders are named.
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2154,SC2034
 photos=$work/data/photos
 mkdir "$photos"
 $cc -O1 -I"$root" "$here/pictures.c" "$root/tests/data/images.c" -o "$work/pictures" \

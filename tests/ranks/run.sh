@@ -14,11 +14,13 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS
 mpirun() { # MPI RANKS PROGRAM ARGUMENTS...
     mpi=$1
     ranks=$2
-    shift 2
+    program=./$3
+    shift 3
+    set -- -n "$ranks" "$program" "$@"
     case $mpi in
-    openmpi) timeout 120 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "./$@" ;;
-    tcp) timeout 120 mpirun.openmpi --oversubscribe --bind-to none --mca btl self,tcp -n "$ranks" "./$@" ;;
-    mpich) timeout 120 mpirun.mpich -n "$ranks" "./$@" ;;
+    openmpi) timeout 120 mpirun.openmpi --oversubscribe --bind-to none "$@" ;;
+    tcp) timeout 120 mpirun.openmpi --oversubscribe --bind-to none --mca btl self,tcp "$@" ;;
+    mpich) timeout 120 mpirun.mpich "$@" ;;
     esac
 }
 compiler() {
