@@ -3,7 +3,8 @@
  *
  *   mpicc -O2 MODEL_HEADER_NAME -o link && mpirun -n 2 ./link >cluster.json
  *
- * It sends as programs for several ranks do: all ranks at once, a few pieces at a time.
+ * It sends as programs for several ranks do: all ranks at once, a few pieces at a time, from and to
+ * more memory than caches hold.
  */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
@@ -22,12 +23,13 @@ MODEL_KERNELS
 enum {
     WINDOW = GP_RANKS_OWN, /* messages that are under way */
     PIECE = GP_RANKS_PIECE * (int)sizeof(gp_real),
-    LINE = 8192, /* numbers that are added between two looks at the link */
+    SLOTS = (64 << 20) / PIECE, /* pieces that lie side by side, as in a large gradient */
+    LINE = 8192,                /* numbers that are added between two looks at the link */
 };
 
 static double seconds = 0.3; /* for each measurement */
 static _Alignas(64) unsigned char state[1 << 16];
-static _Alignas(64) unsigned char piece[2][WINDOW][PIECE];
+static _Alignas(64) unsigned char piece[2][SLOTS][PIECE];
 static volatile gp_real line[LINE];
 
 /* Messages to the next rank, and from the one before. */
@@ -48,11 +50,12 @@ static int move(exchange *x)
             gp_message *m = &x->under_way[in][i];
             int code = gp_ranks_test(r, m);
             if (code > 0 && x->begun[in] < x->count) {
+                const int slot = x->begun[in] % SLOTS;
                 const int tag = GP_TAG_PART + x->begun[in]++ % GP_TAGS;
                 const int to = (r->rank + 1) % r->ranks;
                 const int from = (r->rank + r->ranks - 1) % r->ranks;
-                code = in ? r->link.receive(r, piece[1][i], x->bytes, from, tag, m)
-                          : r->link.send(r, piece[0][i], x->bytes, to, tag, m);
+                code = in ? r->link.receive(r, piece[1][slot], x->bytes, from, tag, m)
+                          : r->link.send(r, piece[0][slot], x->bytes, to, tag, m);
             }
             if (code < 0)
                 return -1;
