@@ -18,7 +18,8 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = {"gpt2": {"B": 4, "T": 256}, "resnet50": {"B": 8, "S": 224}}
-STEPS, RATE, AGREES = 3, 0.0001, 1e-3
+STEPS, RATE = 3, 0.0001
+AGREES = [1e-5, 1e-4, 1e-3]  # of each step: what rounding adds to grows in batchnorm's gradients
 PROGRAMS = {"ranks": ("--ranks", "2", "--shard", "none"), "one": ("--as-ranks", "2"), "alone": ()}
 
 
@@ -190,10 +191,11 @@ def measure(folder, name):
     ours = measure_gplan(folder, name)
     theirs = [measure_torch(name, shares, 29510 + shares) for shares in (True, False)]
     equal = ours["ranks"][0] == ours["one"][0] and ours["ranks"][1]["hash"] == ours["one"][1]["hash"]
-    apart = max(abs(a - b) / abs(b) for a, b in zip(ours["ranks"][0], theirs[0][0], strict=True))
+    apart = [abs(a - b) / abs(b) for a, b in zip(ours["ranks"][0], theirs[0][0], strict=True)]
+    agree = all(off <= most for off, most in zip(apart, AGREES, strict=True))
     print(f"{name} {SIZES[name]}, {STEPS} steps: losses {ours['ranks'][0]}")
     print(f"    bits of one rank for both: {'equal' if equal else 'WRONG'}; "
-          f"losses {apart:.1e} from DDP's{'' if apart <= AGREES else ': WRONG'}")
+          f"losses {', '.join(f'{off:.1e}' for off in apart)} from DDP's{'' if agree else ': WRONG'}")
     seconds = {kind: float(ours[kind][1]["seconds"]) for kind in PROGRAMS}
     rank = ours["ranks"][1]
     print(f"    seconds of a step: 2 ranks {seconds['ranks']:.3f}, one for both "
@@ -203,7 +205,7 @@ def measure(folder, name):
           f"DDP {100 * (1 - theirs[1][1] / theirs[0][1]):.1f} %")
     print(f"    a rank: arena {float(rank['arena']) / 1024:.1f} MiB, resident above it "
           f"{float(rank['above']) / 1024:.1f} MiB; DDP resident {theirs[0][2] / 1024:.1f} MiB")
-    return equal and apart <= AGREES
+    return equal and agree
 
 
 def main():
