@@ -382,10 +382,9 @@ lines() {
 check 'lines of emitted files' lines
 loops() { # forward and backward, from the last layer on; updates pass over the table of tensors
     "$gplan" "$here/../../examples/gpt2.g" --quiet -o gpt2.c && cat gpt2.c gpt2.h | wc -l &&
-        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5000 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 100 ] &&
+        [ "$(cat gpt2.c gpt2.h | wc -l)" -le 5000 ] && [ "$(grep -c ' OP(' gpt2.c)" -le 75 ] &&
         [ "$(grep -c 'for (int i = 0; i < 12; i++) {' gpt2.c)" -ge 2 ] &&
         grep -q 'for (int i = 11; i >= 0; i--) {' gpt2.c &&
-        grep -q '((i) == 11 ? [0-9]* : [0-9]* + ' gpt2.c && # the first lies elsewhere
         grep -q 'for (int i = 0; i < 196; i++) {' gpt2.c &&
         grep -q 'adamw_[0-9]*(run, TENSOR(3 + i), ROW(g), ' gpt2.c
 }
@@ -394,8 +393,9 @@ check 'layers of a transformer are loops' loops
 # ends in another way.
 follow() {
     "$gplan" "$here/../../examples/bert.g" --quiet -o bert.c && cat bert.c bert.h | wc -l &&
-        [ "$(cat bert.c bert.h | wc -l)" -le 6010 ] && [ "$(grep -c ' OP(' bert.c)" -le 130 ] &&
-        grep -q 'for (int i = 10; i >= 0; i--) {' bert.c
+        [ "$(cat bert.c bert.h | wc -l)" -le 6030 ] && [ "$(grep -c ' OP(' bert.c)" -le 130 ] &&
+        grep -q 'for (int i = 10; i >= 0; i--) {' bert.c &&
+        grep -q '((i) == 11 ? [0-9]* : [0-9]* + ' bert.c # the first lies elsewhere
 }
 check 'layers that follow one with less room are loops' follow
 
