@@ -237,7 +237,7 @@ if has openmpi; then
     }
     check 'a rank that cannot write its part' unsaved 'cannot be written by rank 2: File too large' full=2
     check 'a rank that sees other files' unsaved 'rank 3 does not see the file that rank 0 writes' away=3
-    check 'which can be asked before' ends 'rank 3: files: .* does not see the file' away=3 files=1
+    check 'which can be asked before' ends 'rank [0-3]: files: .*: rank 3 does not see the file' away=3 files=1
     gcc -shared -fPIC "$here/slow.c" -o slow.so -ldl
     slow() { # 0.1 s a write, so for longer than 2 s, whole and in shards
         for rank in 0 1; do
