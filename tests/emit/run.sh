@@ -393,7 +393,7 @@ check 'layers of a transformer are loops' loops
 # ends in another way.
 follow() {
     "$gplan" "$here/../../examples/bert.g" --quiet -o bert.c && cat bert.c bert.h | wc -l &&
-        [ "$(cat bert.c bert.h | wc -l)" -le 6030 ] && [ "$(grep -c ' OP(' bert.c)" -le 130 ] &&
+        [ "$(cat bert.c bert.h | wc -l)" -le 6040 ] && [ "$(grep -c ' OP(' bert.c)" -le 130 ] &&
         grep -q 'for (int i = 10; i >= 0; i--) {' bert.c &&
         grep -q '((i) == 11 ? [0-9]* : [0-9]* + ' bert.c # the first lies elsewhere
 }
